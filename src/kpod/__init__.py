@@ -1,0 +1,24 @@
+"""k-means clustering of tables with missing entries (k-POD)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kpod._estimator import KPOD
+
+__version__ = "0.1.0"
+__all__ = ["KPOD", "__version__"]
+
+_HOMES = {"KPOD": "kpod._estimator"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,114 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[Any]
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Labels = NDArray[np.int32]
+Positions = NDArray[np.intp]
+
+class Rows:
+    n_rows: int
+    n_columns: int
+    is_sparse: bool
+    def __init__(
+        self,
+        values: Reals,
+        shift: Reals,
+        weights: Floats | None = None,
+        indices: NDArray[np.int32] | None = None,
+        indptr: NDArray[np.int64] | None = None,
+    ) -> None: ...
+
+class Workspace:
+    chunk: int
+    def __init__(self, n_columns: int, k: int, chunk: int) -> None: ...
+
+def measure(
+    rows: Rows, start: int, stop: int, norms: Reals, squares: Floats, observed: Labels, space: Workspace
+) -> None: ...
+def add_up(
+    rows: Rows,
+    start: int,
+    stop: int,
+    labels: Labels,
+    like: Reals,
+    sums: Floats,
+    counts: Floats,
+    space: Workspace,
+) -> None: ...
+def losses(
+    rows: Rows,
+    start: int,
+    stop: int,
+    labels: Labels,
+    like: Reals,
+    centers: Floats,
+    out: Floats,
+    space: Workspace,
+) -> float: ...
+def distances(
+    rows: Rows, start: int, stop: int, like: Reals, centers: Floats, out: Floats, space: Workspace
+) -> None: ...
+def rescale(
+    distances: Singles,
+    overlap: Singles,
+    n_columns: float,
+    variance: float,
+    nearest: Singles,
+    weights: Floats,
+    potentials: Floats,
+) -> None: ...
+def assign(
+    rows: Rows,
+    start: int,
+    stop: int,
+    coefficients: Reals,
+    offsets: Reals,
+    norms: Reals,
+    epsilon: float,
+    largest_center: float,
+    largest_entry: float,
+    drift: Singles,
+    others: Singles,
+    labels: Labels,
+    upper: Singles,
+    lower: Singles,
+    sums: Floats,
+    counts: Floats,
+    space: Workspace,
+) -> tuple[int, int]: ...
+def screen(
+    rows: Rows,
+    start: int,
+    stop: int,
+    coefficients: Reals,
+    offsets: Reals,
+    norms: Reals,
+    epsilon: float,
+    drift: Singles,
+    others: Singles,
+    leaving: Singles,
+    joining: float,
+    labels: Labels,
+    upper: Singles,
+    lower: Singles,
+    centers: Floats,
+    counts: Floats,
+    found: Positions,
+    space: Workspace,
+) -> int: ...
+def move(
+    rows: Rows,
+    candidates: Positions,
+    like: Reals,
+    fallback: Floats,
+    labels: Labels,
+    centers: Floats,
+    sums: Floats,
+    counts: Floats,
+    sizes: NDArray[np.int64],
+    space: Workspace,
+) -> tuple[int, float]: ...

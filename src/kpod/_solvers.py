@@ -1,0 +1,328 @@
+"""The loops that lower the loss: `lloyd`, `hartigan` and the paper's `mm`.
+
+    loss(labels, centers) = sum over rows i and observed columns j
+                            of  w_i * (x_ij - centers[labels_i, j])^2
+
+A solver takes a table, initial centers and settings, and returns one `Solution`. All of
+them end with the exact centers of their labels, and report the loss of that pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpod._blocks import AnyFloats, Floats, Labels, Positions, Span, Table, Totals, merge
+from kpod._kernels import chunks
+
+# Rows tried in one compiled call, so that Ctrl-C is heard between calls.
+MOVES_PER_CALL = 4096
+
+
+@dataclass(frozen=True)
+class Settings:
+    """When to stop, and whom to tell: `report` hears the loss after every iteration.
+
+    Lloyd rests when the centers move by no more than `tol` times the mean variance of the
+    columns (squared, in all), single-row moves when a sweep of them lowers the loss by no
+    more than a hundredth of `tol` of it; both, whatever `tol`, when no row changes.
+    """
+
+    max_iter: int = 300
+    tol: float = 0.0
+    report: Callable[[str, int, float], None] | None = None
+    bounded: bool = True
+
+
+@dataclass(frozen=True)
+class Start:
+    """Initial centers, less the table's shift; labels too where the seeding has its own."""
+
+    centers: Floats
+    labels: Labels | None = None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Labels (-1: nothing observed), their exact centers and counts, and how they came."""
+
+    labels: Labels
+    centers: Floats
+    counts: Floats
+    loss: float
+    trace: list[float]
+    n_iter: int
+    converged: bool
+
+
+@dataclass
+class Descent:
+    """A clustering on its way down: labels, totals, centers, and bounds on distances.
+
+    `upper` is at least the distance of a row to its own center, `lower` at most that to
+    any other. For a fixed row, partial distance is a seminorm of the center, so a center
+    that moves by d over all columns changes it by at most d: the bounds are carried from
+    one step to the next by the drift of the centers, and rows they settle are not read.
+    """
+
+    table: Table
+    centers: Floats
+    settings: Settings
+    trace: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        table, k = self.table, len(self.centers)
+        self.k = k
+        self.labels: Labels = np.full(table.n_rows, -1, np.int32)
+        self.upper = np.zeros(table.n_rows, np.float32)
+        self.lower = np.where(table.observed == 0, np.float32(np.inf), np.float32(0))
+        self.totals = Totals(np.zeros((k, table.n_columns)), np.zeros((k, table.n_columns)))
+        self.drift = np.zeros(k, np.float32)
+        self.others = np.zeros(k, np.float32)
+        self.max_weight = 1.0 if table.weights is None else float(table.weights.max())
+        self.epsilon = float(np.finfo(table.dtype).eps) / 2
+
+    def assign(self) -> int:
+        """Give every row its nearest center; returns how many rows changed."""
+        table, centers = self.table, self.centers
+        squares = centers**2
+        coefficients = table.coefficients(-2 * centers, squares)
+        offsets = np.zeros(self.k, table.dtype)
+        largest = float(squares.sum(axis=1).max()), float(squares.max())
+        if not self.settings.bounded:
+            np.copyto(self.upper, np.float32(np.inf), where=self.labels >= 0)
+
+        def run(block: Span, space: chunks.Workspace) -> tuple[int, Floats]:
+            totals = np.zeros((2, self.k, table.n_columns))
+            changed, _ = chunks.assign(
+                table.rows, *block, coefficients, offsets, table.norms, self.epsilon, *largest,
+                self.drift, self.others, self.labels, self.upper, self.lower, totals[0], totals[1], space,
+            )  # fmt: skip
+            return changed, totals
+
+        results = table.map(run, self.k)
+        delta = merge([totals for _, totals in results])
+        self.totals.sums[...] += delta[0]
+        self.totals.counts[...] += delta[1]
+        return sum(changed for changed, _ in results)
+
+    def update(self) -> float:
+        """Put the centers where their rows are; returns the squared distance they moved."""
+        before = self.centers
+        self.centers = self.exact_centers()
+        empty = np.flatnonzero(self.totals.counts.sum(axis=1) <= 0)
+        if len(empty):
+            self.relocate(empty)
+        return self.carry_bounds(before)
+
+    def exact_centers(self) -> Floats:
+        """Mean of the observed entries; the column's mean where a cluster has none."""
+        return exact_centers(self.table, self.totals)
+
+    def carry_bounds(self, before: Floats) -> float:
+        """Note how far the centers moved from `before`, for the bounds to be carried by."""
+        moved = ((self.centers - before) ** 2).sum(axis=1)
+        distance = np.sqrt(moved) * (1 + 1e-6)
+        self.drift = distance.astype(np.float32)
+        self.others = np.full(self.k, self.drift.max(), np.float32)
+        farthest = int(self.drift.argmax())
+        self.others[farthest] = np.delete(self.drift, farthest).max(initial=0)
+        return float(moved.sum())
+
+    def relocate(self, empty: Positions) -> None:
+        """Give each empty cluster the row that loses most where it is, if that helps."""
+        losses = self.table.losses(self.labels, self.centers)
+        farthest = np.argsort(-losses, kind="stable")[: len(empty)]
+        for cluster, row in zip(empty, farthest, strict=False):
+            donor = self.labels[row]
+            entries = self.table.entries(np.array([row]))[0].astype(np.float64)
+            weight = 1.0 if self.table.weights is None else self.table.weights[row]
+            observed = ~np.isnan(entries)
+            z, counts = entries[observed], self.totals.counts[donor, observed]
+            supported = counts > weight * (1 + 1e-9)
+            gap = (z - self.centers[donor, observed])[supported]
+            gain = (counts[supported] / (counts[supported] - weight) * gap**2).sum()
+            if gain <= 0:
+                continue
+            for label, sign in ((donor, -1), (cluster, 1)):
+                self.totals.sums[label, observed] += sign * weight * z
+                self.totals.counts[label, observed] += sign * weight
+            self.labels[row] = cluster
+            self.upper[row], self.lower[row] = np.inf, 0
+            self.centers = self.exact_centers()
+
+    def loss(self) -> float:
+        """The loss of the labels with their exact centers, from the totals alone."""
+        sums, counts = self.totals
+        explained = np.divide(sums**2, counts, out=np.zeros_like(sums), where=counts > 0)
+        return max(float(self.table.squares.sum() - explained.sum()), 0.0)
+
+    def lloyd(self) -> bool:
+        """Assignment and update in turn; whether they came to rest within `max_iter`."""
+        for iteration in range(1, self.settings.max_iter + 1):
+            changed = self.assign()
+            moved = self.update()
+            self.note("lloyd", iteration, self.loss())
+            if changed == 0 or moved <= self.settings.tol * self.table.variance:
+                return True
+        return False
+
+    def note(self, step: str, iteration: int, loss: float) -> None:
+        self.trace.append(loss)
+        if self.settings.report is not None:
+            self.settings.report(step, iteration, loss)
+
+    def hartigan(self) -> bool:
+        """Sweeps of single-row moves until none lowers the loss, or the centers rest."""
+        members = self.labels >= 0
+        if self.table.weights is not None:
+            members &= self.table.weights > 0
+        sizes = np.bincount(self.labels[members], minlength=self.k).astype(np.int64)
+        found = np.empty(self.table.n_rows, np.intp)
+        for sweep in range(1, self.settings.max_iter + 1):
+            before = self.centers.copy()
+            moves, lowered = self.move(self.screen(found), sizes)
+            if moves == 0:
+                return True
+            self.carry_bounds(before)
+            self.note("moves", sweep, self.trace[-1] - lowered)
+            if lowered <= 0.01 * self.settings.tol * self.trace[-1]:
+                return True
+        return False
+
+    def screen(self, found: Positions) -> Positions:
+        """Rows that a move may pay for, in order."""
+        table, weight = self.table, self.max_weight
+        counts, centers = self.totals.counts, self.centers
+        alone = weight if table.weights is None else 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            joining = counts / (counts + weight)
+            leaving = np.where(counts > alone, counts / np.maximum(counts - weight, 0), 1)
+        live = ~np.isnan(table.shift)
+        coefficients = table.coefficients(-2 * joining * centers, joining * centers**2, joining)
+        offsets = np.zeros(self.k, table.dtype)
+        bounds = (
+            np.sqrt(leaving.max(axis=1) * (1 + 1e-6)).astype(np.float32),
+            float(np.sqrt(joining[:, live].min() * (1 - 1e-6))),
+        )
+
+        def run(block: Span, space: chunks.Workspace) -> Positions:
+            mine = found[block.start : block.stop]
+            n = chunks.screen(
+                table.rows, *block, coefficients, offsets, table.norms, self.epsilon,
+                self.drift, self.others, *bounds, self.labels, self.upper, self.lower,
+                centers, counts, mine, space,
+            )  # fmt: skip
+            return mine[:n]
+
+        return np.concatenate(table.map(run, self.k))
+
+    def move(self, candidates: Positions, sizes: NDArray[np.int64]) -> tuple[int, float]:
+        """Try the candidates one by one; returns the number of moves and what they gained."""
+        table = self.table
+        labels = self.labels[candidates]
+        moves, lowered = 0, 0.0
+        space = chunks.Workspace(table.n_columns, 1, 1)
+        for at in range(0, len(candidates), MOVES_PER_CALL):
+            some = candidates[at : at + MOVES_PER_CALL]
+            n, gain = chunks.move(
+                table.rows, some, table.like, table.fallback, self.labels, self.centers,
+                *self.totals, sizes, space,
+            )  # fmt: skip
+            moves += n
+            lowered += gain
+        moved = candidates[self.labels[candidates] != labels]
+        self.upper[moved], self.lower[moved] = np.inf, 0
+        return moves, lowered
+
+    def finish(self, n_iter: int, converged: bool) -> Solution:
+        """The exact centers and loss of the labels, free of what rounding piled up."""
+        if self.table.weights is not None:
+            weightless = self.table.weights == 0
+            if weightless.any():
+                self.labels[weightless] = nearest(self.table, self.centers)[weightless]
+        return solution(self.table, self.labels, self.k, self.trace, n_iter, converged)
+
+
+def exact_centers(table: Table, totals: Totals) -> Floats:
+    """Mean of the observed entries of each cluster; the column's mean where it has none."""
+    fallback = np.broadcast_to(table.fallback, totals.sums.shape).copy()
+    return np.divide(totals.sums, totals.counts, out=fallback, where=totals.counts > table.tiny)
+
+
+def solution(
+    table: Table, labels: Labels, k: int, trace: list[float], n_iter: int, converged: bool
+) -> Solution:
+    totals = table.totals(labels, k)
+    centers = exact_centers(table, totals)
+    loss = table.loss(labels, centers)
+    return Solution(labels, centers, totals.counts, loss, [*trace[:-1], loss], n_iter, converged)
+
+
+def nearest(table: Table, centers: Floats) -> Labels:
+    """The label of every row's nearest center, -1 where nothing is observed."""
+    descent = Descent(table, centers, Settings())
+    descent.assign()
+    return descent.labels
+
+
+def lloyd(table: Table, start: Start, settings: Settings) -> Solution:
+    """Assign every row to its nearest center, move the centers to their rows, repeat."""
+    descent = Descent(table, start.centers, settings)
+    converged = descent.lloyd()
+    return descent.finish(len(descent.trace), converged)
+
+
+def hartigan(table: Table, start: Start, settings: Settings) -> Solution:
+    """Lloyd until it rests, then single rows for as long as moving one lowers the loss."""
+    descent = Descent(table, start.centers, settings)
+    descent.lloyd()
+    n_iter = len(descent.trace)
+    converged = descent.hartigan()
+    return descent.finish(n_iter, converged)
+
+
+def mm(table: Table, start: Start, settings: Settings) -> Solution:
+    """Algorithm 1 of the paper: fill the gaps from each row's center, run k-means, repeat.
+
+    The k-means inside is Lloyd followed by single-row moves on the filled table, as R's
+    `kmeans` (Hartigan-Wong), which the authors used, amounts to.
+    """
+    members = np.flatnonzero(table.observed > 0)
+    entries = table.entries(members)
+    gaps = np.isnan(entries)
+    centers = start.centers
+    labels = nearest(table, centers) if start.labels is None else start.labels
+    weights = None if table.weights is None else table.weights[members]
+    trace: list[float] = []
+    converged = False
+    while len(trace) < settings.max_iter and not converged:
+        filled = np.where(gaps, centers[labels[members]], entries).astype(table.dtype)
+        inner = Descent(complete_table(table, filled, weights, len(centers)), centers, Settings())
+        inner.lloyd()
+        inner.hartigan()
+        converged = np.array_equal(labels[members], inner.labels)
+        labels = labels.copy()
+        labels[members] = inner.labels
+        centers = inner.centers
+        trace.append(table.loss(labels, centers))
+        if settings.report is not None:
+            settings.report("mm", len(trace), trace[-1])
+    return solution(table, labels, len(centers), trace, len(trace), converged)
+
+
+def complete_table(table: Table, filled: AnyFloats, weights: Floats | None, k: int) -> Table:
+    """A table without gaps, whose shift is zero because `table`'s was taken off already."""
+    inner = Table(
+        filled, table.executor, n_clusters=k, weights=weights, column_means=np.zeros(table.n_columns)
+    )
+    inner.measure()
+    return inner
+
+
+Solver = Callable[[Table, Start, Settings], Solution]
+SOLVERS: Mapping[str, Solver] = MappingProxyType({"hartigan": hartigan, "lloyd": lloyd, "mm": mm})

@@ -1,0 +1,165 @@
+"""From what users have to what the engine takes, or a clear error.
+
+Every kind of gap (NaN, None, NA, null, masked) becomes NaN; nothing else is changed,
+dropped or filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.utils import check_array
+
+from kpod._blocks import AnyFloats, Floats, Table
+
+FLOATS = [np.float64, np.float32]
+MOST_NAMED = 5
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas, polars or pyarrow table."""
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def as_array(X: Any, estimator: Any) -> AnyFloats:
+    """A C-contiguous float32 or float64 array with NaN in the gaps."""
+    if is_frame(X):
+        X = frame_as_array(nw.from_native(X, eager_only=True))
+    elif isinstance(X, np.ma.MaskedArray):
+        X = masked_as_array(X)
+    try:
+        return check_array(
+            X, dtype=FLOATS, order="C", ensure_all_finite=False, input_name="X", estimator=estimator
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(text_column_message(X)) from error
+
+
+def frame_as_array(frame: nw.DataFrame[Any]) -> AnyFloats:
+    columns = list(frame.iter_columns())
+    text = [f"{column.name!r} ({column.dtype})" for column in columns if not may_be_numeric(column)]
+    if text:
+        raise ValueError(
+            f"k-means needs numbers, but these columns are not numeric: {some(text)}. "
+            "Drop such columns, or encode them as numbers first."
+        )
+    single = bool(columns) and all(column.dtype == nw.Float32 for column in columns)
+    out = np.empty(frame.shape, np.float32 if single else np.float64)
+    for j, column in enumerate(columns):
+        try:
+            out[:, j] = column_as_floats(column)
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"k-means needs numbers, but column {column.name!r} holds something else: {error}. "
+                "Drop the column, or encode it as numbers first."
+            ) from error
+    return out
+
+
+def may_be_numeric(column: Any) -> bool:
+    return column.dtype.is_numeric() or column.dtype in (nw.Boolean, nw.Object, nw.Unknown)
+
+
+def column_as_floats(column: Any) -> AnyFloats:
+    if column.dtype in (nw.Object, nw.Unknown):
+        values = column.to_numpy()
+        return np.where(column.is_null().to_numpy(), np.nan, values).astype(np.float64)
+    if column.dtype == nw.Float32:
+        return column.to_numpy().astype(np.float32)
+    return column.cast(nw.Float64).to_numpy()
+
+
+def with_values(X: Any, values: AnyFloats, changed: Any) -> Any:
+    """A table like X with the given values in the changed columns; an array for an array."""
+    if not is_frame(X):
+        return values
+    frame = nw.from_native(X, eager_only=True)
+    columns = []
+    for name, j in zip(
+        np.asarray(frame.columns, dtype=object)[changed], np.flatnonzero(changed), strict=True
+    ):
+        column = nw.new_series(name, values[:, j], backend=frame.implementation)
+        if frame.implementation.is_pandas_like():
+            column = nw.from_native(column.to_native().set_axis(X.index), series_only=True)
+        else:
+            column = nw.new_series(
+                name,
+                [None if np.isnan(v) else float(v) for v in values[:, j]],
+                nw.Float64,
+                backend=frame.implementation,
+            )
+        columns.append(column)
+    return frame.with_columns(*columns).to_native() if columns else X
+
+
+def masked_as_array(X: Any) -> AnyFloats:
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    return np.ma.filled(X.astype(dtype), np.nan)
+
+
+def text_column_message(X: Any) -> str:
+    """Which column of an array could not be read as numbers, and where."""
+    table = np.asarray(X, dtype=object)
+    for j in range(table.shape[1] if table.ndim == 2 else 0):
+        for i, value in enumerate(table[:, j]):
+            try:
+                float("nan" if value is None else value)
+            except (TypeError, ValueError):
+                return (
+                    f"k-means needs numbers, but column {j} holds {value!r} in row {i}. "
+                    "Drop the column, or encode it as numbers first."
+                )
+    return "k-means needs numbers, but X holds something else."
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few of a list of names."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def name_columns(which: Any, names: Any) -> str:
+    """Columns as a user knows them: by name where there is one, else by position."""
+    return some([str(j) if names is None else repr(str(names[j])) for j in which])
+
+
+def check_finite(table: Table, names: Any) -> None:
+    """Refuse infinities, which the sums of squares of the columns and rows give away."""
+    if np.isfinite(table.squares).all() and np.isfinite(table.norms).all():
+        return
+    largest = np.sqrt(np.finfo(table.dtype).max) / max(table.n_columns, 1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        bad = ~np.isnan(table.values) & ~(np.abs(table.values) < largest)
+    columns = np.flatnonzero(bad.any(axis=0))
+    row = int(np.flatnonzero(bad[:, columns[0]])[0])
+    raise ValueError(
+        f"X contains infinity, or a value too large to square in {table.dtype}, in column "
+        f"{name_columns(columns, names)} (first in row {row}). Replace it by NaN if it stands "
+        "for a missing value, otherwise by a finite number."
+    )
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
+    """Weights as float64, or None where every row weighs 1."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected ({n_rows},): one weight for each row of X."
+        )
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity; every row needs a finite weight.")
+    if (weights < 0).any():
+        row = int(np.flatnonzero(weights < 0)[0])
+        raise ValueError(f"Negative values in sample_weight: row {row} has {weights[row]}.")
+    if not (weights > 0).any():
+        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    return np.ascontiguousarray(weights)

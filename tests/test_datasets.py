@@ -1,0 +1,37 @@
+from pathlib import Path
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_wine
+
+from kpod import datasets
+
+
+def test_mixture_has_the_papers_moments():
+    X, labels = datasets.make_mixture(10, n_rows=20_000, n_columns=30, rng=0)
+    assert_array_equal(np.unique(labels), np.arange(10))
+    means = np.array([X[labels == c].mean(axis=0) for c in range(10)])
+    assert_allclose(means.std(), 10, rtol=0.15)
+    assert_allclose((X - means[labels]).var(), 10, rtol=0.02)
+
+
+def test_wine_is_perturbed_by_a_tenth_of_the_column_mean():
+    wine = load_wine()
+    noise = np.stack([datasets.make_perturbed_wine(rng=seed)[0] - wine.data for seed in range(20)])
+    assert_allclose(noise.std(axis=(0, 1)), wine.data.mean(axis=0) / 10, rtol=0.05)
+    assert_array_equal(datasets.make_perturbed_wine(rng=1)[1], wine.target)
+
+
+def test_same_seed_same_table():
+    for make in (datasets.make_mixture, datasets.make_perturbed_wine):
+        assert_array_equal(make(rng=3)[0], make(rng=3)[0])
+
+
+def test_the_bundled_table_is_the_one_our_own_mechanism_makes():
+    bundled = datasets.load_incomplete_wine()
+    assert Path(bundled.filename).read_text() == datasets.incomplete_wine_csv()
+    wine = load_wine()
+    gaps = np.isnan(bundled.data)
+    assert_allclose(bundled.data[~gaps], wine.data[~gaps], rtol=1e-5)
+    assert_array_equal(bundled.target, wine.target)
+    assert len(bundled.feature_names) == 13

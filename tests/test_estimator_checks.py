@@ -1,0 +1,25 @@
+"""scikit-learn's own checks of the estimator contract."""
+
+import warnings
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kpod import KPOD
+
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "seeds are drawn at random: repeated and weighted rows see other draws, so the same clusters "
+        "may come in another order, as for scikit-learn's KMeans"
+    ),
+}
+
+
+@parametrize_with_checks(
+    [KPOD(), KPOD(algorithm="lloyd"), KPOD(algorithm="mm", init="mean-fill")],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_scikit_learn_contract(estimator, check):
+    with warnings.catch_warnings():
+        # Some checks ask for more clusters than their tables have distinct rows.
+        warnings.filterwarnings("ignore", message="Number of distinct clusters")
+        check(estimator)

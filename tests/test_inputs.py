@@ -1,0 +1,143 @@
+"""The same table in every container gives the same clustering, and comes back in its own."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpod import KPOD
+
+from .conftest import clustered
+
+NAMES = list("abcd")
+X = clustered(np.random.default_rng(1), 60, 4, k=3)[0]
+NONES = [[None if np.isnan(x) else float(x) for x in row] for row in X]
+COLUMNS = {name: [row[j] for row in NONES] for j, name in enumerate(NAMES)}
+
+
+def polars_with_null_and_nan():
+    frame = pl.DataFrame(COLUMNS)
+    return frame.with_columns(pl.col("a").fill_null(float("nan")))
+
+
+CONTAINERS = {
+    "list with None": lambda: NONES,
+    "object array": lambda: np.array(NONES, dtype=object),
+    "Fortran order": lambda: np.asfortranarray(X),
+    "every second row of a larger array": lambda: np.repeat(X, 2, axis=0)[::2],
+    "read-only": lambda: np.frombuffer(X.tobytes()).reshape(X.shape),
+    "big-endian": lambda: X.astype(">f8"),
+    "masked array": lambda: np.ma.masked_invalid(X),
+    "masked array with values under the mask": lambda: np.ma.MaskedArray(
+        np.where(np.isnan(X), 99.0, X), mask=np.isnan(X)
+    ),
+    "pandas": lambda: pd.DataFrame(X, columns=NAMES),
+    "pandas nullable": lambda: pd.DataFrame(COLUMNS, dtype="Float64"),
+    "pandas arrow": lambda: pd.DataFrame(COLUMNS).astype("double[pyarrow]"),
+    "pandas objects": lambda: pd.DataFrame(COLUMNS, dtype=object),
+    "pandas with NA objects": lambda: pd.DataFrame(COLUMNS, dtype=object).map(
+        lambda v: pd.NA if v is None else v
+    ),
+    "pandas with integer names": lambda: pd.DataFrame(X),
+    "polars": lambda: pl.DataFrame(COLUMNS),
+    "polars null and NaN": polars_with_null_and_nan,
+    "pyarrow": lambda: pa.table(COLUMNS),
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_every_container_is_the_same_table(kind):
+    plain = KPOD(3, random_state=0).fit(X)
+    table = CONTAINERS[kind]()
+    model = KPOD(3, random_state=0).fit(table)
+    assert_array_equal(model.labels_, plain.labels_)
+    assert_allclose(model.cluster_centers_, plain.cluster_centers_)
+    assert_array_equal(model.predict(table), plain.labels_)
+    named = kind.startswith("p") and "integer" not in kind
+    assert hasattr(model, "feature_names_in_") == named
+    if named:
+        assert list(model.feature_names_in_) == NAMES
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16, np.float16, bool])
+def test_other_numbers_are_taken_as_floats(dtype):
+    table = np.arange(24).reshape(12, 2).astype(dtype)
+    model = KPOD(2, random_state=0).fit(table)
+    assert model.cluster_centers_.dtype == np.float64
+    assert_array_equal(model.labels_, KPOD(2, random_state=0).fit(table.astype(float)).labels_)
+
+
+def test_masked_integers():
+    table = np.ma.MaskedArray([[1, 2], [1, 99], [8, 9], [9, 9]], mask=[[0, 0], [0, 1], [0, 0], [0, 0]])
+    model = KPOD(2, random_state=0).fit(table)
+    assert_allclose(np.sort(model.cluster_centers_, axis=0), [[1, 2], [8.5, 9]])
+
+
+@pytest.mark.parametrize(
+    "kind", ["pandas", "pandas nullable", "pandas arrow", "polars", "polars null and NaN", "pyarrow"]
+)
+def test_impute_keeps_the_container(kind):
+    table = CONTAINERS[kind]()
+    model = KPOD(3, random_state=0).fit(table)
+    filled = model.impute(table)
+    assert type(filled) is type(table)
+    expected = KPOD(3, random_state=0).fit(X).impute(X)
+    columns = filled.column_names if kind == "pyarrow" else list(filled.columns)
+    assert columns == NAMES
+    for j, name in enumerate(NAMES):
+        assert_allclose(np.asarray(filled[name], dtype=float), expected[:, j])
+
+
+def test_impute_keeps_index_and_untouched_columns():
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [1, 2, 3]}, index=["x", "y", "z"])
+    filled = KPOD(1).fit(frame).impute(frame)
+    assert list(filled.index) == ["x", "y", "z"]
+    assert filled["b"].dtype == frame["b"].dtype
+    assert filled.loc["y", "a"] == 2.0
+
+
+def test_single_precision_frames_stay_single():
+    frame = pl.DataFrame(
+        {"a": [1.0, None, 3.0], "b": [1.0, 2.0, 9.0]}, schema={"a": pl.Float32, "b": pl.Float32}
+    )
+    assert KPOD(2, random_state=0).fit(frame).cluster_centers_.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pd.DataFrame({"a": [1.0, 2.0], "city": ["Rome", None]}), "not numeric: 'city'"),
+        (pd.DataFrame({"a": [1.0, 2.0], "when": pd.to_datetime(["2020", "2021"])}), "not numeric: 'when'"),
+        (pd.DataFrame({"a": [1.0, 2.0], "c": pd.Categorical(["x", "y"])}), "not numeric: 'c'"),
+        (
+            pd.DataFrame({"a": [1.0, 2.0], "o": np.array([1, "x"], dtype=object)}),
+            "column 'o' holds something",
+        ),
+        (pl.DataFrame({"a": [1.0, 2.0], "city": ["Rome", None]}), "not numeric: 'city'"),
+        (pa.table({"a": [1.0, 2.0], "city": ["Rome", None]}), "not numeric: 'city'"),
+        (np.array([[1, "x"], [2, "y"]], dtype=object), "column 1 holds 'x' in row 0"),
+        ([[1.0, None], ["two", 3.0]], "column 0 holds 'two' in row 1"),
+    ],
+    ids=["text", "dates", "categories", "objects", "polars", "pyarrow", "array", "list"],
+)
+def test_text_columns_are_named(table, message):
+    with pytest.raises(ValueError, match=message):
+        KPOD(1).fit(table)
+
+
+def test_infinity_is_named_by_column_name():
+    with pytest.raises(ValueError, match=r"infinity.* in column 'b'"):
+        KPOD(1).fit(pd.DataFrame({"a": [1.0, 2.0], "b": [np.inf, 1.0]}))
+
+
+def test_other_column_order_at_predict():
+    model = KPOD(3).fit(pd.DataFrame(X, columns=NAMES))
+    with pytest.raises(ValueError, match="Feature names must be in the same order"):
+        model.predict(pd.DataFrame(X[:, ::-1], columns=NAMES[::-1]))
+
+
+def test_ragged_lists():
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        KPOD(1).fit([[1.0, 2.0], [3.0]])

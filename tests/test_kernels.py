@@ -1,0 +1,128 @@
+"""Every pass over a table agrees with the plain NumPy oracle."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpod._seeding import Spread
+from kpod._solvers import Descent, Settings, nearest
+
+from . import oracle
+from .conftest import clustered, table_of
+
+RTOL = {np.float32: 2e-5, np.float64: 1e-12}
+
+
+@pytest.fixture(params=[1, 3, 8, 17], ids=lambda p: f"{p} columns")
+def n_columns(request):
+    return request.param
+
+
+@pytest.fixture(params=[False, True], ids=["unweighted", "weighted"])
+def case(request, rng, dtype, n_columns):
+    """A table far from zero with an ignored column, weights, labels and centers."""
+    X, _ = clustered(rng, 700, n_columns, missing=0.4, dtype=np.float64)
+    X = (X + 50).astype(dtype)
+    if n_columns > 1:
+        X[:, 1] = np.nan
+    weights = rng.random(len(X)) * rng.integers(0, 2, len(X)) if request.param else None
+    table = table_of(X, 4, weights)
+    labels = rng.integers(4, size=len(X)).astype(np.int32)
+    labels[table.observed == 0] = -1
+    return X.astype(np.float64), weights, table, labels
+
+
+def test_totals(case, dtype):
+    X, weights, table, labels = case
+    sums, counts = oracle.totals(X, labels, 4, weights)
+    got = table.totals(labels, 4)
+    assert_allclose(got.counts, counts, rtol=1e-12)
+    shift = np.nan_to_num(table.shift.astype(np.float64))
+    assert_allclose(got.sums + shift * counts, sums, rtol=RTOL[dtype], atol=1e-9)
+
+
+def test_column_statistics(case, dtype):
+    X, weights, table, _ = case
+    live = ~np.isnan(X).all(axis=0)
+    w = np.ones(len(X)) if weights is None else weights
+    mean = (np.nan_to_num(X) * w[:, None]).sum(axis=0)[live] / (~np.isnan(X) * w[:, None]).sum(axis=0)[live]
+    assert_allclose(table.column_means[live], mean, rtol=1e-6)
+    assert np.isnan(table.column_means[~live]).all()
+    squared = np.nan_to_num((X[:, live] - mean) ** 2)
+    variances = (squared * w[:, None]).sum(axis=0) / (~np.isnan(X[:, live]) * w[:, None]).sum(axis=0)
+    assert_allclose(table.variance, variances.mean(), rtol=1e-4)
+    assert_array_equal(table.observed, (~np.isnan(X)).sum(axis=1))
+
+
+def test_losses_and_distances(case, dtype, rng):
+    X, weights, table, labels = case
+    centers = 50 + rng.normal(size=(4, X.shape[1]))
+    shifted = np.nan_to_num(centers - table.shift.astype(np.float64))
+    members = labels >= 0
+    assert_allclose(
+        table.distances(shifted)[members],
+        oracle.distances(X, centers)[members],
+        rtol=1e-4 if dtype is np.float32 else 1e-10,
+        atol=1e-4 if dtype is np.float32 else 1e-10,
+    )
+    expected = oracle.loss(X, labels, centers, weights)
+    assert_allclose(table.loss(labels, shifted), expected, rtol=1e-5)
+    assert_allclose(table.losses(labels, shifted).sum(), expected, rtol=1e-5)
+
+
+def test_nearest(case, dtype, rng):
+    X, _, table, _ = case
+    centers = 50 + rng.normal(size=(4, X.shape[1]))
+    labels = nearest(table, np.nan_to_num(centers - table.shift.astype(np.float64)))
+    distances = oracle.distances(X, centers)
+    assert_array_equal(labels == -1, np.isnan(X).all(axis=1))
+    got = distances[np.arange(len(X)), labels]
+    # A tie within rounding may fall either way; the distance chosen may not be longer.
+    assert_allclose(got[labels >= 0], distances.min(axis=1)[labels >= 0], rtol=1e-4, atol=1e-3)
+    if dtype is np.float64:
+        assert_array_equal(labels, oracle.assign(X, centers))
+
+
+def test_bounds_hold(rng, dtype):
+    """After a few steps, upper and lower bounds still enclose the true distances."""
+    X, _ = clustered(rng, 2000, 6, missing=0.5, spread=1.0, dtype=dtype)
+    table = table_of(X, 5)
+    descent = Descent(table, rng.normal(size=(5, 6)), Settings())
+    for _ in range(4):
+        descent.assign()
+        descent.update()
+    descent.upper += descent.drift[descent.labels]
+    descent.lower -= descent.others[descent.labels]
+    shifted = X.astype(np.float64) - table.shift.astype(np.float64)
+    distances = np.sqrt(oracle.distances(shifted, descent.centers))
+    rows = np.arange(len(X))
+    assert (distances[rows, descent.labels] <= descent.upper * (1 + 1e-6)).all()
+    distances[rows, descent.labels] = np.inf
+    assert (distances.min(axis=1) >= descent.lower * (1 - 1e-6)).all()
+
+
+def test_bounds_skip_rows(rng):
+    """The bounds are there to be used: near convergence most rows are not looked at."""
+    X, truth = clustered(rng, 5000, 12, missing=0.2, spread=0.3)
+    table = table_of(X, 5)
+    descent = Descent(table, oracle.centers(X, truth, 5) - table.shift, Settings())
+    for _ in range(3):
+        descent.assign()
+        descent.update()
+    assert (descent.upper < descent.lower).mean() > 0.9
+
+
+def test_seed_distances(rng):
+    """Distances between rows, rescaled from the columns they share, as the docstring says."""
+    X, _ = clustered(rng, 60, 5, missing=0.6)
+    table = table_of(X, 3)
+    spread = Spread(table, 3, rng)
+    candidates = np.array([0, 7, 20])
+    got, potentials = spread.distances(candidates, np.full(60, np.inf, np.float32))
+    for c, candidate in enumerate(candidates):
+        for i in range(60):
+            shared = ~np.isnan(X[i]) & ~np.isnan(X[candidate])
+            m, t = shared.sum(), (1 - shared.sum() / 5) / 2
+            total = ((X[i] - X[candidate])[shared] ** 2).sum()
+            assert_allclose(got[i, c], 5 / (m + t) * (total + 2 * t * table.variance), rtol=1e-3, atol=1e-4)
+    assert_allclose(potentials, got.sum(axis=0), rtol=1e-5)

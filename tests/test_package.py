@@ -1,0 +1,71 @@
+"""What the package promises as a whole."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import kpod
+
+HEAVY = ["pandas", "polars", "pyarrow", "matplotlib", "dask", "jinja2", "rich", "click"]
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_importing_kpod_alone_loads_nothing():
+    loaded = run("import sys; before = set(sys.modules); import kpod; print(*set(sys.modules) - before)")
+    assert not {"numpy", "scipy", "sklearn"} & set(loaded.split())
+
+
+def test_the_core_pulls_in_nothing_heavy():
+    """Nothing, that is, that scikit-learn does not load by itself where it is installed."""
+    loaded = run(
+        "import sys, numpy as np, sklearn.base, sklearn.datasets, sklearn.utils.validation\n"
+        "before = set(sys.modules); from kpod import KPOD; import kpod.missingness, kpod.datasets\n"
+        "KPOD(2).fit(np.eye(4)).impute(np.eye(4)); print(*set(sys.modules) - before)"
+    )
+    assert "kpod._estimator" in loaded
+    assert not set(HEAVY) & set(loaded.split())
+
+
+def test_public_names():
+    assert "KPOD" in dir(kpod)
+    for name in kpod.__all__:
+        assert getattr(kpod, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = kpod.nothing
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("step", ["Descent.assign", "Descent.move"])
+def test_ctrl_c_is_heard_within_a_second(n_threads, step):
+    """Long in Lloyd, or long in single-row moves: the signal is sent once the step has begun."""
+    max_iter = 3 if step == "Descent.move" else 10_000
+    code = f"""
+import time, numpy as np
+from kpod import KPOD, _solvers
+original = _solvers.{step}
+def announced(*args):
+    print("begun", flush=True)
+    return original(*args)
+_solvers.{step} = announced
+X = np.random.default_rng(0).normal(size=(300_000, 40)).astype(np.float32)
+try:
+    KPOD(60, init=X[:60], max_iter={max_iter}, tol=0, n_threads={n_threads}).fit(X)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    sent = time.monotonic()
+    output, _ = process.communicate(timeout=30)
+    assert "stopped" in output
+    assert time.monotonic() - sent < 2, "one second, and one more for the interpreter to leave"

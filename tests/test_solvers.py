@@ -1,0 +1,235 @@
+"""What every solver promises, then what each one does."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from kpod import KPOD
+from kpod._seeding import RandomRows
+from kpod._solvers import SOLVERS, Settings, Start, hartigan, lloyd, mm
+
+from . import oracle
+from .conftest import clustered, table_of
+
+
+@pytest.fixture(params=sorted(SOLVERS))
+def solver(request):
+    return SOLVERS[request.param]
+
+
+@pytest.fixture(params=[False, True], ids=["unweighted", "weighted"])
+def weights(request, rng):
+    return rng.integers(1, 4, size=300).astype(np.float64) if request.param else None
+
+
+def starts(table, k, rng, n=3):
+    seeding = RandomRows(table, k, rng)
+    return [seeding.draw(rng) for _ in range(n)]
+
+
+def test_solution_is_consistent(solver, rng, dtype, weights):
+    X, _ = clustered(rng, dtype=dtype)
+    table = table_of(X, 5, weights)
+    for start in starts(table, 5, rng):
+        solution = solver(table, start, Settings())
+        exact = oracle.centers(X.astype(np.float64), solution.labels, 5, weights)
+        rtol = 1e-4 if dtype is np.float32 else 1e-9
+        assert_allclose(solution.centers + table.shift, exact, rtol=rtol, atol=rtol)
+        assert_allclose(
+            solution.loss, oracle.loss(X.astype(np.float64), solution.labels, exact, weights), rtol=rtol
+        )
+        assert_allclose(solution.counts, oracle.totals(X, solution.labels, 5, weights)[1])
+        assert solution.converged
+
+
+def test_trace_never_rises(solver, rng, dtype, weights):
+    X, _ = clustered(rng, missing=0.5, spread=1.0, dtype=dtype)
+    table = table_of(X, 7, weights)
+    rounding = 1e-6 if dtype is np.float32 else 1e-12
+    for start in starts(table, 7, rng):
+        trace = np.array(solver(table, start, Settings()).trace)
+        assert (np.diff(trace) <= rounding * trace[:-1]).all()
+
+
+def test_max_iter_is_respected_and_reported(solver, rng):
+    X, _ = clustered(rng, spread=2.0)
+    table = table_of(X, 5)
+    (start,) = starts(table, 5, rng, 1)
+    short = solver(table, start, Settings(max_iter=1))
+    assert short.n_iter == 1
+    if solver is not mm:
+        assert not short.converged
+
+
+def test_lloyd_is_the_oracles(rng, weights):
+    X, _ = clustered(rng, missing=0.5, spread=1.0)
+    table = table_of(X, 5, weights)
+    for start in starts(table, 5, rng):
+        labels, _ = oracle.lloyd(X, start.centers + table.shift, 300, weights)
+        if len(np.unique(labels)) == 5:
+            assert_array_equal(lloyd(table, start, Settings()).labels, labels)
+
+
+def test_lloyd_on_complete_data_is_scikit_learns(rng, dtype):
+    X, _ = clustered(rng, 500, missing=0, spread=1.0, dtype=dtype)
+    table = table_of(X, 6)
+    for start in starts(table, 6, rng):
+        theirs = KMeans(6, init=(start.centers + table.shift).astype(dtype), n_init=1, tol=0).fit(X)
+        ours = lloyd(table, start, Settings())
+        assert_allclose(ours.loss, theirs.inertia_, rtol=1e-4 if dtype is np.float32 else 1e-10)
+        if dtype is np.float64:
+            assert_array_equal(ours.labels, theirs.labels_)
+
+
+def test_bounded_and_unbounded_lloyd_agree(rng, dtype):
+    X, _ = clustered(rng, 3000, 10, spread=1.0, dtype=dtype)
+    table = table_of(X, 8)
+    for start in starts(table, 8, rng):
+        bounded = lloyd(table, start, Settings())
+        unbounded = lloyd(table, start, Settings(bounded=False))
+        assert_array_equal(bounded.labels, unbounded.labels)
+        assert bounded.loss == unbounded.loss
+
+
+def test_lloyd_ignores_the_order_of_rows_and_columns(rng):
+    X, _ = clustered(rng)
+    rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
+    table, permuted = table_of(X, 5), table_of(X[rows][:, columns], 5)
+    (start,) = starts(table, 5, rng, 1)
+    one = lloyd(table, start, Settings())
+    other = lloyd(permuted, Start(start.centers[:, columns]), Settings())
+    assert_array_equal(one.labels[rows], other.labels)
+    assert_allclose(one.loss, other.loss)
+
+
+@pytest.mark.parametrize("name", ["lloyd", "hartigan"])
+def test_a_weight_is_a_repetition(name, rng):
+    X, _ = clustered(rng)
+    times = rng.integers(1, 4, size=len(X))
+    weighted, repeated = table_of(X, 5, times.astype(float)), table_of(np.repeat(X, times, axis=0), 5)
+    (start,) = starts(weighted, 5, rng, 1)
+    centers = start.centers + weighted.shift
+    one = SOLVERS[name](weighted, Start(centers - weighted.shift), Settings())
+    other = SOLVERS[name](repeated, Start(centers - repeated.shift), Settings())
+    if name == "lloyd":
+        assert_array_equal(np.repeat(one.labels, times), other.labels)
+        assert_allclose(one.loss, other.loss)
+    else:
+        # Copies of a row may move one by one, which can only help.
+        assert_allclose(one.loss, oracle.loss_of_labels(X, one.labels, 5, times))
+
+
+def test_hartigan_never_ends_above_lloyd(rng, dtype):
+    for missing in (0.1, 0.5, 0.8):
+        X, _ = clustered(rng, 200, missing=missing, spread=1.0, dtype=dtype)
+        table = table_of(X, 6)
+        for start in starts(table, 6, rng, 5):
+            low = hartigan(table, start, Settings()).loss
+            assert low <= lloyd(table, start, Settings()).loss * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_single_move_is_left(weighted, rng):
+    """Checked by computing the loss of every possible move from scratch."""
+    X, _ = clustered(rng, 40, 5, missing=0.5, spread=1.0)
+    weights = rng.integers(0, 4, size=40).astype(float) if weighted else None
+    table = table_of(X, 4, weights)
+    for start in starts(table, 4, rng):
+        solution = hartigan(table, start, Settings())
+        assert oracle.best_single_move(X, solution.labels, 4, weights) <= 1e-8 * solution.loss
+
+
+def test_an_end_of_hartigan_is_a_fixed_point_of_lloyd(rng):
+    X, _ = clustered(rng, missing=0.5)
+    table = table_of(X, 5)
+    for start in starts(table, 5, rng):
+        end = hartigan(table, start, Settings())
+        assert_array_equal(lloyd(table, Start(end.centers), Settings(max_iter=1)).labels, end.labels)
+
+
+def test_mm_is_above_lloyd_is_above_hartigan_in_the_mean():
+    """Filling in is a penalty on leaving; single tables may differ, many do not."""
+    losses = {name: [] for name in SOLVERS}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, _ = clustered(rng, 150, 10, missing=0.5, spread=0.8)
+        table = table_of(X, 5)
+        (start,) = starts(table, 5, rng, 1)
+        for name, solver in SOLVERS.items():
+            losses[name].append(solver(table, start, Settings()).loss)
+    assert np.mean(losses["hartigan"]) <= np.mean(losses["lloyd"]) <= np.mean(losses["mm"])
+
+
+def test_mm_step_is_the_papers(rng):
+    """One outer step: fill from the start's own centers, k-means, exact observed centers."""
+    X, _ = clustered(rng, 100, 6, k=3, missing=0.3, spread=0.4)
+    table = table_of(X, 3)
+    (start,) = starts(table, 3, rng, 1)
+    solution = mm(table, start, Settings(max_iter=1))
+    given = start.centers + table.shift
+    filled = np.where(np.isnan(X), given[oracle.assign(X, given)], X)
+    complete = table_of(filled, 3)
+    inner = hartigan(complete, Start(given - complete.shift), Settings())
+    assert_array_equal(solution.labels, inner.labels)
+
+
+def test_mm_on_complete_data_is_k_means(rng):
+    X, _ = clustered(rng, missing=0)
+    table = table_of(X, 5)
+    (start,) = starts(table, 5, rng, 1)
+    assert_array_equal(
+        mm(table, start, Settings()).labels,
+        hartigan(table, Start(start.centers), Settings()).labels,
+    )
+
+
+def test_single_and_double_precision_agree_on_separated_clusters(solver, rng):
+    X, truth = clustered(rng, 400, 20, missing=0.3, spread=0.2)
+    start = oracle.centers(X, truth, 5)
+    tables = [table_of(X.astype(dtype), 5) for dtype in (np.float32, np.float64)]
+    single, double = (solver(table, Start(start - table.shift), Settings()) for table in tables)
+    assert_array_equal(single.labels, double.labels)
+    assert_allclose(single.loss, double.loss, rtol=1e-4)
+
+
+def test_data_far_from_zero_does_not_cancel(rng):
+    X, truth = clustered(rng, 400, 10, missing=0.3, spread=0.2)
+    X = (X + 1000).astype(np.float32)
+    model = KPOD(5, random_state=0).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+    assert_allclose(model.inertia_, oracle.loss_of_labels(X.astype(np.float64), model.labels_, 5), rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+@pytest.mark.parametrize("n_threads", [2, 3, 5])
+def test_same_bits_on_any_number_of_threads(n_threads, rng, dtype):
+    """With many more blocks than threads, so that the order of merging is put to the test."""
+    X, _ = clustered(rng, 60_000, 7, spread=1.5, dtype=dtype)
+    weights = rng.random(len(X))
+    fits = [
+        KPOD(6, n_init=2, max_iter=20, n_threads=n, random_state=0, tol=0).fit(X, sample_weight=weights)
+        for n in (1, n_threads)
+    ]
+    assert len(table_of(X, 6).blocks) > 2 * n_threads
+    for name in ("labels_", "cluster_centers_", "inertia_", "counts_", "loss_curve_"):
+        assert_array_equal(*(getattr(fit, name) for fit in fits))
+
+
+def test_starts_shared_by_threads_give_the_same_bits(rng):
+    X, _ = clustered(rng)
+    one, many = (KPOD(5, n_threads=n, random_state=0).fit(X) for n in (1, 4))
+    assert_array_equal(one.cluster_centers_, many.cluster_centers_)
+    assert one.inertia_ == many.inertia_
+
+
+def test_an_emptied_cluster_takes_the_farthest_row(solver, rng):
+    """A center far from everything attracts no row, and is not left there."""
+    X, _ = clustered(rng, 100, 4, k=3)
+    start = np.nanmean(X, axis=0) + rng.normal(size=(3, 4)) * 0.1
+    start[1] = 1e4
+    table = table_of(X, 3)
+    solution = solver(table, Start(start - table.shift), Settings())
+    assert len(np.unique(solution.labels)) == 3
+    assert np.isfinite(solution.centers).all()
