@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name 'meson.build') meson.build pyproject.toml README.md
 
 .PHONY: demo test lint bench clean
