@@ -26,7 +26,9 @@ AnyFloats = NDArray[Any]
 
 MAX_BLOCKS = 64
 ROWS_PER_BLOCK = 4096
-CHUNK_BYTES = 1 << 17
+CHUNK_ENTRIES = 1 << 12
+ALIGNMENT = 64
+VECTOR_BYTES = 32
 
 
 class Totals(NamedTuple):
@@ -81,7 +83,7 @@ class Table:
         self.dtype = values.dtype
         self.n_rows, self.n_columns = values.shape
         self.blocks = cut(self.n_rows, self.n_columns, n_clusters, values.nbytes)
-        self.chunk = int(np.clip(CHUNK_BYTES // (2 * self.n_columns * self.dtype.itemsize), 16, 512))
+        self.chunk = int(np.clip(CHUNK_ENTRIES // self.n_columns, 8, 64))
         self._spaces: dict[int, list[chunks.Workspace]] = {}
         self.like = np.empty(0, self.dtype)
         if column_means is None:
@@ -99,13 +101,14 @@ class Table:
 
     def map(self, function: Callable[[Span, chunks.Workspace], Result], k: int = 1) -> list[Result]:
         """The results of a kernel for every block, in order; buffers are used again."""
-        idle = self._spaces.setdefault(k, [])
+        stride = self.stride(k)
+        idle = self._spaces.setdefault(stride, [])
 
         def run(block: Span) -> Result:
             try:
                 space = idle.pop()
             except IndexError:
-                space = chunks.Workspace(self.n_columns, k, self.chunk)
+                space = chunks.Workspace(self.n_columns, stride, self.chunk)
             try:
                 return function(block, space)
             finally:
@@ -113,18 +116,31 @@ class Table:
 
         return self.executor.map(run, self.blocks)
 
-    def coefficients(self, *parts: AnyFloats) -> AnyFloats:
-        """Arrays (k, n_columns), one per moment, in the layout that the kernels multiply by."""
-        return np.concatenate(parts, axis=1).astype(self.dtype, order="C")
+    def stride(self, k: int) -> int:
+        """The number of centers rounded up to whole vectors."""
+        lanes = VECTOR_BYTES // self.dtype.itemsize
+        return -(-k // lanes) * lanes
+
+    def panel(self, by_center: Floats) -> AnyFloats:
+        """An array (k, n_columns) transposed and padded, as the kernels read it."""
+        k = len(by_center)
+        out = aligned_zeros((self.n_columns, self.stride(k)), self.dtype)
+        out[:, :k] = by_center.T
+        return out
+
+    def offsets(self, k: int) -> AnyFloats:
+        """What is added to a squared distance: nothing, or infinity for the padding."""
+        out = aligned_zeros((self.stride(k),), self.dtype)
+        out[k:] = np.inf
+        return out
 
     def measure(self) -> None:
-        """Sizes of the rows and columns: what the solvers need beyond the entries."""
-        self.norms = np.empty(self.n_rows, self.dtype)
+        """Row and column statistics: what the solvers need beyond the entries."""
         self.observed = np.empty(self.n_rows, np.int32)
 
         def run(block: Span, space: chunks.Workspace) -> Floats:
             squares = np.zeros(self.n_columns)
-            chunks.measure(self.rows, *block, self.norms, squares, self.observed, space)
+            chunks.measure(self.rows, *block, self.like, squares, self.observed, space)
             return squares
 
         self.squares = merge(self.map(run))
@@ -165,10 +181,12 @@ class Table:
             lambda block, space: chunks.losses(self.rows, *block, labels, self.like, centers, out, space)
         )
 
-    def distances(self, centers: Floats) -> Floats:
-        """Squared partial distances (n_rows, k), by differences."""
-        out = np.empty((self.n_rows, len(centers)))
-        self.map(lambda block, space: chunks.distances(self.rows, *block, self.like, centers, out, space))
+    def distances(self, centers: Floats) -> AnyFloats:
+        """Squared partial distances (n_rows, k)."""
+        k = len(centers)
+        out = np.empty((self.n_rows, k), self.dtype)
+        panel, offsets = self.panel(centers), self.offsets(k)
+        self.map(lambda block, space: chunks.distances(self.rows, *block, panel, offsets, out, space), k)
         return out
 
     def entries(self, rows: Positions) -> AnyFloats:
@@ -181,6 +199,14 @@ class Table:
         observed = ~np.isnan(entries)
         entries[~observed] = 0
         return np.hstack([entries, observed.astype(np.float32), entries**2])
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyFloats:
+    """Zeros that start on a cache line, so that no vector straddles two."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    raw = np.zeros(size + ALIGNMENT, np.uint8)
+    first = -raw.ctypes.data % ALIGNMENT
+    return raw[first : first + size].view(dtype).reshape(shape)
 
 
 def merge(parts: list[Floats]) -> Floats:

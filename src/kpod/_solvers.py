@@ -86,21 +86,24 @@ class Descent:
         self.max_weight = 1.0 if table.weights is None else float(table.weights.max())
         self.epsilon = float(np.finfo(table.dtype).eps) / 2
 
+    def start_from(self, labels: Labels) -> None:
+        """Begin with these labels, which a row then leaves only for a nearer center."""
+        self.labels[...] = labels
+        self.upper[...] = np.inf
+        self.totals = self.table.totals(self.labels, self.k)
+
     def assign(self) -> int:
         """Give every row its nearest center; returns how many rows changed."""
-        table, centers = self.table, self.centers
-        squares = centers**2
-        coefficients = table.coefficients(-2 * centers, squares)
-        offsets = np.zeros(self.k, table.dtype)
-        largest = float(squares.sum(axis=1).max()), float(squares.max())
+        table = self.table
+        panel, offsets = table.panel(self.centers), table.offsets(self.k)
         if not self.settings.bounded:
             np.copyto(self.upper, np.float32(np.inf), where=self.labels >= 0)
 
         def run(block: Span, space: chunks.Workspace) -> tuple[int, Floats]:
             totals = np.zeros((2, self.k, table.n_columns))
             changed, _ = chunks.assign(
-                table.rows, *block, coefficients, offsets, table.norms, self.epsilon, *largest,
-                self.drift, self.others, self.labels, self.upper, self.lower, totals[0], totals[1], space,
+                table.rows, *block, panel, offsets, self.epsilon, self.drift, self.others,
+                self.labels, self.upper, self.lower, totals[0], totals[1], space,
             )  # fmt: skip
             return changed, totals
 
@@ -167,7 +170,7 @@ class Descent:
             changed = self.assign()
             moved = self.update()
             self.note("lloyd", iteration, self.loss())
-            if changed == 0 or moved <= self.settings.tol * self.table.variance:
+            if (changed == 0 and iteration > 1) or moved <= self.settings.tol * self.table.variance:
                 return True
         return False
 
@@ -203,8 +206,7 @@ class Descent:
             joining = counts / (counts + weight)
             leaving = np.where(counts > alone, counts / np.maximum(counts - weight, 0), 1)
         live = ~np.isnan(table.shift)
-        coefficients = table.coefficients(-2 * joining * centers, joining * centers**2, joining)
-        offsets = np.zeros(self.k, table.dtype)
+        panels = table.panel(centers), table.panel(joining), table.offsets(self.k)
         bounds = (
             np.sqrt(leaving.max(axis=1) * (1 + 1e-6)).astype(np.float32),
             float(np.sqrt(joining[:, live].min() * (1 - 1e-6))),
@@ -213,9 +215,8 @@ class Descent:
         def run(block: Span, space: chunks.Workspace) -> Positions:
             mine = found[block.start : block.stop]
             n = chunks.screen(
-                table.rows, *block, coefficients, offsets, table.norms, self.epsilon,
-                self.drift, self.others, *bounds, self.labels, self.upper, self.lower,
-                centers, counts, mine, space,
+                table.rows, *block, *panels, self.epsilon, self.drift, self.others, *bounds,
+                self.labels, self.upper, self.lower, centers, counts, mine, space,
             )  # fmt: skip
             return mine[:n]
 
@@ -303,6 +304,7 @@ def mm(table: Table, start: Start, settings: Settings) -> Solution:
     while len(trace) < settings.max_iter and not converged:
         filled = np.where(gaps, centers[labels[members]], entries).astype(table.dtype)
         inner = Descent(complete_table(table, filled, weights, len(centers)), centers, Settings())
+        inner.start_from(labels[members])
         inner.lloyd()
         inner.hartigan()
         converged = np.array_equal(labels[members], inner.labels)

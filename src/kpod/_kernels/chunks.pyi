@@ -24,10 +24,10 @@ class Rows:
 
 class Workspace:
     chunk: int
-    def __init__(self, n_columns: int, k: int, chunk: int) -> None: ...
+    def __init__(self, n_columns: int, stride: int, chunk: int) -> None: ...
 
 def measure(
-    rows: Rows, start: int, stop: int, norms: Reals, squares: Floats, observed: Labels, space: Workspace
+    rows: Rows, start: int, stop: int, like: Reals, squares: Floats, observed: Labels, space: Workspace
 ) -> None: ...
 def add_up(
     rows: Rows,
@@ -50,7 +50,7 @@ def losses(
     space: Workspace,
 ) -> float: ...
 def distances(
-    rows: Rows, start: int, stop: int, like: Reals, centers: Floats, out: Floats, space: Workspace
+    rows: Rows, start: int, stop: int, panel: Reals, offsets: Reals, out: Reals, space: Workspace
 ) -> None: ...
 def rescale(
     distances: Singles,
@@ -65,12 +65,9 @@ def assign(
     rows: Rows,
     start: int,
     stop: int,
-    coefficients: Reals,
+    panel: Reals,
     offsets: Reals,
-    norms: Reals,
     epsilon: float,
-    largest_center: float,
-    largest_entry: float,
     drift: Singles,
     others: Singles,
     labels: Labels,
@@ -84,9 +81,9 @@ def screen(
     rows: Rows,
     start: int,
     stop: int,
-    coefficients: Reals,
+    panel: Reals,
+    factors: Reals,
     offsets: Reals,
-    norms: Reals,
     epsilon: float,
     drift: Singles,
     others: Singles,

@@ -10,31 +10,50 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-#define KPOD_DISPATCH __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+/* Levels of the architecture rather than models of processors: a model matches no other maker's. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12
+#define KPOD_DISPATCH __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#elif defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && defined(__GNUC__)
+#define KPOD_DISPATCH __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define KPOD_DISPATCH
 #endif
 
+/* Lanes of a vector in another order; clang has no variable one, but folds this. */
+#if defined(__clang__)
+#define SHUFFLE(v, order)                                                                                              \
+    ({                                                                                                                 \
+        __typeof__(v) turned;                                                                                          \
+        for (int t = 0; t < LANES; t++)                                                                                \
+            turned[t] = (v)[(order)[t]];                                                                               \
+        turned;                                                                                                        \
+    })
+#else
+#define SHUFFLE(v, order) __builtin_shuffle(v, order)
+#endif
+
+#define KPOD_INLINE static inline __attribute__((always_inline))
 #define KPOD_PASTE_(a, b) a##_##b
 #define KPOD_PASTE(a, b) KPOD_PASTE_(a, b)
 #define NAME(a) KPOD_PASTE(a, SUFFIX)
 
+#include "compact.h"
+
 #define SUFFIX f32
 #define REAL float
-#define INDEX int32_t
+#define INTEGER int32_t
 #include "loops.inc"
 #undef SUFFIX
 #undef REAL
-#undef INDEX
+#undef INTEGER
 
 #define SUFFIX f64
 #define REAL double
-#define INDEX int64_t
+#define INTEGER int64_t
 #include "loops.inc"
 #undef SUFFIX
 #undef REAL
-#undef INDEX
+#undef INTEGER
 
 #undef NAME
 
@@ -42,13 +61,14 @@
  * of them as `_seeding.Spread` defines it, and never above `nearest`. */
 KPOD_DISPATCH
 static void rescale_row(float *restrict distance, const float *restrict overlap, ptrdiff_t m, float n_columns,
-                        float variance, float nearest)
+                        float variance, float nearest, double weight, double *restrict potential)
 {
     for (ptrdiff_t c = 0; c < m; c++) {
         float prior = 0.5f * (1.0f - overlap[c] / n_columns);
         float shared = distance[c] > 0.0f ? distance[c] : 0.0f;
         float d = n_columns * (shared + 2.0f * prior * variance) / (overlap[c] + prior);
         distance[c] = d < nearest ? d : nearest;
+        potential[c] += weight * (double)distance[c];
     }
 }
 #endif

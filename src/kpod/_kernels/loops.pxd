@@ -1,69 +1,71 @@
 # The C loops of loops.h under one name for both floating point types.
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t
 
 ctypedef fused real:
     float
     double
 
 cdef extern from "loops.h" nogil:
-    void rescale_row(float*, const float*, Py_ssize_t, float, float, float) noexcept
-    void pack_row_f32(const float*, const float*, Py_ssize_t, int, float*) noexcept
-    void pack_row_f64(const double*, const double*, Py_ssize_t, int, double*) noexcept
-    void add_entry_f32(float*, const float*, float, int, Py_ssize_t) noexcept
-    void add_entry_f64(double*, const double*, double, int, Py_ssize_t) noexcept
-    void add_row_f32(double*, const float*, double, Py_ssize_t) noexcept
-    void add_row_f64(double*, const double*, double, Py_ssize_t) noexcept
-    double partial_distance_f32(const float*, const float*, const double*, Py_ssize_t) noexcept
-    double partial_distance_f64(const double*, const double*, const double*, Py_ssize_t) noexcept
-    void two_smallest_f32(
-        const float*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*, int32_t*
+    int COMPACT_SLACK
+    void build_front() noexcept
+    void rescale_row(
+        float*, const float*, Py_ssize_t, float, float, float, double, double*
     ) noexcept
-    void two_smallest_f64(
-        const double*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*, int64_t*
+    Py_ssize_t compact_f32(const float*, const float*, Py_ssize_t, int32_t*, float*) noexcept
+    Py_ssize_t compact_f64(const double*, const double*, Py_ssize_t, int32_t*, double*) noexcept
+    void distances_f32(
+        const int32_t*, const float*, const Py_ssize_t*, Py_ssize_t,
+        const float*, const float*, Py_ssize_t, float*
     ) noexcept
+    void distances_f64(
+        const int32_t*, const double*, const Py_ssize_t*, Py_ssize_t,
+        const double*, const double*, Py_ssize_t, double*
+    ) noexcept
+    void scaled_distances_f32(
+        const int32_t*, const float*, const Py_ssize_t*, Py_ssize_t,
+        const float*, const float*, const float*, Py_ssize_t, float*
+    ) noexcept
+    void scaled_distances_f64(
+        const int32_t*, const double*, const Py_ssize_t*, Py_ssize_t,
+        const double*, const double*, const double*, Py_ssize_t, double*
+    ) noexcept
+    void two_smallest_f32(const float*, Py_ssize_t, Py_ssize_t, float*, float*, int32_t*) noexcept
+    void two_smallest_f64(const double*, Py_ssize_t, Py_ssize_t, double*, double*, int32_t*) noexcept
 
 
-cdef inline void pack_row(
-    const real* x, const real* shift, Py_ssize_t p, int moments, real* out
+cdef inline Py_ssize_t compact(
+    const real* x, const real* shift, Py_ssize_t p, int32_t* columns, real* values
 ) noexcept nogil:
     if real is float:
-        pack_row_f32(x, shift, p, moments, out)
+        return compact_f32(x, shift, p, columns, values)
     else:
-        pack_row_f64(x, shift, p, moments, out)
+        return compact_f64(x, shift, p, columns, values)
 
 
-cdef inline void add_entry(
-    real* out, const real* a, real z, int moments, Py_ssize_t k
+cdef inline void distances_to(
+    const int32_t* columns, const real* values, const Py_ssize_t* start, Py_ssize_t n_rows,
+    const real* panel, const real* offsets, Py_ssize_t stride, real* out
 ) noexcept nogil:
     if real is float:
-        add_entry_f32(out, a, z, moments, k)
+        distances_f32(columns, values, start, n_rows, panel, offsets, stride, out)
     else:
-        add_entry_f64(out, a, z, moments, k)
+        distances_f64(columns, values, start, n_rows, panel, offsets, stride, out)
 
 
-cdef inline void add_row(
-    double* total, const real* row, double weight, Py_ssize_t p
+cdef inline void scaled_distances_to(
+    const int32_t* columns, const real* values, const Py_ssize_t* start, Py_ssize_t n_rows,
+    const real* panel, const real* factors, const real* offsets, Py_ssize_t stride, real* out
 ) noexcept nogil:
     if real is float:
-        add_row_f32(total, row, weight, p)
+        scaled_distances_f32(columns, values, start, n_rows, panel, factors, offsets, stride, out)
     else:
-        add_row_f64(total, row, weight, p)
-
-
-cdef inline double partial_distance(
-    const real* z, const real* observed, const double* center, Py_ssize_t p
-) noexcept nogil:
-    if real is float:
-        return partial_distance_f32(z, observed, center, p)
-    else:
-        return partial_distance_f64(z, observed, center, p)
+        scaled_distances_f64(columns, values, start, n_rows, panel, factors, offsets, stride, out)
 
 
 cdef inline void two_smallest(
-    const real* product, const real* offset, Py_ssize_t k, Py_ssize_t n_rows,
-    Py_ssize_t stride, real* best, real* second, void* which
+    const real* distance, Py_ssize_t n_rows, Py_ssize_t stride, real* best, real* second, int32_t* which
 ) noexcept nogil:
     if real is float:
-        two_smallest_f32(product, offset, k, n_rows, stride, best, second, <int32_t*> which)
+        two_smallest_f32(distance, n_rows, stride, best, second, which)
     else:
-        two_smallest_f64(product, offset, k, n_rows, stride, best, second, <int64_t*> which)
+        two_smallest_f64(distance, n_rows, stride, best, second, which)
