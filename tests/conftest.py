@@ -2,8 +2,9 @@ import os
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from kpod._blocks import Table
+from kpod._blocks import make_table
 from kpod._executors import Executor
 
 # Any seed must pass: the first one is drawn by whoever runs the suite, see the header.
@@ -36,6 +37,5 @@ def clustered(rng, n_rows=300, n_columns=8, k=5, missing=0.3, spread=0.6, dtype=
 
 
 def table_of(X, k, weights=None, n_threads=1, **about):
-    table = Table(np.ascontiguousarray(X), Executor(n_threads), n_clusters=k, weights=weights, **about)
-    table.measure()
-    return table
+    values = X if sparse.issparse(X) else np.ascontiguousarray(X)
+    return make_table(values, Executor(n_threads), n_clusters=k, weights=weights, **about)

@@ -53,7 +53,7 @@ def announced(*args):
     return original(*args)
 _solvers.{step} = announced
 if "{step}" == "Descent.move":
-    _solvers.Descent.lloyd = lambda d: (d.assign(), d.update(), d.note("lloyd", 1, d.loss()))
+    _solvers.Descent.lloyd = lambda d: (d.assign(), d.update(), d.note("lloyd", 1, d.objective()))
 X = np.random.default_rng(0).normal(size=(300_000, 40)).astype(np.float32)
 try:
     KPOD(60, init=X[:60], max_iter=10_000, tol=0, n_threads={n_threads}).fit(X)

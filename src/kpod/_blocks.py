@@ -3,17 +3,19 @@
 Values are kept less their column's mean, which is taken off while the kernels read them:
 `shift` holds the means in the table's own precision, and NaN for a column to be ignored.
 Everything above this layer speaks of centers and sums relative to `shift`, and never asks
-whether the table is dense or sparse.
+whether a table is dense or sparse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from kpod._executors import Executor
 from kpod._kernels import chunks
@@ -27,6 +29,8 @@ AnyFloats = NDArray[Any]
 MAX_BLOCKS = 64
 ROWS_PER_BLOCK = 4096
 CHUNK_ENTRIES = 1 << 12
+# Additions in one compiled call: a fraction of a second, so that Ctrl-C is heard between calls.
+CALL_WORK = 1 << 30
 ALIGNMENT = 64
 VECTOR_BYTES = 32
 
@@ -39,7 +43,7 @@ class Totals(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The rows of one block."""
+    """A range of rows."""
 
     start: int
     stop: int
@@ -58,19 +62,25 @@ def cut(n_rows: int, n_columns: int, n_clusters: int, table_bytes: int) -> list[
     return [Span(int(a), int(b)) for a, b in pairwise(edges)]
 
 
-class Table:
-    """Rows with holes and their weights.
+class Table(ABC):
+    """Rows with holes and their weights; `DenseTable` and `SparseTable` hold the entries.
 
     Parameters
     ----------
-    values : C-contiguous float32 or float64 array (n_rows, n_columns), NaN in the gaps
+    values : the entries, float32 or float64, validated by `_validation.py`
+    executor : what maps the kernels over the blocks
+    n_clusters : int
+        How many clusters the table is to be cut for.
     weights : float64 array (n_rows,) or None for weights of 1
     column_means : array (n_columns,) to take off, or None for the table's own
     """
 
+    n_entries: int  # places for entries: all of a dense table, the stored ones of a sparse one
+    longest_row: int  # the same in the longest row
+
     def __init__(
         self,
-        values: AnyFloats,
+        values: Any,
         executor: Executor,
         *,
         n_clusters: int,
@@ -82,25 +92,59 @@ class Table:
         self.executor = executor
         self.dtype = values.dtype
         self.n_rows, self.n_columns = values.shape
-        self.blocks = cut(self.n_rows, self.n_columns, n_clusters, values.nbytes)
-        self.chunk = int(np.clip(CHUNK_ENTRIES // self.n_columns, 8, 64))
+        self.blocks = cut(self.n_rows, self.n_columns, n_clusters, self.n_entries * self.dtype.itemsize)
+        self.row_entries = max(1, self.n_entries // self.n_rows)
+        self.chunk = int(np.clip(CHUNK_ENTRIES // self.row_entries, 8, 64))
         self._spaces: dict[int, list[chunks.Workspace]] = {}
         self.like = np.empty(0, self.dtype)
         if column_means is None:
-            self.rows = self._rows(np.zeros(self.n_columns))
+            self._take_off(np.zeros(self.n_columns))
             totals = self.totals(np.zeros(self.n_rows, np.int32), 1)
             column_means = np.full(self.n_columns, np.nan)
             finite = np.nan_to_num(totals.sums[0], nan=0, posinf=0, neginf=0)
             np.divide(finite, totals.counts[0], out=column_means, where=totals.counts[0] > 0)
         self.column_means = column_means
-        self.rows = self._rows(column_means)
+        self._take_off(column_means)
+        self._measure()
 
-    def _rows(self, shift: Floats) -> chunks.Rows:
+    def _take_off(self, shift: Floats) -> None:
         self.shift = shift.astype(self.dtype)
-        return chunks.Rows(self.values, self.shift, self.weights)
+        self.rows = self._rows()
+
+    @abstractmethod
+    def _rows(self) -> chunks.Rows:
+        """The entries as the kernels see them."""
+
+    @abstractmethod
+    def entries(self, rows: Positions) -> AnyFloats:
+        """The given rows as a dense array with NaN, less the shift."""
+
+    @abstractmethod
+    def moments(self, rows: Positions) -> Any:
+        """The given rows as a float32 matrix ``[z | observed | z^2]``, zeros in the gaps."""
+
+    @abstractmethod
+    def beyond(self, limit: float) -> tuple[Positions, Positions]:
+        """Rows and columns of the entries that are not smaller than `limit`."""
+
+    def _measure(self) -> None:
+        """Row and column statistics: what the solvers need beyond the entries."""
+        self.observed = np.empty(self.n_rows, np.int32)
+
+        def run(block: Span, space: chunks.Workspace) -> Floats:
+            out = np.zeros((2, self.n_columns))
+            chunks.measure(self.rows, *block, self.like, out[0], out[1], self.observed, space)
+            return out
+
+        self.squares, counts = merge(self.map(run))
+        live = counts > 0
+        self.fallback = np.where(live, np.nan_to_num(self.column_means - self.shift), 0.0)
+        variances = self.squares[live] / counts[live] - self.fallback[live] ** 2
+        self.variance = float(variances.mean()) if live.any() else 0.0
+        self.tiny = 0.0 if self.weights is None else 1e-9 * float(self.weights[self.weights > 0].min())
 
     def map(self, function: Callable[[Span, chunks.Workspace], Result], k: int = 1) -> list[Result]:
-        """The results of a kernel for every block, in order; buffers are used again."""
+        """The results of a function for every block, in order; buffers are used again."""
         stride = self.stride(k)
         idle = self._spaces.setdefault(stride, [])
 
@@ -108,13 +152,23 @@ class Table:
             try:
                 space = idle.pop()
             except IndexError:
-                space = chunks.Workspace(self.n_columns, stride, self.chunk)
+                space = chunks.Workspace(self.longest_row, stride, self.chunk)
             try:
                 return function(block, space)
             finally:
                 idle.append(space)
 
         return self.executor.map(run, self.blocks)
+
+    def pieces(self, block: Span, k: int) -> Iterator[Span]:
+        """A block in as many calls as it takes for none to be long."""
+        step = self.rows_per_call(k)
+        for start in range(block.start, block.stop, step):
+            yield Span(start, min(start + step, block.stop))
+
+    def rows_per_call(self, k: int) -> int:
+        """How many rows one compiled call may compare with k centers."""
+        return max(1, CALL_WORK // (k * self.row_entries))
 
     def stride(self, k: int) -> int:
         """The number of centers rounded up to whole vectors."""
@@ -134,34 +188,13 @@ class Table:
         out[k:] = np.inf
         return out
 
-    def measure(self) -> None:
-        """Row and column statistics: what the solvers need beyond the entries."""
-        self.observed = np.empty(self.n_rows, np.int32)
-
-        def run(block: Span, space: chunks.Workspace) -> Floats:
-            squares = np.zeros(self.n_columns)
-            chunks.measure(self.rows, *block, self.like, squares, self.observed, space)
-            return squares
-
-        self.squares = merge(self.map(run))
-        live = ~np.isnan(self.column_means)
-        self.fallback = np.where(live, self.column_means - self.shift, 0.0)
-        self.variance = self._mean_variance()
-        self.tiny = 0.0 if self.weights is None else 1e-9 * float(self.weights[self.weights > 0].min())
-
-    def _mean_variance(self) -> float:
-        """The variance of the observed entries of a column, in the mean over the columns."""
-        counts = self.totals(np.zeros(self.n_rows, np.int32), 1).counts[0]
-        live = counts > 0
-        variances = self.squares[live] / counts[live] - self.fallback[live] ** 2
-        return float(variances.mean()) if len(variances) else 0.0
-
     def totals(self, labels: Labels, k: int) -> Totals:
         """Sums and counts of the clusters, added up block by block."""
 
         def run(block: Span, space: chunks.Workspace) -> Floats:
             totals = np.zeros((2, k, self.n_columns))
-            chunks.add_up(self.rows, *block, labels, self.like, totals[0], totals[1], space)
+            for piece in self.pieces(block, 1):
+                chunks.add_up(self.rows, *piece, labels, self.like, totals[0], totals[1], space)
             return totals
 
         return Totals(*merge(self.map(run)))
@@ -186,19 +219,93 @@ class Table:
         k = len(centers)
         out = np.empty((self.n_rows, k), self.dtype)
         panel, offsets = self.panel(centers), self.offsets(k)
-        self.map(lambda block, space: chunks.distances(self.rows, *block, panel, offsets, out, space), k)
+
+        def run(block: Span, space: chunks.Workspace) -> None:
+            for piece in self.pieces(block, k):
+                chunks.distances(self.rows, *piece, panel, offsets, out, space)
+
+        self.map(run, k)
         return out
+
+
+class DenseTable(Table):
+    """A C-contiguous array (n_rows, n_columns) with NaN in the gaps."""
+
+    values: AnyFloats
+
+    def __init__(self, values: AnyFloats, *args: Any, **about: Any) -> None:
+        self.n_entries, self.longest_row = values.size, values.shape[1]
+        super().__init__(values, *args, **about)
+
+    def _rows(self) -> chunks.Rows:
+        return chunks.Rows(self.values, self.shift, self.weights)
 
     def entries(self, rows: Positions) -> AnyFloats:
         """The given rows as a dense array with NaN, less the shift."""
         return self.values[rows] - self.shift
 
     def moments(self, rows: Positions) -> AnyFloats:
-        """The given rows as float32 ``[z | observed | z^2]`` with zeros in the gaps."""
+        """The given rows as a float32 matrix ``[z | observed | z^2]``, zeros in the gaps."""
         entries = self.entries(rows).astype(np.float32)
         observed = ~np.isnan(entries)
         entries[~observed] = 0
         return np.hstack([entries, observed.astype(np.float32), entries**2])
+
+    def beyond(self, limit: float) -> tuple[Positions, Positions]:
+        """Rows and columns of the entries that are not smaller than `limit`."""
+        with np.errstate(invalid="ignore"):
+            rows, columns = np.nonzero(np.abs(self.values) >= limit)
+        return rows, columns
+
+
+class SparseTable(Table):
+    """A CSR array with int32 indices and int64 indptr: what is not stored is missing."""
+
+    values: Any
+
+    def __init__(self, values: Any, *args: Any, **about: Any) -> None:
+        self.n_entries = values.nnz
+        self.longest_row = max(1, int(np.diff(values.indptr).max()))
+        super().__init__(values, *args, **about)
+
+    def _rows(self) -> chunks.Rows:
+        csr = self.values
+        return chunks.Rows(csr.data, self.shift, self.weights, csr.indices, csr.indptr)
+
+    def _shifted(self, rows: Positions) -> Any:
+        """The given rows, less the shift, without stored NaN and ignored columns."""
+        some = self.values[rows]
+        some.data = some.data - self.shift[some.indices]
+        keep = ~np.isnan(some.data)
+        indptr = np.concatenate([[0], np.cumsum(keep)])[some.indptr]
+        return sparse.csr_array((some.data[keep], some.indices[keep], indptr), shape=some.shape)
+
+    def entries(self, rows: Positions) -> AnyFloats:
+        """The given rows as a dense array with NaN, less the shift."""
+        some = self._shifted(rows)
+        out = np.full(some.shape, np.nan, self.dtype)
+        out[np.repeat(np.arange(len(rows)), np.diff(some.indptr)), some.indices] = some.data
+        return out
+
+    def moments(self, rows: Positions) -> Any:
+        """The given rows as a float32 matrix ``[z | observed | z^2]``, zeros in the gaps."""
+        some = self._shifted(rows).astype(np.float32)
+        parts = [some.data, np.ones_like(some.data), some.data**2]
+        return sparse.hstack(
+            [sparse.csr_array((part, some.indices, some.indptr), shape=some.shape) for part in parts],
+            format="csr",
+        )
+
+    def beyond(self, limit: float) -> tuple[Positions, Positions]:
+        """Rows and columns of the entries that are not smaller than `limit`."""
+        with np.errstate(invalid="ignore"):
+            found = np.flatnonzero(np.abs(self.values.data) >= limit)
+        return np.searchsorted(self.values.indptr, found, side="right") - 1, self.values.indices[found]
+
+
+def make_table(values: Any, *args: Any, **about: Any) -> Table:
+    """The table of either kind."""
+    return (SparseTable if sparse.issparse(values) else DenseTable)(values, *args, **about)
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyFloats:

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -21,7 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod import _validation
-from kpod._blocks import AnyFloats, Floats, Labels, Table
+from kpod._blocks import AnyFloats, Floats, Labels, Table, make_table
 from kpod._executors import Executor, available_threads
 from kpod._seeding import SEEDINGS, Seeding, fill_gaps, usable_rows
 from kpod._solvers import SOLVERS, Settings, Solution, Start, nearest
@@ -42,7 +43,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     over the labels :math:`l(i)` and the centers :math:`c` [1]_. Nothing is imputed or
     deleted, and with nothing missing it is k-means. A row's nearest center is judged by the
     row's own observed columns; a center is the mean of what was observed in its cluster,
-    and the column's mean where nothing was.
+    and the column's mean where nothing was. In a sparse table, entries that are not stored are
+    missing, not zero.
 
     Parameters
     ----------
@@ -77,6 +79,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         a sweep of moves lowers the loss by less than `tol` / 100 of it. With 0 both go on
         until no row changes.
 
+    shrinkage : float, default=0.0
+        Pulls centers that rest on few observations to the column's mean: the objective gets
+        :math:`+\ \lambda \sum_{lj} (c_{lj} - \bar x_j)^2`, as if every cluster had `shrinkage`
+        more units of weight there. Worth trying on very sparse tables; not for "mm".
+
     random_state : int, RandomState instance or None, default=None
         Determines the starts. The same int gives the same result, to the bit, on any number
         of threads.
@@ -102,7 +109,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         Iterations run by the best start.
 
     loss_curve_ : ndarray
-        The loss after each iteration, then after each sweep of single-row moves.
+        The loss (with what `shrinkage` adds) after each iteration, then after each sweep of
+        single-row moves.
 
     counts_ : ndarray of shape (n_clusters, n_features)
         The weight of the observed entries behind each entry of `cluster_centers_`.
@@ -152,6 +160,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         algorithm: str = "hartigan",
         max_iter: int = 300,
         tol: float = 1e-4,
+        shrinkage: float = 0.0,
         random_state: Any = None,
         n_threads: int | None = None,
         verbose: int = 0,
@@ -162,6 +171,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.algorithm = algorithm
         self.max_iter = max_iter
         self.tol = tol
+        self.shrinkage = shrinkage
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
@@ -171,8 +181,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
         Parameters
         ----------
-        X : array-like or dataframe of shape (n_samples, n_features)
-            The table; NaN, None, NA, null and masked entries are missing.
+        X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
+            The table; NaN, None, NA, null and masked entries are missing, and so is what a
+            sparse matrix does not store.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each row; a row of weight 0 gets a label and moves nothing.
@@ -182,12 +193,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self
         """
         self._check_parameters()
+        if sparse.issparse(X) and self._fills_in():
+            raise ValueError(
+                "algorithm='mm' and init='mean-fill' fill the table in, which a sparse table is too large "
+                "for. Use algorithm='hartigan' or 'lloyd' with another init."
+            )
         values = self._validate(X, reset=True)
-        weights = _validation.check_weights(sample_weight, len(values))
+        weights = _validation.check_weights(sample_weight, values.shape[0])
         with self._table(values, weights=weights) as table:
             self._check_table(table)
             starts = self._starts(table)
-            settings = Settings(self.max_iter, self.tol, self._report if self.verbose > 1 else None)
+            report = self._report if self.verbose > 1 else None
+            settings = Settings(self.max_iter, self.tol, self.shrinkage, report)
 
             def solve(number: int) -> Solution:
                 solution = SOLVERS[self.algorithm](table, starts[number](), settings)
@@ -200,7 +217,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             solutions = (
                 table.executor.map(solve, order) if len(table.blocks) == 1 else [solve(i) for i in order]
             )
-            self._keep(min(solutions, key=lambda solution: solution.loss), table)
+            self._keep(min(solutions, key=lambda solution: solution.objective), table)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
@@ -254,6 +271,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         A table of the same kind: array, pandas, polars or pyarrow. Of a dataframe, columns
         without gaps are returned as they are.
         """
+        if sparse.issparse(X):
+            raise ValueError(
+                "impute does not take a sparse table: filled in, it would be dense. Look up the centers "
+                "instead, cluster_centers_[predict(X)], or pass the rows you need as an array with NaN."
+            )
         with self._fitted_table(X) as table:
             labels = nearest(table, self._centers(table))
             values = table.values
@@ -262,7 +284,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return _validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
 
     def _validate(self, X: Any, *, reset: bool) -> AnyFloats:
-        values = _validation.as_array(X, self)
+        values = _validation.as_table(X, self)
         validate_data(self, X if _validation.is_frame(X) else values, reset=reset, skip_check_array=True)
         return values
 
@@ -271,8 +293,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """The table in the engine's form, with threads ready for as long as it is in use."""
         n_threads = available_threads() if self.n_threads is None else self.n_threads
         with Executor(n_threads).running() as executor:
-            table = Table(values, executor, n_clusters=self.n_clusters, **about)
-            table.measure()
+            table = make_table(values, executor, n_clusters=self.n_clusters, **about)
             _validation.check_finite(table, getattr(self, "feature_names_in_", None))
             yield table
 
@@ -280,7 +301,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _fitted_table(self, X: Any, sample_weight: Any = None) -> Iterator[Table]:
         check_is_fitted(self)
         values = self._validate(X, reset=False)
-        weights = _validation.check_weights(sample_weight, len(values))
+        weights = _validation.check_weights(sample_weight, values.shape[0])
         with self._table(values, weights=weights, column_means=self.column_means_) as table:
             yield table
 
@@ -299,8 +320,10 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 or value < least
             ):
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-        if not isinstance(self.tol, Real) or not self.tol >= 0:
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
+        for name in ("tol", "shrinkage"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
         if self.algorithm not in SOLVERS:
             raise ValueError(f"algorithm must be one of {sorted(SOLVERS)}, got {self.algorithm!r}.")
         if isinstance(self.init, str) and self.init not in SEEDINGS:
@@ -310,6 +333,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         auto = isinstance(self.n_init, str) and self.n_init == "auto"
         if not auto and (not isinstance(self.n_init, Integral) or self.n_init < 1):
             raise ValueError(f"n_init must be 'auto' or an integer of at least 1, got {self.n_init!r}.")
+
+        if self.algorithm == "mm" and self.shrinkage > 0:
+            raise ValueError("shrinkage is not part of algorithm='mm', which is kept as published.")
+
+    def _fills_in(self) -> bool:
+        return self.algorithm == "mm" or (isinstance(self.init, str) and self.init == "mean-fill")
 
     def _check_table(self, table: Table) -> None:
         n_usable, n_empty = len(usable_rows(table)), int((table.observed == 0).sum())
@@ -401,5 +430,6 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = not self._fills_in()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

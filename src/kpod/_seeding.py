@@ -54,7 +54,7 @@ class Spread:
 
     def __init__(self, table: Table, n_clusters: int, rng: np.random.Generator) -> None:
         rows = usable_rows(table)
-        size = max(SAMPLE_ENTRIES // table.n_columns, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
+        size = max(SAMPLE_ENTRIES // table.row_entries, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
         if size < len(rows):
             rows = np.sort(rng.choice(rows, size, replace=False, shuffle=False))
         self.table = table

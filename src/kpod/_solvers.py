@@ -5,6 +5,13 @@
 
 A solver takes a table, initial centers and settings, and returns one `Solution`. All of
 them end with the exact centers of their labels, and report the loss of that pair.
+
+With shrinkage the objective is
+
+    loss + shrinkage * sum over clusters l and columns j of (centers[l, j] - mean_j)^2
+
+which is that of `shrinkage` more units of weight in every cluster and column, at the
+column's mean, that never move. They are part of the totals here; no formula knows of them.
 """
 
 from __future__ import annotations
@@ -16,11 +23,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from kpod._blocks import AnyFloats, Floats, Labels, Positions, Span, Table, Totals, merge
+from kpod._blocks import AnyFloats, DenseTable, Floats, Labels, Positions, Span, Table, Totals, merge
 from kpod._kernels import chunks
-
-# Rows tried in one compiled call, so that Ctrl-C is heard between calls.
-MOVES_PER_CALL = 4096
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Settings:
 
     max_iter: int = 300
     tol: float = 0.0
+    shrinkage: float = 0.0
     report: Callable[[str, int, float], None] | None = None
     bounded: bool = True
 
@@ -48,12 +53,17 @@ class Start:
 
 @dataclass(frozen=True)
 class Solution:
-    """Labels (-1: nothing observed), their exact centers and counts, and how they came."""
+    """Labels (-1: nothing observed), their exact centers and counts, and how they came.
+
+    `loss` is the plain loss, `objective` the same with what shrinkage adds, `trace` the
+    objective after each iteration.
+    """
 
     labels: Labels
     centers: Floats
     counts: Floats
     loss: float
+    objective: float
     trace: list[float]
     n_iter: int
     converged: bool
@@ -80,7 +90,8 @@ class Descent:
         self.labels: Labels = np.full(table.n_rows, -1, np.int32)
         self.upper = np.zeros(table.n_rows, np.float32)
         self.lower = np.where(table.observed == 0, np.float32(np.inf), np.float32(0))
-        self.totals = Totals(np.zeros((k, table.n_columns)), np.zeros((k, table.n_columns)))
+        self.prior = prior_totals(table, k, self.settings.shrinkage)
+        self.totals = Totals(*(part.copy() for part in self.prior))
         self.drift = np.zeros(k, np.float32)
         self.others = np.zeros(k, np.float32)
         self.max_weight = 1.0 if table.weights is None else float(table.weights.max())
@@ -90,7 +101,7 @@ class Descent:
         """Begin with these labels, which a row then leaves only for a nearer center."""
         self.labels[...] = labels
         self.upper[...] = np.inf
-        self.totals = self.table.totals(self.labels, self.k)
+        self.totals = with_prior(self.table.totals(self.labels, self.k), self.prior)
 
     def assign(self) -> int:
         """Give every row its nearest center; returns how many rows changed."""
@@ -101,10 +112,12 @@ class Descent:
 
         def run(block: Span, space: chunks.Workspace) -> tuple[int, Floats]:
             totals = np.zeros((2, self.k, table.n_columns))
-            changed, _ = chunks.assign(
-                table.rows, *block, panel, offsets, self.epsilon, self.drift, self.others,
-                self.labels, self.upper, self.lower, totals[0], totals[1], space,
-            )  # fmt: skip
+            changed = 0
+            for piece in table.pieces(block, self.k):
+                changed += chunks.assign(
+                    table.rows, *piece, panel, offsets, self.epsilon, self.drift, self.others,
+                    self.labels, self.upper, self.lower, totals[0], totals[1], space,
+                )[0]  # fmt: skip
             return changed, totals
 
         results = table.map(run, self.k)
@@ -116,15 +129,12 @@ class Descent:
     def update(self) -> float:
         """Put the centers where their rows are; returns the squared distance they moved."""
         before = self.centers
-        self.centers = self.exact_centers()
-        empty = np.flatnonzero(self.totals.counts.sum(axis=1) <= 0)
+        self.centers = exact_centers(self.table, self.totals)
+        weight = (self.totals.counts - self.prior.counts).sum(axis=1)
+        empty = np.flatnonzero(weight <= self.table.tiny)
         if len(empty):
             self.relocate(empty)
         return self.carry_bounds(before)
-
-    def exact_centers(self) -> Floats:
-        """Mean of the observed entries; the column's mean where a cluster has none."""
-        return exact_centers(self.table, self.totals)
 
     def carry_bounds(self, before: Floats) -> float:
         """Note how far the centers moved from `before`, for the bounds to be carried by."""
@@ -141,35 +151,37 @@ class Descent:
         losses = self.table.losses(self.labels, self.centers)
         farthest = np.argsort(-losses, kind="stable")[: len(empty)]
         for cluster, row in zip(empty, farthest, strict=False):
-            donor = self.labels[row]
+            donor = int(self.labels[row])
             entries = self.table.entries(np.array([row]))[0].astype(np.float64)
-            weight = 1.0 if self.table.weights is None else self.table.weights[row]
+            weight = 1.0 if self.table.weights is None else float(self.table.weights[row])
             observed = ~np.isnan(entries)
-            z, counts = entries[observed], self.totals.counts[donor, observed]
-            supported = counts > weight * (1 + 1e-9)
-            gap = (z - self.centers[donor, observed])[supported]
-            gain = (counts[supported] / (counts[supported] - weight) * gap**2).sum()
-            if gain <= 0:
+            z = entries[observed]
+            leaves, joins = self.totals.counts[donor, observed], self.totals.counts[cluster, observed]
+            others = np.where(leaves > weight * (1 + 1e-9), leaves - weight, np.inf)
+            gain = (leaves / others * (z - self.centers[donor, observed]) ** 2).sum()
+            cost = (joins / (joins + weight) * (z - self.centers[cluster, observed]) ** 2).sum()
+            if gain <= cost:
                 continue
             for label, sign in ((donor, -1), (cluster, 1)):
                 self.totals.sums[label, observed] += sign * weight * z
                 self.totals.counts[label, observed] += sign * weight
             self.labels[row] = cluster
             self.upper[row], self.lower[row] = np.inf, 0
-            self.centers = self.exact_centers()
+            self.centers = exact_centers(self.table, self.totals)
 
-    def loss(self) -> float:
-        """The loss of the labels with their exact centers, from the totals alone."""
+    def objective(self) -> float:
+        """The objective of the labels with their exact centers, from the totals alone."""
         sums, counts = self.totals
         explained = np.divide(sums**2, counts, out=np.zeros_like(sums), where=counts > 0)
-        return max(float(self.table.squares.sum() - explained.sum()), 0.0)
+        prior = (self.prior.sums * self.table.fallback).sum()
+        return max(float(self.table.squares.sum() + prior - explained.sum()), 0.0)
 
     def lloyd(self) -> bool:
         """Assignment and update in turn; whether they came to rest within `max_iter`."""
         for iteration in range(1, self.settings.max_iter + 1):
             changed = self.assign()
             moved = self.update()
-            self.note("lloyd", iteration, self.loss())
+            self.note("lloyd", iteration, self.objective())
             if (changed == 0 and iteration > 1) or moved <= self.settings.tol * self.table.variance:
                 return True
         return False
@@ -213,12 +225,14 @@ class Descent:
         )
 
         def run(block: Span, space: chunks.Workspace) -> Positions:
-            mine = found[block.start : block.stop]
-            n = chunks.screen(
-                table.rows, *block, *panels, self.epsilon, self.drift, self.others, *bounds,
-                self.labels, self.upper, self.lower, centers, counts, mine, space,
-            )  # fmt: skip
-            return mine[:n]
+            n = 0
+            for piece in table.pieces(block, self.k):
+                n += chunks.screen(
+                    table.rows, *piece, *panels, self.epsilon, self.drift, self.others, *bounds,
+                    self.labels, self.upper, self.lower, centers, counts,
+                    found[block.start + n : block.stop], space,
+                )  # fmt: skip
+            return found[block.start : block.start + n]
 
         return np.concatenate(table.map(run, self.k))
 
@@ -227,9 +241,10 @@ class Descent:
         table = self.table
         labels = self.labels[candidates]
         moves, lowered = 0, 0.0
-        space = chunks.Workspace(table.n_columns, 1, 1)
-        for at in range(0, len(candidates), MOVES_PER_CALL):
-            some = candidates[at : at + MOVES_PER_CALL]
+        space = chunks.Workspace(table.longest_row, 1, 1)
+        step = table.rows_per_call(8 * self.k)  # one at a time is slower than side by side
+        for at in range(0, len(candidates), step):
+            some = candidates[at : at + step]
             n, gain = chunks.move(
                 table.rows, some, table.like, table.fallback, self.labels, self.centers,
                 *self.totals, sizes, space,
@@ -246,7 +261,18 @@ class Descent:
             weightless = self.table.weights == 0
             if weightless.any():
                 self.labels[weightless] = nearest(self.table, self.centers)[weightless]
-        return solution(self.table, self.labels, self.k, self.trace, n_iter, converged)
+        return solution(self.table, self.labels, self.prior, self.trace, n_iter, converged)
+
+
+def prior_totals(table: Table, k: int, shrinkage: float) -> Totals:
+    """The weight that never moves: `shrinkage` at the mean of every column of every cluster."""
+    live = ~np.isnan(table.shift)
+    counts = np.tile(np.where(live, shrinkage, 0.0), (k, 1))
+    return Totals(counts * table.fallback, counts)
+
+
+def with_prior(totals: Totals, prior: Totals) -> Totals:
+    return Totals(totals.sums + prior.sums, totals.counts + prior.counts)
 
 
 def exact_centers(table: Table, totals: Totals) -> Floats:
@@ -256,12 +282,15 @@ def exact_centers(table: Table, totals: Totals) -> Floats:
 
 
 def solution(
-    table: Table, labels: Labels, k: int, trace: list[float], n_iter: int, converged: bool
+    table: Table, labels: Labels, prior: Totals, trace: list[float], n_iter: int, converged: bool
 ) -> Solution:
-    totals = table.totals(labels, k)
-    centers = exact_centers(table, totals)
+    """The exact centers of the labels, added up afresh, and the loss of that pair."""
+    totals = table.totals(labels, len(prior.counts))
+    centers = exact_centers(table, with_prior(totals, prior))
     loss = table.loss(labels, centers)
-    return Solution(labels, centers, totals.counts, loss, [*trace[:-1], loss], n_iter, converged)
+    objective = loss + float((prior.counts * (centers - table.fallback) ** 2).sum())
+    trace = [*trace[:-1], objective]
+    return Solution(labels, centers, totals.counts, loss, objective, trace, n_iter, converged)
 
 
 def nearest(table: Table, centers: Floats) -> Labels:
@@ -314,16 +343,13 @@ def mm(table: Table, start: Start, settings: Settings) -> Solution:
         trace.append(table.loss(labels, centers))
         if settings.report is not None:
             settings.report("mm", len(trace), trace[-1])
-    return solution(table, labels, len(centers), trace, len(trace), converged)
+    return solution(table, labels, prior_totals(table, len(centers), 0.0), trace, len(trace), converged)
 
 
 def complete_table(table: Table, filled: AnyFloats, weights: Floats | None, k: int) -> Table:
     """A table without gaps, whose shift is zero because `table`'s was taken off already."""
-    inner = Table(
-        filled, table.executor, n_clusters=k, weights=weights, column_means=np.zeros(table.n_columns)
-    )
-    inner.measure()
-    return inner
+    zeros = np.zeros(table.n_columns)
+    return DenseTable(filled, table.executor, n_clusters=k, weights=weights, column_means=zeros)
 
 
 Solver = Callable[[Table, Start, Settings], Solution]

@@ -6,11 +6,13 @@ dropped or filled.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_array
 
 from kpod._blocks import AnyFloats, Floats, Table
@@ -22,6 +24,47 @@ MOST_NAMED = 5
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas, polars or pyarrow table."""
     return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def as_table(X: Any, estimator: Any) -> Any:
+    """What the engine takes: an array as `as_array` makes it, or a CSR array."""
+    return as_csr(X, estimator) if sparse.issparse(X) else as_array(X, estimator)
+
+
+def as_csr(X: Any, estimator: Any) -> Any:
+    """A CSR array with int32 indices and int64 indptr; what is not stored is missing."""
+    csr = check_array(
+        X, dtype=FLOATS, accept_sparse="csr", ensure_all_finite=False, input_name="X", estimator=estimator
+    )
+    csr = sparse.csr_array(csr)
+    csr.check_format(full_check=True)
+    if not csr.has_sorted_indices:
+        csr = csr.sorted_indices()
+    same_row = np.ones(max(csr.nnz - 1, 0), bool)
+    same_row[csr.indptr[1:-1][(csr.indptr[1:-1] > 0) & (csr.indptr[1:-1] < csr.nnz)] - 1] = False
+    twice = np.flatnonzero(same_row & (np.diff(csr.indices) == 0))
+    # Converting from COO adds duplicates up without a word.
+    if len(twice) or (X.format == "coo" and csr.nnz < X.nnz):
+        where = ""
+        if len(twice):
+            row = int(np.searchsorted(csr.indptr, twice[0], side="right")) - 1
+            where = f" (first in row {row}, column {int(csr.indices[twice[0]])})"
+        raise ValueError(
+            f"X stores some entries more than once{where}. Decide which value counts, or add them up "
+            "with X.sum_duplicates() if that is what they mean."
+        )
+    if 0 < csr.nnz < csr.shape[0] * csr.shape[1] and csr.data.min() == csr.data.max():
+        warnings.warn(
+            f"All stored values of X are equal ({csr.data[0]:g}). Entries that are not stored count as "
+            "missing here, not as 0: if X holds indicators or counts, store its zeros or pass it dense.",
+            UserWarning,
+            stacklevel=5,
+        )
+    out = sparse.csr_array(csr.shape, dtype=csr.dtype)
+    out.data, out.indices, out.indptr = csr.data, csr.indices, csr.indptr
+    out.indices = csr.indices.astype(np.int32, copy=False)
+    out.indptr = csr.indptr.astype(np.int64, copy=False)
+    return out
 
 
 def as_array(X: Any, estimator: Any) -> AnyFloats:
@@ -129,21 +172,17 @@ def name_columns(which: Any, names: Any) -> str:
 
 
 def check_finite(table: Table, names: Any) -> None:
-    """Refuse infinities, which the sums of squares of the columns and rows give away."""
+    """Refuse infinities, which the sums of squares of the columns give away."""
     largest = np.sqrt(np.finfo(table.dtype).max) / (2 * table.n_columns)
     if table.squares.max() < largest**2:
         return
-    with np.errstate(invalid="ignore"):
-        bad = ~np.isnan(table.values) & ~(np.abs(table.values) < largest)
-    columns = np.flatnonzero(bad.any(axis=0))
-    if not len(columns):
-        return
-    row = int(np.flatnonzero(bad[:, columns[0]])[0])
-    raise ValueError(
-        f"X contains infinity, or a value too large to square in {table.dtype}, in column "
-        f"{name_columns(columns, names)} (first in row {row}). Replace it by NaN if it stands "
-        "for a missing value, otherwise by a finite number."
-    )
+    rows, columns = table.beyond(largest)
+    if len(rows):
+        raise ValueError(
+            f"X contains infinity, or a value too large to square in {table.dtype}, in column "
+            f"{name_columns(np.unique(columns), names)} (first in row {rows.min()}). Replace it by NaN "
+            "if it stands for a missing value, otherwise by a finite number."
+        )
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:

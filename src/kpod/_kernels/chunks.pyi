@@ -24,10 +24,17 @@ class Rows:
 
 class Workspace:
     chunk: int
-    def __init__(self, n_columns: int, stride: int, chunk: int) -> None: ...
+    def __init__(self, longest_row: int, stride: int, chunk: int) -> None: ...
 
 def measure(
-    rows: Rows, start: int, stop: int, like: Reals, squares: Floats, observed: Labels, space: Workspace
+    rows: Rows,
+    start: int,
+    stop: int,
+    like: Reals,
+    squares: Floats,
+    counts: Floats,
+    observed: Labels,
+    space: Workspace,
 ) -> None: ...
 def add_up(
     rows: Rows,

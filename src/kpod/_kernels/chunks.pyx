@@ -79,8 +79,8 @@ cdef class Workspace:
     cdef void* second
     cdef int32_t* nearest
 
-    def __cinit__(self, Py_ssize_t n_columns, Py_ssize_t stride, Py_ssize_t chunk):
-        cdef Py_ssize_t n_entries = n_columns * chunk + COMPACT_SLACK
+    def __cinit__(self, Py_ssize_t longest_row, Py_ssize_t stride, Py_ssize_t chunk):
+        cdef Py_ssize_t n_entries = longest_row * chunk + COMPACT_SLACK
         self.chunk = chunk
         self.index = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
         self.start = <Py_ssize_t*> malloc((chunk + 1) * sizeof(Py_ssize_t))
@@ -160,6 +160,7 @@ def measure(
     Py_ssize_t stop,
     real[::1] like,               # (0,) chooses the precision
     double[::1] squares,          # INOUT (p,) += weight * z^2
+    double[::1] counts,           # INOUT (p,) += weight
     int32_t[::1] observed,        # OUT (n_rows,) number of observed columns
     Workspace space,
 ):
@@ -173,6 +174,7 @@ def measure(
             weight = weight_of(rows, i)
             for e in range(m):
                 squares[space.columns[e]] += weight * values[e] * values[e]
+                counts[space.columns[e]] += weight
             observed[i] = <int32_t> m
 
 
