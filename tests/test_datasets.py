@@ -35,3 +35,20 @@ def test_the_bundled_table_is_the_one_our_own_mechanism_makes():
     assert_allclose(bundled.data[~gaps], wine.data[~gaps], rtol=1e-5)
     assert_array_equal(bundled.target, wine.target)
     assert len(bundled.feature_names) == 13
+
+
+def test_ratings_are_by_group_and_not_missing_at_random():
+    ratings, groups = datasets.make_ratings(3000, 400, n_groups=4, mean_activity=40, rng=0)
+    assert ratings.shape == (3000, 400)
+    assert ratings.dtype == np.float32
+    assert set(np.unique(ratings.data)) == {1, 2, 3, 4, 5}
+    assert ratings.has_canonical_format
+    assert 20 < np.diff(ratings.indptr).mean() < 60
+    assert np.diff(ratings.indptr).max() <= 400
+    # Users rate what they like: the mean rating is above the middle of the scale.
+    assert ratings.data.mean() > 3.3
+    # Groups differ in what they rate: their shares of an item's ratings are not all alike.
+    rated = np.array([(ratings[groups == g] > 0).mean(axis=0) for g in range(4)])
+    assert (rated.max(axis=0) > 1.5 * rated.min(axis=0)).mean() > 0.5
+    again, _ = datasets.make_ratings(3000, 400, n_groups=4, mean_activity=40, rng=0)
+    assert (again != ratings).nnz == 0

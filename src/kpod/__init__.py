@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kpod._estimator import KPOD
+    from kpod._scaler import ObservedScaler
 
 __version__ = "0.1.0"
-__all__ = ["KPOD", "__version__"]
+__all__ = ["KPOD", "ObservedScaler", "__version__"]
 
-_HOMES = {"KPOD": "kpod._estimator"}
+_HOMES = {"KPOD": "kpod._estimator", "ObservedScaler": "kpod._scaler"}
 
 
 def __getattr__(name: str) -> Any:

@@ -25,9 +25,8 @@ from kpod import _validation
 from kpod._blocks import AnyFloats, Floats, Labels, Table, make_table
 from kpod._executors import Executor, available_threads
 from kpod._seeding import SEEDINGS, Seeding, fill_gaps, usable_rows
-from kpod._solvers import SOLVERS, Settings, Solution, Start, nearest
+from kpod._solvers import MANY_ENTRIES, SOLVERS, Settings, Solution, Start, nearest
 
-MANY_ENTRIES = 1_000_000
 STARTS = 10
 
 
@@ -70,8 +69,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         and again; it is here for comparison and ends higher than the other two.
 
     max_iter : int, default=300
-        Most iterations of "lloyd" (and then most sweeps of "hartigan"), or of filling in
-        for "mm".
+        Most iterations of "lloyd" (and then most sweeps of "hartigan": never more than 20
+        beyond a million observed entries), or of filling in for "mm".
 
     tol : float, default=1e-4
         "lloyd" stops when the centers move by no more than `tol` times the mean variance of

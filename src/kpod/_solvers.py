@@ -27,6 +27,13 @@ from kpod._blocks import AnyFloats, DenseTable, Floats, Labels, Positions, Span,
 from kpod._kernels import chunks
 
 
+# Beyond this many observed entries, sweeps of single-row moves are capped: columns that few
+# rows observe give the bounds nothing to hold on to, so that each may read the whole table,
+# and most of what they gain comes in the first few.
+MANY_ENTRIES = 1_000_000
+MAX_SWEEPS = 20
+
+
 @dataclass(frozen=True)
 class Settings:
     """When to stop, and whom to tell: `report` hears the loss after every iteration.
@@ -198,7 +205,9 @@ class Descent:
             members &= self.table.weights > 0
         sizes = np.bincount(self.labels[members], minlength=self.k).astype(np.int64)
         found = np.empty(self.table.n_rows, np.intp)
-        for sweep in range(1, self.settings.max_iter + 1):
+        many = int(self.table.observed.sum()) > MANY_ENTRIES
+        n_sweeps = min(self.settings.max_iter, MAX_SWEEPS) if many else self.settings.max_iter
+        for sweep in range(1, n_sweeps + 1):
             before = self.centers.copy()
             moves, lowered = self.move(self.screen(found), sizes)
             if moves == 0:
@@ -207,7 +216,7 @@ class Descent:
             self.note("moves", sweep, self.trace[-1] - lowered)
             if lowered <= 0.01 * self.settings.tol * self.trace[-1]:
                 return True
-        return False
+        return n_sweeps < self.settings.max_iter
 
     def screen(self, found: Positions) -> Positions:
         """Rows that a move may pay for, in order."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.resources import files
 
 import numpy as np
+from scipy import sparse
 from sklearn.datasets import load_wine
 from sklearn.utils import Bunch
 
-from kpod._blocks import Floats, Labels
+from kpod._blocks import Floats, Labels, Positions
 from kpod.missingness import Rng, mcar
 
-__all__ = ["load_incomplete_wine", "make_mixture", "make_perturbed_wine"]
+__all__ = ["load_incomplete_wine", "make_mixture", "make_perturbed_wine", "make_ratings"]
 
 WINE_FRACTION = 0.25
 WINE_SEED = 2016
@@ -67,6 +69,86 @@ def make_perturbed_wine(rng: Rng = None) -> tuple[Floats, Labels]:
     wine = load_wine()
     noise = rng.normal(size=wine.data.shape) * np.abs(wine.data.mean(axis=0)) / 10
     return wine.data + noise, wine.target.astype(np.int32)
+
+
+def make_ratings(
+    n_users: int = 60_000,
+    n_items: int = 4_000,
+    *,
+    n_groups: int = 12,
+    mean_activity: float = 110.0,
+    rng: Rng = None,
+) -> tuple[sparse.csr_array, Labels]:
+    """Ratings from 1 to 5 by groups of users; what is rated depends on popularity and taste.
+
+    A rating is an item's mean, plus the taste of the user's group for it, plus the user's own
+    offset, plus noise, rounded and clipped to 1..5. Users rate popular items, and those their
+    group likes, more often, and rather what they like: neither who rates nor what is rated is
+    missing at random. About 2 % of the table is rated by default.
+
+    Parameters
+    ----------
+    n_users, n_items, n_groups : int
+    mean_activity : float
+        About how many items a user rates in the mean (log-normal over users).
+    rng : numpy Generator, int or None
+
+    Returns
+    -------
+    ratings : csr_array of shape (n_users, n_items), float32; not stored: not rated
+    groups : ndarray of shape (n_users,)
+
+    Examples
+    --------
+    >>> from kpod.datasets import make_ratings
+    >>> ratings, groups = make_ratings(500, 200, n_groups=3, mean_activity=20, rng=0)
+    >>> ratings.shape, float(ratings.min()), float(ratings.data.max())
+    ((500, 200), 0.0, 5.0)
+    """
+    rng = np.random.default_rng(rng)
+    popularity = (1.0 + np.arange(n_items)) ** -0.9
+    rng.shuffle(popularity)
+    log_popularity = np.log(popularity)
+    item_mean = 3.4 + 0.21 * (log_popularity - log_popularity.mean()) / log_popularity.std()
+    tastes = 0.8 * rng.normal(size=(n_groups, 8)) @ (rng.normal(size=(8, n_items)) / 8**0.5)
+    sizes = rng.dirichlet(np.full(n_groups, 5.0))
+    groups = np.sort(rng.choice(n_groups, n_users, p=sizes)).astype(np.int32)
+    sigma = 1.1
+    activity = rng.lognormal(np.log(mean_activity) - sigma**2 / 2, sigma, n_users)
+    drawn = np.round(1.9 * np.clip(activity, 5, n_items / 3)).astype(np.int64)
+    offsets = rng.normal(scale=0.4, size=n_users)
+
+    kept_keys, kept_ratings = [], []
+    for users in _batches(groups, drawn):
+        group = groups[users[0]]
+        chance = np.cumsum(popularity * np.exp(0.5 * tastes[group]))
+        user = np.repeat(users, drawn[users])
+        item = np.searchsorted(chance, rng.random(len(user)) * chance[-1], side="right")
+        key = np.unique(user * n_items + np.minimum(item, n_items - 1))
+        user, item = np.divmod(key, n_items)
+        raw = item_mean[item] + tastes[group, item] + offsets[user] + 0.9 * rng.normal(size=len(key))
+        rating = np.clip(np.round(raw), 1, 5).astype(np.float32)
+        keep = rng.random(len(key)) < 1 / (1 + np.exp(-0.7 * (rating - 3.2)))
+        kept_keys.append(key[keep])
+        kept_ratings.append(rating[keep])
+
+    user, item = np.divmod(np.concatenate(kept_keys), n_items)
+    del kept_keys
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=n_users))])
+    del user
+    ratings = sparse.csr_array(
+        (np.concatenate(kept_ratings), item.astype(np.int32), indptr), shape=(n_users, n_items)
+    )
+    order = rng.permutation(n_users)
+    return ratings[order], groups[order]
+
+
+def _batches(groups: Labels, drawn: Positions, size: int = 4_000_000) -> Iterator[Positions]:
+    """Users of one group at a time, in batches of about `size` draws."""
+    for group in np.unique(groups):
+        users = np.flatnonzero(groups == group)
+        n_batches = int(drawn[users].sum() // size) + 1
+        yield from np.array_split(users, n_batches)
 
 
 def load_incomplete_wine() -> Bunch:
