@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from kpod._blocks import AnyFloats, DenseTable, Floats, Labels, Positions, Span, Table, Totals, merge
 from kpod._kernels import chunks
 
-
 # Beyond this many observed entries, sweeps of single-row moves are capped: columns that few
 # rows observe give the bounds nothing to hold on to, so that each may read the whole table,
 # and most of what they gain comes in the first few.
