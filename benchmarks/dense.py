@@ -1,0 +1,109 @@
+"""Large dense tables to convergence, next to k-means on the complete table from the same start."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.cluster import KMeans, kmeans_plusplus
+
+from benchmarks import peers
+from benchmarks.harness import Sheet, ari, geometric_mean, progress, timed
+from kpod import KPOD
+
+# rows, columns, clusters, spread of the clusters around unit-normal means
+SHAPES = [
+    (1_000_000, 20, 10, 1.0),
+    (500_000, 50, 50, 2.0),
+    (500_000, 50, 50, 1.0),
+    (1_000_000, 10, 8, 0.7),
+    (200_000, 100, 100, 1.0),
+    (20_000, 30, 12, 1.0),
+]
+N_STARTS = 3
+TOL = 1e-4
+
+
+def make(n: int, p: int, k: int, spread: float, dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(k, size=n)
+    X = rng.standard_normal((n, p), dtype=dtype)
+    X *= dtype(spread)
+    X += rng.normal(size=(k, p)).astype(dtype)[truth]
+    return X, truth
+
+
+def punch(X: np.ndarray, missing: float) -> np.ndarray:
+    holed = X.copy()
+    rng = np.random.default_rng(1)
+    for rows in np.array_split(np.arange(len(X)), max(1, X.size // 4_000_000)):
+        part = holed[rows[0] : rows[-1] + 1]
+        part[rng.random(part.shape, dtype=np.float32) < missing] = np.nan
+    return holed
+
+
+def run() -> None:
+    sheet = Sheet(
+        "dense",
+        f"To convergence (tol {TOL:g}), {N_STARTS} k-means++ starts shared by all, times summed",
+        ["shape", "dtype", "method", "iterations", "time / KMeans", "time / intelex", "ARI"],
+    )
+    for dtype in (np.float32, np.float64):
+        for n, p, k, spread in SHAPES:
+            X, truth = make(n, p, k, spread, dtype)
+            sample = X[np.random.default_rng(2).choice(n, min(n, 20_000), replace=False)]
+            starts = [kmeans_plusplus(sample, k, random_state=seed)[0] for seed in range(N_STARTS)]
+            theirs = {"n_init": 1, "tol": TOL}
+            ours = {"tol": TOL}
+            methods = {
+                "KMeans, complete": (X, lambda start: KMeans(k, init=start, **theirs)),
+                "KMeans(elkan), complete": (
+                    X,
+                    lambda start: KMeans(k, init=start, algorithm="elkan", **theirs),
+                ),
+                "intelex KMeans, complete": (
+                    X,
+                    lambda start: peers.intelex_kmeans()(k, init=start, algorithm="lloyd", **theirs),
+                ),
+                "KPOD(lloyd), complete": (X, lambda start: KPOD(k, init=start, algorithm="lloyd", **ours)),
+            }
+            for missing in (0.3, 0.7):
+                holed = punch(X, missing)
+                name = f"{missing:.0%} missing"
+                methods[f"KPOD(lloyd), {name}"] = (
+                    holed,
+                    lambda start: KPOD(k, init=start, algorithm="lloyd", **ours),
+                )
+                methods[f"KPOD(), {name}"] = (holed, lambda start: KPOD(k, init=start, **ours))
+            seconds, results = {}, {}
+            for name, (table, make_model) in methods.items():
+                progress(f"dense: {n} x {p}, k={k}, {dtype.__name__}, {name}")
+                try:
+                    fits = [timed(lambda: make_model(start).fit(table)) for start in starts]
+                except peers.UnavailableError as reason:
+                    sheet.add(f"{n} x {p}, k={k}, {spread}", dtype.__name__, f"{name}: {reason}", *[None] * 4)
+                    continue
+                seconds[name] = sum(time for _, time in fits)
+                results[name] = (
+                    sum(int(model.n_iter_) for model, _ in fits),
+                    max(ari(truth, model.labels_) for model, _ in fits),
+                )
+            for name, (iterations, score) in results.items():
+                base, intelex = seconds["KMeans, complete"], seconds.get("intelex KMeans, complete")
+                sheet.add(
+                    f"{n} x {p}, k={k}, {spread}",
+                    dtype.__name__,
+                    name,
+                    iterations,
+                    seconds[name] / base,
+                    seconds[name] / intelex if intelex else None,
+                    score,
+                )
+    sheet.show()
+    for method in ("KPOD(lloyd), 30% missing", "KPOD(), 30% missing", "KPOD(lloyd), 70% missing"):
+        ratios = sheet.column("time / KMeans", method=method)
+        against = [ratio for ratio in sheet.column("time / intelex", method=method) if ratio]
+        summary = (
+            f"{method}: over KMeans, geometric mean {geometric_mean(ratios):.2f}, worst {max(ratios):.2f}"
+        )
+        if against:
+            summary += f"; over intelex, {geometric_mean(against):.2f}"
+        print(summary)
