@@ -118,11 +118,13 @@ def test_seed_distances(rng):
     table = table_of(X, 3)
     spread = Spread(table, 3, rng)
     candidates = np.array([0, 7, 20])
-    got, potentials = spread.distances(candidates, np.full(60, np.inf, np.float32))
+    got, potentials = spread.distances(candidates, np.full(60, np.inf))
     for c, candidate in enumerate(candidates):
         for i in range(60):
             shared = ~np.isnan(X[i]) & ~np.isnan(X[candidate])
             m, t = shared.sum(), (1 - shared.sum() / 5) / 2
             total = ((X[i] - X[candidate])[shared] ** 2).sum()
-            assert_allclose(got[i, c], 5 / (m + t) * (total + 2 * t * table.variance), rtol=1e-3, atol=1e-4)
-    assert_allclose(potentials, got.sum(axis=0), rtol=1e-5)
+            assert_allclose(got[i, c], 5 / (m + t) * (total + 2 * t * table.variance))
+    assert_allclose(potentials, got[:, :3].sum(axis=0))
+    closer, _ = spread.distances(candidates, got[:, 0].copy())
+    assert_allclose(closer[:, :3], np.minimum(got[:, :3], got[:, :1]))

@@ -8,6 +8,7 @@ whether a table is dense or sparse.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -120,10 +121,6 @@ class Table(ABC):
         """The given rows as a dense array with NaN, less the shift."""
 
     @abstractmethod
-    def moments(self, rows: Positions) -> Any:
-        """The given rows as a float32 matrix ``[z | observed | z^2]``, zeros in the gaps."""
-
-    @abstractmethod
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         """Rows and columns of the entries that are not smaller than `limit`."""
 
@@ -175,7 +172,7 @@ class Table(ABC):
         lanes = VECTOR_BYTES // self.dtype.itemsize
         return -(-k // lanes) * lanes
 
-    def panel(self, by_center: Floats) -> AnyFloats:
+    def panel(self, by_center: NDArray[Any]) -> AnyFloats:
         """An array (k, n_columns) transposed and padded, as the kernels read it."""
         k = len(by_center)
         out = aligned_zeros((self.n_columns, self.stride(k)), self.dtype)
@@ -244,13 +241,6 @@ class DenseTable(Table):
         """The given rows as a dense array with NaN, less the shift."""
         return self.values[rows] - self.shift
 
-    def moments(self, rows: Positions) -> AnyFloats:
-        """The given rows as a float32 matrix ``[z | observed | z^2]``, zeros in the gaps."""
-        entries = self.entries(rows).astype(np.float32)
-        observed = ~np.isnan(entries)
-        entries[~observed] = 0
-        return np.hstack([entries, observed.astype(np.float32), entries**2])
-
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         """Rows and columns of the entries that are not smaller than `limit`."""
         with np.errstate(invalid="ignore"):
@@ -272,29 +262,13 @@ class SparseTable(Table):
         csr = self.values
         return chunks.Rows(csr.data, self.shift, self.weights, csr.indices, csr.indptr)
 
-    def _shifted(self, rows: Positions) -> Any:
-        """The given rows, less the shift, without stored NaN and ignored columns."""
-        some = self.values[rows]
-        some.data = some.data - self.shift[some.indices]
-        keep = ~np.isnan(some.data)
-        indptr = np.concatenate([[0], np.cumsum(keep)])[some.indptr]
-        return sparse.csr_array((some.data[keep], some.indices[keep], indptr), shape=some.shape)
-
     def entries(self, rows: Positions) -> AnyFloats:
         """The given rows as a dense array with NaN, less the shift."""
-        some = self._shifted(rows)
+        some = self.values[rows]
         out = np.full(some.shape, np.nan, self.dtype)
-        out[np.repeat(np.arange(len(rows)), np.diff(some.indptr)), some.indices] = some.data
+        places = np.repeat(np.arange(len(rows)), np.diff(some.indptr)), some.indices
+        out[places] = some.data - self.shift[some.indices]
         return out
-
-    def moments(self, rows: Positions) -> Any:
-        """The given rows as a float32 matrix ``[z | observed | z^2]``, zeros in the gaps."""
-        some = self._shifted(rows).astype(np.float32)
-        parts = [some.data, np.ones_like(some.data), some.data**2]
-        return sparse.hstack(
-            [sparse.csr_array((part, some.indices, some.indptr), shape=some.shape) for part in parts],
-            format="csr",
-        )
 
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         """Rows and columns of the entries that are not smaller than `limit`."""
@@ -310,7 +284,7 @@ def make_table(values: Any, *args: Any, **about: Any) -> Table:
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyFloats:
     """Zeros that start on a cache line, so that no vector straddles two."""
-    size = int(np.prod(shape)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     raw = np.zeros(size + ALIGNMENT, np.uint8)
     first = -raw.ctypes.data % ALIGNMENT
     return raw[first : first + size].view(dtype).reshape(shape)

@@ -52,7 +52,9 @@ class Spread:
     where nothing is missing.
     """
 
-    def __init__(self, table: Table, n_clusters: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, table: Table, n_clusters: int, rng: np.random.Generator, n_candidates: int | None = None
+    ) -> None:
         rows = usable_rows(table)
         size = max(SAMPLE_ENTRIES // table.row_entries, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
         if size < len(rows):
@@ -60,15 +62,13 @@ class Spread:
         self.table = table
         self.rows = rows
         self.n_clusters = n_clusters
-        self.n_candidates = 4 + int(4 * np.log(n_clusters))
-        self.moments = table.moments(rows)
-        self.observed = self.moments[:, table.n_columns : 2 * table.n_columns]
+        self.n_candidates = n_candidates or 4 + int(4 * np.log(n_clusters))
         self.weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
 
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers at rows drawn with a chance that grows with their distance from the rest."""
         drawn: list[int] = []
-        nearest = np.full(len(self.rows), np.inf, np.float32)
+        nearest = np.full(len(self.rows), np.inf, self.table.dtype)
         while len(drawn) < self.n_clusters:
             candidates = self.pick(rng, nearest) if drawn else self.pick(rng, np.ones_like(nearest))[:1]
             distances, potentials = self.distances(candidates, nearest)
@@ -88,23 +88,24 @@ class Spread:
 
     def distances(self, candidates: Positions, nearest: AnyFloats) -> tuple[AnyFloats, Floats]:
         """Distance of every row to its nearest seed if each candidate were one, and the sums."""
-        z, observed, squares = np.split(dense(self.moments[candidates]), 3, axis=1)
-        distances = self.moments @ np.hstack([-2 * z, squares, observed]).T
-        overlap = self.observed @ observed.T
-        potentials = np.zeros(len(candidates))
-        chunks.rescale(
-            distances, overlap, self.table.n_columns, self.table.variance, nearest, self.weights, potentials
-        )
-        return distances, potentials
-
-
-def dense(rows: AnyFloats) -> AnyFloats:
-    """A few rows of a matrix of either kind as an array."""
-    return rows.toarray() if hasattr(rows, "toarray") else rows
+        table, k = self.table, len(candidates)
+        entries = table.entries(self.rows[candidates])
+        missing = np.isnan(entries)
+        entries[missing] = 0
+        out = np.empty((len(self.rows), table.stride(k)), table.dtype)
+        potentials = np.zeros(table.stride(k))
+        chunks.seed_distances(
+            table.rows, self.rows, table.panel(entries), table.panel(~missing), table.variance,
+            nearest, self.weights, out, potentials, chunks.Workspace(table.longest_row, 1, 1),
+        )  # fmt: skip
+        return out, potentials[:k]
 
 
 class MeanFill:
-    """The paper's start: k-means on the table with its gaps at the column means."""
+    """The paper's start: k-means on the table with its gaps at the column means.
+
+    Its seeds are those of plain k-means++, one candidate a draw.
+    """
 
     def __init__(self, table: Table, n_clusters: int, rng: np.random.Generator) -> None:
         self.table = table
@@ -112,7 +113,7 @@ class MeanFill:
         filled = fill_gaps(table, table.entries(self.members)).astype(table.dtype)
         weights = None if table.weights is None else table.weights[self.members]
         self.filled = complete_table(table, filled, weights, n_clusters)
-        self.spread = Spread(self.filled, n_clusters, rng)
+        self.spread = Spread(self.filled, n_clusters, rng, n_candidates=1)
 
     def draw(self, rng: np.random.Generator) -> Start:
         """The centers of that k-means, and its labels."""

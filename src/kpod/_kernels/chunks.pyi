@@ -59,14 +59,17 @@ def losses(
 def distances(
     rows: Rows, start: int, stop: int, panel: Reals, offsets: Reals, out: Reals, space: Workspace
 ) -> None: ...
-def rescale(
-    distances: Singles,
-    overlap: Singles,
-    n_columns: float,
+def seed_distances(
+    rows: Rows,
+    index: Positions,
+    panel: Reals,
+    observed: Reals,
     variance: float,
-    nearest: Singles,
+    nearest: Reals,
     weights: Floats,
+    out: Reals,
     potentials: Floats,
+    space: Workspace,
 ) -> None: ...
 def assign(
     rows: Rows,

@@ -17,8 +17,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from kpod._kernels.loops cimport (
-    COMPACT_SLACK, build_front, compact, distances_to, real, rescale_row, scaled_distances_to,
-    two_smallest
+    COMPACT_SLACK, build_front, compact, distances_to, real, scaled_distances_to,
+    seed_distances_to, two_smallest
 )
 
 cdef extern from "stdlib.h" nogil:
@@ -252,21 +252,28 @@ def distances(
                 out[i, c] = near[c]
 
 
-def rescale(
-    float[:, ::1] distances,      # INOUT (n, m) over shared columns; OUT over all, or `nearest`
-    const float[:, ::1] overlap,  # IN (n, m) number of shared columns
-    float n_columns,
-    float variance,
-    const float[::1] nearest,     # IN (n,)
+def seed_distances(
+    Rows rows,
+    const Py_ssize_t[::1] index,  # IN (n,) the rows in question
+    const real[:, ::1] panel,     # IN (p, stride) seed candidates transposed, anything in their gaps
+    const real[:, ::1] observed,  # IN (p, stride) 1 where a candidate observes the column, else 0
+    double variance,              # IN mean variance of a column
+    const real[::1] nearest,      # IN (n,) distance to the nearest seed so far
     const double[::1] weights,    # IN (n,)
-    double[::1] potentials,       # INOUT (m,) += weighted sums of the new `distances`
+    real[:, ::1] out,             # OUT (n, stride) distance to the nearest with each candidate added
+    double[::1] potentials,       # INOUT (stride,) += weighted sums of `out`
+    Workspace space,
 ):
-    """Partial distances to seed candidates, rescaled to all columns, as `Spread` has it."""
-    cdef Py_ssize_t i, m = distances.shape[1]
+    """Rescaled partial distances of rows to seed candidates, as `Spread` defines them."""
+    cdef real* values = <real*> space.values
+    cdef Py_ssize_t r, c, m, stride = panel.shape[1]
     with nogil:
-        for i in range(distances.shape[0]):
-            rescale_row(&distances[i, 0], &overlap[i, 0], m, n_columns, variance, nearest[i],
-                        weights[i], &potentials[0])
+        for r in range(index.shape[0]):
+            m = load(rows, index[r], space.columns, values)
+            seed_distances_to(space.columns, <const real*> values, m, &panel[0, 0], &observed[0, 0], stride,
+                              <real> rows.n_columns, <real> variance, nearest[r], &out[r, 0])
+            for c in range(stride):
+                potentials[c] += weights[r] * out[r, c]
 
 
 cdef Py_ssize_t settle(

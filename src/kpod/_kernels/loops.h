@@ -57,18 +57,4 @@
 
 #undef NAME
 
-/* One row's partial distances to m seed candidates, rescaled from the shared columns to all
- * of them as `_seeding.Spread` defines it, and never above `nearest`. */
-KPOD_DISPATCH
-static void rescale_row(float *restrict distance, const float *restrict overlap, ptrdiff_t m, float n_columns,
-                        float variance, float nearest, double weight, double *restrict potential)
-{
-    for (ptrdiff_t c = 0; c < m; c++) {
-        float prior = 0.5f * (1.0f - overlap[c] / n_columns);
-        float shared = distance[c] > 0.0f ? distance[c] : 0.0f;
-        float d = n_columns * (shared + 2.0f * prior * variance) / (overlap[c] + prior);
-        distance[c] = d < nearest ? d : nearest;
-        potential[c] += weight * (double)distance[c];
-    }
-}
 #endif

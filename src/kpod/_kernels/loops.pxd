@@ -8,9 +8,6 @@ ctypedef fused real:
 cdef extern from "loops.h" nogil:
     int COMPACT_SLACK
     void build_front() noexcept
-    void rescale_row(
-        float*, const float*, Py_ssize_t, float, float, float, double, double*
-    ) noexcept
     Py_ssize_t compact_f32(const float*, const float*, Py_ssize_t, int32_t*, float*) noexcept
     Py_ssize_t compact_f64(const double*, const double*, Py_ssize_t, int32_t*, double*) noexcept
     void distances_f32(
@@ -28,6 +25,14 @@ cdef extern from "loops.h" nogil:
     void scaled_distances_f64(
         const int32_t*, const double*, const Py_ssize_t*, Py_ssize_t,
         const double*, const double*, const double*, Py_ssize_t, double*
+    ) noexcept
+    void seed_distances_f32(
+        const int32_t*, const float*, Py_ssize_t, const float*, const float*, Py_ssize_t,
+        float, float, float, float*
+    ) noexcept
+    void seed_distances_f64(
+        const int32_t*, const double*, Py_ssize_t, const double*, const double*, Py_ssize_t,
+        double, double, double, double*
     ) noexcept
     void two_smallest_f32(const float*, Py_ssize_t, Py_ssize_t, float*, float*, int32_t*) noexcept
     void two_smallest_f64(const double*, Py_ssize_t, Py_ssize_t, double*, double*, int32_t*) noexcept
@@ -60,6 +65,16 @@ cdef inline void scaled_distances_to(
         scaled_distances_f32(columns, values, start, n_rows, panel, factors, offsets, stride, out)
     else:
         scaled_distances_f64(columns, values, start, n_rows, panel, factors, offsets, stride, out)
+
+
+cdef inline void seed_distances_to(
+    const int32_t* columns, const real* values, Py_ssize_t m, const real* panel, const real* observed,
+    Py_ssize_t stride, real n_columns, real variance, real nearest, real* out
+) noexcept nogil:
+    if real is float:
+        seed_distances_f32(columns, values, m, panel, observed, stride, n_columns, variance, nearest, out)
+    else:
+        seed_distances_f64(columns, values, m, panel, observed, stride, n_columns, variance, nearest, out)
 
 
 cdef inline void two_smallest(
