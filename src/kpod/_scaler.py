@@ -121,7 +121,9 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _rebuild(self, table: Any, values: Floats) -> AnyFloats:
         values = values.astype(table.dtype)
         if sparse.issparse(table):
-            return sparse.csr_array((values, table.indices, table.indptr), shape=table.shape)
+            # 32-bit indices where they do, which is all that many tools take.
+            indptr = table.indptr.astype(sparse.get_index_dtype(maxval=table.nnz))
+            return sparse.csr_array((values, table.indices, indptr), shape=table.shape)
         return values.reshape(table.shape)
 
     def __sklearn_tags__(self) -> Any:

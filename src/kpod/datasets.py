@@ -135,6 +135,7 @@ def make_ratings(
     user, item = np.divmod(np.concatenate(kept_keys), n_items)
     del kept_keys
     indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=n_users))])
+    indptr = indptr.astype(sparse.get_index_dtype(maxval=indptr[-1]))
     del user
     ratings = sparse.csr_array(
         (np.concatenate(kept_ratings), item.astype(np.int32), indptr), shape=(n_users, n_items)
