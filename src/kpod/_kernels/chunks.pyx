@@ -331,6 +331,20 @@ cdef Py_ssize_t settle(
     return changed
 
 
+cdef inline bint far_apart(
+    float* upper,                 # INOUT bound on the distance to the own center
+    float* lower,                 # INOUT bound on the distance to the others
+    float drift,                  # IN how far the own center moved
+    float others,                 # IN how far any other did
+    float leaving,                # IN factors on the two distances
+    float joining,
+) noexcept nogil:
+    """Carry a row's bounds along; whether they say that its own center is the one to have."""
+    upper[0] = (upper[0] + drift) * <float> 1.0000002
+    lower[0] = (lower[0] - others) * <float> 0.9999998
+    return upper[0] * leaving < lower[0] * joining
+
+
 def assign(
     Rows rows,
     Py_ssize_t start,
@@ -353,18 +367,13 @@ def assign(
     """
     cdef Py_ssize_t i, n = 0, stride = panel.shape[1], changed = 0, looked = 0
     cdef int32_t now
-    cdef float low, high
     cdef double* add_sums = &sums[0, 0] if sums.shape[0] else NULL
     cdef double* add_counts = &counts[0, 0] if sums.shape[0] else NULL
     with nogil:
         for i in range(start, stop):
             now = labels[i]
             if now >= 0:
-                high = (upper[i] + drift[now]) * <float> 1.0000002
-                low = (lower[i] - others[now]) * <float> 0.9999998
-                upper[i] = high
-                lower[i] = low
-                if high < low:
+                if far_apart(&upper[i], &lower[i], drift[now], others[now], 1, 1):
                     continue
             elif lower[i] == INFINITY:
                 continue
@@ -490,17 +499,14 @@ def screen(
     """
     cdef Py_ssize_t i, n = 0, stride = panel.shape[1], n_found = 0
     cdef int32_t now
-    cdef float low, high
     with nogil:
         for i in range(start, stop):
             now = labels[i]
             if now < 0:
                 continue
-            high = (upper[i] + drift[now]) * <float> 1.0000002
-            low = (lower[i] - others[now]) * <float> 0.9999998
-            upper[i] = high
-            lower[i] = low
-            if high * leaving[now] < low * joining or weight_of(rows, i) == 0:
+            if far_apart(&upper[i], &lower[i], drift[now], others[now], leaving[now], joining):
+                continue
+            if weight_of(rows, i) == 0:
                 continue
             space.index[n] = i
             n += 1
