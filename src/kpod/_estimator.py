@@ -74,9 +74,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     tol : float, default=1e-4
         "lloyd" stops when the centers move by no more than `tol` times the mean variance of
-        the observed entries of a column (sum of squares, as in scikit-learn); "hartigan" when
-        a sweep of moves lowers the loss by less than `tol` / 100 of it. With 0 both go on
-        until no row changes.
+        the observed entries of a column (sum of squares, as in scikit-learn). "hartigan" then
+        goes on until no row moves; beyond a million observed entries, until a sweep of moves
+        lowers the loss by less than `tol` / 10 of it.
 
     shrinkage : float, default=0.0
         Pulls centers that rest on few observations to the column's mean: the objective gets

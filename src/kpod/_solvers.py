@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from kpod._blocks import AnyFloats, DenseTable, Floats, Labels, Positions, Span, Table, Totals, merge
 from kpod._kernels import chunks
 
-# Beyond this many observed entries, sweeps of single-row moves are capped: columns that few
-# rows observe give the bounds nothing to hold on to, so that each may read the whole table,
-# and most of what they gain comes in the first few.
+# Up to this many observed entries, sweeps of single-row moves go on until no row moves. Beyond,
+# they are a polish: one that gains little is the last, and so is the twentieth, because columns
+# that few rows observe give the bounds nothing to hold on to and each may read the whole table.
 MANY_ENTRIES = 1_000_000
 MAX_SWEEPS = 20
 
@@ -37,9 +37,10 @@ MAX_SWEEPS = 20
 class Settings:
     """When to stop, and whom to tell: `report` hears the loss after every iteration.
 
-    Lloyd rests when the centers move by no more than `tol` times the mean variance of the
-    columns (squared, in all), single-row moves when a sweep of them lowers the loss by no
-    more than a hundredth of `tol` of it; both, whatever `tol`, when no row changes.
+    Lloyd rests when no row changes, or the centers move by no more than `tol` times the mean
+    variance of the columns (squared, in all). Single-row moves rest when no row moves; in a
+    table of more than `MANY_ENTRIES`, also when a sweep lowers the loss by no more than a tenth
+    of `tol` of it.
     """
 
     max_iter: int = 300
@@ -213,7 +214,7 @@ class Descent:
                 return True
             self.carry_bounds(before)
             self.note("moves", sweep, self.trace[-1] - lowered)
-            if lowered <= 0.01 * self.settings.tol * self.trace[-1]:
+            if many and lowered <= 0.1 * self.settings.tol * self.trace[-1]:
                 return True
         return n_sweeps < self.settings.max_iter
 
