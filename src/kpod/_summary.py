@@ -40,6 +40,8 @@ class Clustering:
     """The table in the units it came in."""
     values: Floats
     """The same as the model sees it, scaled for example."""
+    seen: Any
+    """That once more, in the form the model takes it: a dataframe where it was fitted on one."""
     centers: Floats
     """In the units of `table`."""
     labels: Labels
@@ -51,7 +53,8 @@ class Clustering:
         before, kpod = split(estimator)
         check_is_fitted(kpod)
         table = _validation.as_array(X, kpod)
-        values = table if before is None else _validation.as_array(before.transform(X), kpod)
+        seen = X if before is None else before.transform(X)
+        values = table if before is None else _validation.as_array(seen, kpod)
         centers = np.asarray(kpod.cluster_centers_)
         given = column_names if column_names is not None else names_of(estimator, kpod, X)
         if before is not None:
@@ -62,8 +65,8 @@ class Clustering:
         names = [str(name) for name in given] if given is not None else numbered(table.shape[1])
         if len(names) != table.shape[1]:
             raise ValueError(f"{len(names)} column names for {table.shape[1]} columns; give one for each.")
-        labels, fitted = labels_of(kpod, values)
-        return cls(kpod, names, table, values, np.asarray(centers, dtype=np.float64), labels, fitted)
+        labels, fitted = labels_of(kpod, values, seen)
+        return cls(kpod, names, table, values, seen, np.asarray(centers, dtype=np.float64), labels, fitted)
 
     @cached_property
     def observed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -134,7 +137,7 @@ class Clustering:
         The silhouette with centers in place of clusters: (b - a) / max(a, b), a the partial
         distance to the row's own center and b that to the nearest other one.
         """
-        distances = np.asarray(self.kpod.transform(self.values), dtype=np.float64)
+        distances = np.asarray(self.kpod.transform(self.seen), dtype=np.float64)
         rows = np.arange(len(distances))
         own = distances[rows, self.labels].copy()
         distances[rows, self.labels] = np.inf
@@ -202,7 +205,7 @@ def numbered(n: int) -> list[str]:
     return [f"column {j}" for j in range(n)]
 
 
-def labels_of(kpod: KPOD, values: Floats) -> tuple[Labels, bool]:
+def labels_of(kpod: KPOD, values: Floats, seen: Any) -> tuple[Labels, bool]:
     """The labels of the fit where this is the table of the fit, else each row's nearest center.
 
     It is that table if it has the counts behind the centers (row weights change those).
@@ -213,7 +216,7 @@ def labels_of(kpod: KPOD, values: Floats) -> tuple[Labels, bool]:
         counts = np.array([observed[labels == c].sum(axis=0) for c in range(int(kpod.n_clusters))])
         if np.array_equal(counts, kpod.counts_):
             return labels, True
-    return np.asarray(kpod.predict(values)), False
+    return np.asarray(kpod.predict(seen)), False
 
 
 def listed(names: Sequence[str]) -> str:

@@ -327,7 +327,7 @@ def check_no_data_in_header(header: list[str], source: str) -> None:
         return
     numbers = [float(name) for name in header]
     steps = {after - before for before, after in pairwise(numbers)}
-    if len(steps) == 1 and steps.pop() > 0:
+    if all(map(float.is_integer, numbers)) and len(steps) == 1 and steps.pop() > 0:
         return
     raise InputError(
         f"{source}: the first line holds numbers ({printable(', '.join(header[:3]))}...), not column names; "

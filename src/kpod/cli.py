@@ -5,7 +5,6 @@ Only click is imported here, so that `kpod --help` and completion are quick.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -37,9 +36,6 @@ def run(args: Sequence[str] | None = None) -> int:  # noqa: PLR0911
     except (click.Abort, KeyboardInterrupt):
         return fail("stopped; nothing half-done was kept.")
     except OSError as error:
-        if error.errno == errno.EPIPE:  # the reader, head for example, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
         where = f"{printable(error.filename)}: " if error.filename else ""
         return fail(f"{where}{error.strerror or printable(error)}.")
     except ModuleNotFoundError as error:

@@ -303,7 +303,7 @@ class CentersDisplay(Display):
                 said = f"{round(difference, 1) + 0:+.1f}" if count > 0 else "–"  # noqa: RUF001
                 ax.text(cluster - 0.06, j, said, va="center", ha="left", fontsize=9.5, color=INK)
                 ax.text(
-                    cluster + 0.48,
+                    cluster + 0.46,
                     j,
                     f"n {number(count)}",
                     va="center",
