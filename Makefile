@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name '*.html' -o -name 'meson.build') meson.build pyproject.toml README.md
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kpod demo
 
 test: lint $(VENV)/.test
-	$(BIN)/python -m pytest --pyargs tests README.md kpod
+	$(BIN)/python -m pytest --pyargs tests README.md docs kpod
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -22,6 +22,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks all
+
+docs: $(VENV)/.test
+	$(BIN)/python docs/generate.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -217,10 +217,11 @@ def opened(browser, page, path):
 
 
 def requested(browser):
-    """Whatever the page asked for, itself apart."""
+    """Whatever the page asked for, itself apart; not what the browser's own first page still loads."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-    assert any(url.startswith("file:") for url in urls)
+    asked = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    urls = [params["request"]["url"] for params in asked if params["documentURL"] == browser.current_url]
+    assert browser.current_url in urls
     return [url for url in urls if not url.startswith(("file:", "data:"))]
 
 
