@@ -117,6 +117,15 @@ def test_centers_are_in_the_original_units_with_their_counts(kpod, tmp_path):
     assert_array_equal(centers["rows"], groups.size())
 
 
+def test_names_that_are_ours_are_the_users_first(kpod, tmp_path):
+    table = b"rows,observed rows,x\n1,2,3\n5,6,7\n1,2,4\n"
+    assert kpod("fit", "-", "-k", 2, "--centers", tmp_path / "c.csv", stdin=table).code == 0
+    centers = pd.read_csv(tmp_path / "c.csv")
+    assert list(centers.columns) == ["cluster", "rows", "observed rows", "x", "rows_", "observed rows_",
+                                     "observed observed rows", "observed x"]  # fmt: skip
+    assert set(centers["rows_"]) == {1, 2}
+
+
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "feather", "arrow"])
 def test_every_format_in_and_out_gives_the_same_clusters(kpod, tmp_path, suffix):
     first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
@@ -357,20 +366,24 @@ BAD = {
     "same name": (b"a,b,a\n1,2,3\n", "the column name 'a' appears 2 times (columns 1, 3)"),
     "no numbers": (b"a,b\nx,y\nz,w\n", "no numeric column to cluster, only 'a' (text), 'b' (text)"),
     "all gaps": (b"a,b\n,NA\n?,\n", "no numeric column to cluster, only 'a' (nothing observed)"),
-    "too many clusters": (b"a,b\n1,2\n", "-k 2 asks for more clusters than the 1 rows"),
+    "too many clusters": (b"a,b\n1,2\n", "-k 2 asks for more clusters than there are rows"),
     "empty": (b"", "is empty"),
     "blank": (b" \n\n", "is empty"),
     "header only": (b"a,b\n", "has column names and no rows"),
     "no header": (b"1.5,2\n3,4\n", "the first line holds numbers (1.5, 2...), not column names"),
     "a typing error": (b"a,b\n1,2\n2,3\n1x,4\n4,5\n", "row 3, column 'a': '1x' is not a number (75%"),
-    "infinity": (b"a,b\n1,2\n2,inf\n", "row 2, column 'b': inf is not a finite number"),
+    "infinity": (b"a,b\n1,2\n2,inf\n", "row 2, column 'b': inf is infinite, or too large"),
+    "too large": (b"a,b\n1,2\n1e200,3\n", "row 2, column 'a': 1e+200 is infinite, or too large"),
+    "open quote": (b'a,b\n1,2\n3,"4\n5,6\n', "a quotation mark opened on line 3 is never closed"),
+    "row names of R": (b'"a","b"\n"1",1,2\n"2",3,4\n', "name the first column"),
+    "not a table": (b"<!DOCTYPE html><html>", "no rows"),
     "binary": (b"\x00\x01\x02", "is not a text file"),
     "workbook": (b"PK\x03\x04abc", "save the sheet as CSV"),
     "gzip": (b"\x1f\x8b\x08", "is compressed with gzip"),
     "parquet in pieces": (b"PAR1 and then nothing", "damaged, or not what it claims to be"),
     "arrow in pieces": (b"ARROW1\0\0 and then nothing", "damaged, or not what it claims to be"),
     "cluster is there": (b"a,cluster\n1,2\n3,4\n", "already has a column 'cluster'; name ours otherwise"),
-    "two clusters too many": (b"a\n1\n\n\n", "more clusters than the 1 rows"),
+    "two clusters too many": (b"a\n1\n\n\n", "more clusters than there are rows with anything observed (1)"),
 }  # fmt: skip
 
 

@@ -117,6 +117,14 @@ def test_on_complete_data_the_plane_is_that_of_pca(rng):
         assert abs(np.corrcoef(shown.points[:, a], scores[:, a])[0, 1]) > 0.99
 
 
+def test_many_columns_give_the_same_plane(rng, monkeypatch):
+    X, _ = clustered(rng, n_columns=30)
+    few = plot.principal_plane(X)
+    monkeypatch.setattr(plot, "MANY_COLUMNS", 10)
+    for ours, theirs in zip(plot.principal_plane(X), few, strict=True):
+        assert_allclose(ours, theirs, atol=1e-8)
+
+
 def test_rows_with_little_observed_are_fainter_and_nearer_to_the_middle(rng):
     X, _ = clustered(rng, missing=0)
     holed = np.vstack([X, np.where(np.arange(X.shape[1]) < 1, X, np.nan)])

@@ -179,8 +179,10 @@ class Clustering:
         """One line on a cluster, as one would say it."""
         high, low = self.said_of(cluster)
         said = [f"{word} in {listed(names)}" for word, names in (("high", high), ("low", low)) if names]
+        enough = bool((self.counts[cluster] >= FEW).any())
+        otherwise = "close to the average throughout" if enough else "too few to say more"
         rows = counted(int(self.sizes[cluster]), "row")
-        return f"cluster {cluster}: {rows}, {', '.join(said) or 'close to the average throughout'}"
+        return f"cluster {cluster}: {rows}, {', '.join(said) or otherwise}"
 
 
 def split(estimator: Any) -> tuple[Any, KPOD]:

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -36,6 +37,8 @@ SAMPLE = 1 << 18
 SAMPLE_ROWS = 200
 BLOCK = 1 << 23
 BATCH = 1 << 16
+LARGEST = 1e150
+NO_ROWS = "has column names and no rows; there is nothing to cluster."
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 ID_NAMES = re.compile(r"^(|id|ids|idx|index|key|uuid|guid|row|rownames?|row_?names?|row_?id|unnamed: ?0"
                       r"|__index_level_0__|.*[_ .-]id|.*[a-z]I[dD])$")  # fmt: skip
@@ -83,20 +86,22 @@ class TableFile:
     def n_rows(self) -> int:
         return int(self.raw.num_rows)
 
+    @cached_property
+    def by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
+
     def column(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        close = difflib.get_close_matches(name, [c.name for c in self.columns], 1)
+        if name in self.by_name:
+            return self.by_name[name]
+        close = difflib.get_close_matches(name, self.by_name, 1)
         hint = f"did you mean {shown(close[0])}?" if close else f"there are {some_names(self.columns)}."
         raise InputError(f"{self.source}: there is no column {shown(name)}; {hint}")
 
     def names(self, asked: Sequence[str]) -> list[str]:
         """Column names as asked for: one by one, or several with commas between them."""
-        known = {column.name for column in self.columns}
         found = []
         for text in asked:
-            found += [text] if text in known else [part.strip() for part in text.split(",")]
+            found += [text] if text in self.by_name else [part.strip() for part in text.split(",")]
         return [self.column(name).name for name in dict.fromkeys(found)]
 
 
@@ -138,7 +143,7 @@ def read_table(
         raise InputError(f"{source}: damaged, or not what it claims to be: {one_line(error)}") from error
     check_header([str(name) for name in raw.column_names], source)
     if raw.num_rows == 0:
-        raise InputError(f"{source}: has column names and no rows; there is nothing to cluster.")
+        raise InputError(f"{source}: {NO_ROWS}")
     if dialect:
         check_header_again(raw, source)
     with ThreadPoolExecutor() as pool:
@@ -199,6 +204,9 @@ def read_text(
     header = rows[0]
     check_header([name.strip() for name in header], source)
     check_no_data_in_header(header, source)
+    quotes = data.find(b'"') >= 0
+    if quotes:
+        check_quotes(data, delimiter, source)
     dialect = Dialect(delimiter, decimal or sniff_decimal(delimiter, rows[1:]), encoding)
     try:
         raw = pa_csv.read_csv(
@@ -206,7 +214,7 @@ def read_text(
             pa_csv.ReadOptions(block_size=BLOCK),
             pa_csv.ParseOptions(
                 delimiter=delimiter,
-                newlines_in_values=data.find(b'"') >= 0,
+                newlines_in_values=quotes,
                 ignore_empty_lines=len(header) > 1,
             ),
             pa_csv.ConvertOptions(
@@ -214,7 +222,8 @@ def read_text(
             ),
         )
     except pa.ArrowInvalid as error:
-        raise InputError(f"{source}: {where_ragged(data, delimiter) or one_line(error)}") from error
+        problem = NO_ROWS if "Empty CSV" in str(error) else where_ragged(data, delimiter)
+        raise InputError(f"{source}: {problem or one_line(error)}") from error
     return raw.rename_columns([name.strip() for name in raw.column_names]), dialect
 
 
@@ -345,18 +354,40 @@ def check_header_again(raw: pa.Table, source: str) -> None:
             )
 
 
+def check_quotes(data: Any, delimiter: str, source: str) -> None:
+    """Refuse a quotation mark that is never closed: it would swallow the rest of the file."""
+    if data[:].count(b'"') % 2 == 0:
+        return
+    reader, line = reader_of(data, delimiter, strict=True), 0
+    try:
+        for _ in reader:
+            line = reader.line_num
+    except csv.Error as error:
+        if "unexpected end" in str(error):
+            raise InputError(
+                f"{source}: a quotation mark opened on line {line + 1} is never closed; close or remove it."
+            ) from error
+
+
+def reader_of(data: Any, delimiter: str, **options: Any) -> Any:
+    text = io.TextIOWrapper(io.BytesIO(data[:]), encoding="utf-8", newline="")
+    return csv.reader(text, delimiter=delimiter, **options)
+
+
 def where_ragged(data: Any, delimiter: str) -> str | None:
     """The first line with another number of fields than the header."""
-    text = io.TextIOWrapper(io.BytesIO(data[:]), encoding="utf-8", newline="")
-    reader = csv.reader(text, delimiter=delimiter)
+    reader = reader_of(data, delimiter)
     try:
         n_fields = len(next(reader))
         for row in reader:
             if row and len(row) != n_fields:
                 fields = printable(delimiter.join(row)[:60])
+                # What R's write.table does: row names, and no name for them.
+                unnamed = reader.line_num == 2 and len(row) == n_fields + 1
+                advice = "name the first column" if unnamed else "correct it"
                 return (
                     f"line {reader.line_num} has {len(row)} fields where the header has {n_fields} "
-                    f"({fields}); correct it, or give the right --delimiter."
+                    f"({fields}); {advice}, or give the right --delimiter."
                 )
     except (csv.Error, StopIteration) as error:
         return f"line {reader.line_num}: {one_line(error)}."
@@ -423,6 +454,9 @@ def inspect_text(name: str, text: pa.ChunkedArray, decimal: str, missing: Sequen
         column.marks.update({mark["values"] or "empty": mark["counts"] for mark in found})
     if floats is not None:
         column.values = floats
+        odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
+        if odd_nans:
+            column.marks["NaN"] += odd_nans
         finish_numbers(column, missing, integers=None)
         column.looks_like_id = column.looks_like_id or (column.kind == "integer" and has_leading_zeros(text))
         return column
@@ -580,11 +614,12 @@ def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False)
         check_numeric(table, column)
         assert column.values is not None
         out[:, j] = column.values
-        if np.isinf(column.values).any():
-            row = int(np.flatnonzero(np.isinf(column.values))[0])
+        large = np.abs(column.values) > LARGEST
+        if large.any():
+            row = int(np.flatnonzero(large)[0])
             raise InputError(
-                f"{table.source}: row {row + 1}, column {shown(name)}: {column.values[row]:g} is not a "
-                "finite number; call it a gap (--missing inf), or correct it."
+                f"{table.source}: row {row + 1}, column {shown(name)}: {column.values[row]:g} is "
+                "infinite, or too large to reckon with; correct it, or call it a gap with --missing."
             )
     if not all_missing and np.isnan(out).all():
         raise InputError(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,8 +209,6 @@ def fit(
         clustering, pipeline, notes = cluster(table, choice, settings, not no_scale, progress)
         summary = summary_of(table, choice, clustering, notes, not no_scale)
         progress.doing("writing")
-        if output:
-            write_labels(table, label, clustering.labels, output)
         if centers:
             _tables.write_table(centers_table(clustering, label), centers, table.dialect)
         if model:
@@ -217,6 +216,8 @@ def fit(
         if report:
             progress.doing("drawing the report")
             write_report(table, choice, clustering, summary, report)
+        if output:  # last: what has gone down a pipe cannot be taken back
+            write_labels(table, label, clustering.labels, output)
     say(summary, quiet, as_json, written(output, centers, model, report))
 
 
@@ -245,7 +246,8 @@ def predict(
 
     with Progress(quiet) as progress:
         progress.doing(f"reading {data}")
-        opened = _modelfile.load(model)
+        with noting() as notes:
+            opened = _modelfile.load(model)
         read["missing"] = [*opened.missing, *read["missing"]]
         table = _tables.read_table(data, **read)
         check_label(table, label)
@@ -271,7 +273,7 @@ def predict(
             {"cluster": c, "rows": n, "sentence": f"cluster {c}: {n:,} rows"} for c, n in enumerate(sizes)
         ],
         "unassigned": int((labels < 0).sum()),
-        "notes": [],
+        "notes": notes,
     }
     say(summary, quiet, as_json, written(output))
 
@@ -364,12 +366,22 @@ def check_label(table: TableFile, label: str) -> None:
         )
 
 
+@contextmanager
+def noting() -> Iterator[list[str]]:
+    """Warnings as notes, one line each."""
+    import warnings
+
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+
+
 def cluster(
     table: TableFile, choice: Choice, settings: dict[str, Any], scale: bool, progress: Any
 ) -> tuple[Clustering, Any, list[str]]:
     """Fit, keeping what the fit warns of."""
-    import warnings
-
     import numpy as np
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
@@ -381,16 +393,14 @@ def cluster(
     n_usable = int((~np.isnan(values)).any(axis=1).sum())
     if settings["n_clusters"] > n_usable:
         raise InputError(
-            f"{table.source}: -k {settings['n_clusters']} asks for more clusters than the {n_usable:,} rows "
-            "with anything observed; ask for fewer."
+            f"{table.source}: -k {settings['n_clusters']} asks for more clusters than there are rows with "
+            f"anything observed ({n_usable:,}); ask for fewer."
         )
     kpod = KPOD(**settings, verbose=2 if progress.visible else 0)
     steps: list[tuple[str, Any]] = [("scale", StandardScaler())] if scale else []
-    with warnings.catch_warnings(record=True) as caught, progress.following():
-        warnings.simplefilter("always")
+    with noting() as notes, progress.following():
         pipeline = Pipeline([*steps, ("kpod", kpod)]).fit(values)
     kpod.set_params(verbose=0)
-    notes = [" ".join(str(warning.message).split()) for warning in caught]
     return Clustering.of(pipeline, values, choice.used), pipeline, notes
 
 
@@ -458,14 +468,15 @@ def centers_table(c: Clustering, label: str) -> Any:
     """A row for each cluster: its rows, its centers, and the observed entries behind each."""
     import pyarrow as pa
 
-    columns = {label: pa.array(range(c.k), pa.int32()), "rows": pa.array(c.sizes, pa.int64())}
-    arrays = [
-        *columns.values(),
-        *(pa.array(values, from_pandas=True) for values in c.centers.T),
-        *(pa.array(values).cast(pa.int64()) for values in c.counts.T),
-    ]
-    names = [*columns, *c.names, *(f"observed {name}" for name in c.names)]
-    return pa.Table.from_arrays(arrays, names=names)
+    table = pa.table({label: pa.array(range(c.k), pa.int32())})
+    for name, values in zip(c.names, c.centers.T, strict=True):
+        table = table.append_column(name, pa.array(values, from_pandas=True))
+    counts = {f"observed {name}": values for name, values in zip(c.names, c.counts.T, strict=True)}
+    for name, values in {"rows": c.sizes, **counts}.items():
+        while name in table.column_names:  # a column of the user's has that name already
+            name += "_"  # noqa: PLW2901
+        table = table.append_column(name, pa.array(values).cast(pa.int64()))
+    return table
 
 
 def write_report(

@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
+from scipy.sparse.linalg import eigsh
 
 from kpod._blocks import Floats, Labels
 from kpod._files import printable
@@ -40,6 +41,7 @@ NO_CLUSTER = "#8c959f"
 DIVERGING = LinearSegmentedColormap.from_list("kpod", ["#0b5394", "#6fa8dc", "#eeeeee", "#f0a868", "#b45309"])
 MOST_IMAGE_ROWS = 600
 MOST_POINTS = 2000
+MANY_COLUMNS = 500
 MOST_DOTS = 1800
 
 
@@ -209,7 +211,7 @@ class GapsDisplay(Display):
             self.observed, cmap=ramp, vmin=0, vmax=1, aspect="auto", interpolation="none",
             extent=(0, n_columns, 1, 0),
         )  # fmt: skip
-        for j in range(1, n_columns):
+        for j in range(1, n_columns if n_columns <= 200 else 0):
             ax.axvline(j, color="white", linewidth=min(1.0, 20 / n_columns))
         for bound in self.bounds[1:-1]:
             ax.axhline(bound, color="white", linewidth=2.5)
@@ -414,14 +416,24 @@ def principal_plane(values: Floats) -> tuple[Floats, Floats, Floats, float]:
     observed = (~np.isnan(values)).astype(np.float64)
     zeroed = np.nan_to_num(values)
     covariance = (zeroed.T @ zeroed) / np.maximum(observed.T @ observed, 1)
-    spectrum, vectors = np.linalg.eigh(covariance)
-    spectrum, vectors = np.maximum(spectrum[::-1], 0), vectors[:, ::-1]
-    total = max(float(spectrum.sum()), np.finfo(float).tiny)
-    if len(spectrum) == 1:
-        spectrum, vectors = np.append(spectrum, 0.0), np.array([[1.0, 0.0]])
-    axes = vectors[:, :2] * np.where(np.abs(vectors[:, :2]).max(axis=0) == vectors[:, :2].max(axis=0), 1, -1)
-    noise = float(spectrum[2:].mean()) if len(spectrum) > 2 else 0.0
-    return axes, spectrum[:2], spectrum[:2] / total, noise
+    total = max(float(np.trace(covariance)), np.finfo(float).tiny)
+    variances, vectors = two_largest(covariance)
+    # The sign of an eigenvector is nobody's: its largest entry is taken to be positive.
+    axes = vectors * np.where(np.abs(vectors).max(axis=0) == vectors.max(axis=0), 1, -1)
+    noise = max(0.0, total - float(variances.sum())) / max(1, len(covariance) - 2)
+    return axes, variances, variances / total, noise
+
+
+def two_largest(covariance: Floats) -> tuple[Floats, Floats]:
+    """The two largest eigenvalues, none below 0, and their vectors."""
+    if len(covariance) == 1:
+        return np.array([float(covariance[0, 0]), 0.0]), np.array([[1.0, 0.0]])
+    if len(covariance) > MANY_COLUMNS:  # by Lanczos: the others would take minutes
+        values, vectors = eigsh(covariance, 2, v0=np.ones(len(covariance)))
+    else:
+        values, vectors = np.linalg.eigh(covariance)
+    order = np.argsort(values)[::-1][:2]
+    return np.maximum(values[order], 0), vectors[:, order]
 
 
 def expected_scores(values: Floats, axes: Floats, variances: Floats, noise: float) -> Floats:
@@ -430,9 +442,12 @@ def expected_scores(values: Floats, axes: Floats, variances: Floats, noise: floa
     The mean of the scores t given x = A t + noise over the observed columns, with t of the
     given variances: (A'A / noise + 1 / variances)^-1 A'x / noise.
     """
+    most = float(variances.max())
+    if most == 0:
+        return np.zeros((len(values), 2))
     observed = (~np.isnan(values)).astype(np.float64)
-    noise = max(noise, 1e-9 * float(variances.max()), np.finfo(float).tiny)
-    precision = 1 / np.maximum(variances - noise, 1e-6 * max(float(variances.max()), np.finfo(float).tiny))
+    noise = max(noise, 1e-9 * most)
+    precision = 1 / np.maximum(variances - noise, 1e-6 * most)
     grams = np.einsum("ij,ja,jb->iab", observed, axes, axes) + noise * np.diag(precision)
     return np.linalg.solve(grams, (np.nan_to_num(values) @ axes)[..., None])[..., 0]
 

@@ -22,7 +22,7 @@ from kpod import __version__, _summary
 from kpod._files import check_writable, written_whole
 from kpod._summary import Clustering, counted, number
 
-MOST_CENTERS = 200
+MOST_COLUMNS = 500
 MOST_PATTERNS = 6
 FONTS = ["DejaVu Sans", "Helvetica", "Arial"]
 
@@ -100,6 +100,7 @@ class Report:
             "cautions": _summary.cautions(c, self.row_names),
             "gaps": gaps(c),
             "columns": columns(c),
+            "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
             "explained": c.explained,
             "settings": self.settings,
         }
@@ -169,10 +170,10 @@ def clusters(c: Clustering) -> list[dict[str, Any]]:
 
 
 def columns(c: Clustering) -> list[dict[str, Any]]:
-    """A line for each column, those that separate most first."""
+    """A line for each column, those that separate most first; of very many, only those."""
     means, stds = c.moments
     out = []
-    for j in c.by_separation:
+    for j in c.by_separation[:MOST_COLUMNS]:
         entries = c.table[c.observed[:, j], j]
         out.append({
             "name": c.names[j],
