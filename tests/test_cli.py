@@ -181,6 +181,8 @@ def test_predict_takes_columns_by_name_gaps_and_marks_as_in_the_fit(kpod, table,
     assert_array_equal(out["cluster"], fitted["cluster"])
     assert list(out.columns) == ["smokes", "weight", "name", "height", "extra", "cluster"]
     assert "extra (not in the model)" in done.err
+    only_a_mark = kpod("predict", model, "-", stdin=b"height,weight,smokes\n,-9,\n")
+    assert only_a_mark.out.splitlines()[1] == ",-9,,-1"
 
 
 def test_predict_on_rows_of_nothing_but_gaps(kpod, table, tmp_path):
@@ -344,6 +346,20 @@ def test_help_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Examples:" in done.stdout
     assert not {"numpy", "sklearn", "pyarrow", "rich", "matplotlib"} & set(done.stderr.split())
+
+
+def test_help_starts_fast():
+    """At most 2.5 times the import of click and rich; the fastest of some runs of each."""
+
+    def fastest(*command):
+        times = []
+        for _ in range(7):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *command], stdout=subprocess.DEVNULL, check=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert fastest("-m", "kpod", "--help") <= 2.5 * fastest("-c", "import click, rich")
 
 
 # Bad input: one line each

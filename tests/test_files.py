@@ -53,6 +53,16 @@ kpod.__main__.main()
     assert all(name.startswith(".out.") and name.endswith(".part") for name in left)
 
 
+def test_whoever_reads_the_old_file_reads_it_to_the_end(tmp_path):
+    target = tmp_path / "out"
+    target.write_text("before")
+    with target.open() as reader:
+        with written_whole(target) as file:
+            file.write(b"after")
+        assert reader.read() == "before"
+    assert target.read_text() == "after"
+
+
 def test_links_are_followed_and_permissions_kept(tmp_path):
     real, link, new = tmp_path / "real", tmp_path / "link", tmp_path / "new"
     real.write_text("before")
