@@ -285,7 +285,7 @@ def careful_about_rows(c: Clustering, row_names: Sequence[Any] | None, add: Any)
             share = undecided.sum() / max(1, (~nothing).sum())
             add(
                 "Rows between two clusters",
-                f"{counted(int(undecided.sum()), 'row')} ({share:.0%}) are about as near to another center "
+                f"{counted(int(undecided.sum()), 'row')} ({share:.1%}) are about as near to another center "
                 "as to their own.",
             )
 
