@@ -1,18 +1,18 @@
-# make demo   set everything up in .venv, cluster the bundled table, show the result
+# make demo   set everything up in .venv, cluster the bundled table, show the result and write a report
 # make test   set everything up, run lint, types and the whole suite
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name 'meson.build') meson.build pyproject.toml README.md
+SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name '*.html' -o -name 'meson.build') meson.build pyproject.toml README.md
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python -m kpod._demo
+	$(BIN)/kpod demo
 
 test: lint $(VENV)/.test
-	$(BIN)/python -m pytest --pyargs tests README.md kpod
+	$(BIN)/python -m pytest --pyargs tests README.md docs kpod
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -23,12 +23,15 @@ lint: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks all
 
+docs: $(VENV)/.test
+	$(BIN)/python docs/generate.py
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 
 $(VENV)/.installed: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet .
+	$(BIN)/python -m pip install --quiet '.[cli]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.installed

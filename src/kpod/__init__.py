@@ -6,16 +6,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kpod import plot
     from kpod._estimator import KPOD
+    from kpod._report import report
     from kpod._scaler import ObservedScaler
 
 __version__ = "0.1.0"
-__all__ = ["KPOD", "ObservedScaler", "__version__"]
+__all__ = ["KPOD", "ObservedScaler", "__version__", "plot", "report"]
 
-_HOMES = {"KPOD": "kpod._estimator", "ObservedScaler": "kpod._scaler"}
+_HOMES = {"KPOD": "kpod._estimator", "ObservedScaler": "kpod._scaler", "report": "kpod._report"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return importlib.import_module("kpod.plot")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,51 @@
+"""Make what the docs take from the program: python docs/generate.py (or make docs)."""
+
+from pathlib import Path
+
+from kpod.cli import cli
+
+HERE = Path(__file__).parent
+WIDTH = 90
+
+
+def context_of(command, name, parent=None):
+    return command.make_context(name, [], parent, resilient_parsing=True, terminal_width=WIDTH)
+
+
+def cli_reference():
+    """docs/cli.md: the help of every command, as it is printed."""
+    parts = [
+        "# Command line reference\n\n"
+        "Made from `kpod --help` by `make docs`; a test keeps it true. "
+        "The [guide](command-line.md) says how things are used.\n"
+    ]
+    top = context_of(cli, "kpod")
+    contexts = [top, *(context_of(cli.commands[name], name, top) for name in sorted(cli.commands))]
+    for context in contexts:
+        text = context.command.get_help(context)
+        lines = "\n".join(line.rstrip() for line in text.splitlines())
+        parts.append(f"## {context.command_path}\n\n```text\n{lines}\n```\n")
+    return "\n".join(parts)
+
+
+def make_pictures(folder):
+    """The pictures of docs/pictures-and-report.md."""
+    import matplotlib as mpl
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    import kpod
+    from kpod.datasets import load_incomplete_wine
+
+    mpl.use("Agg")
+    wine = load_incomplete_wine()
+    model = make_pipeline(StandardScaler(), kpod.KPOD(3, random_state=0)).fit(wine.data)
+    for name in kpod.plot.__all__:
+        display = getattr(kpod.plot, name).from_estimator(model, wine.data, column_names=wine.feature_names)
+        file = folder / f"{name.removesuffix('Display').lower()}.png"
+        display.figure_.savefig(file, dpi=90, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    (HERE / "cli.md").write_text(cli_reference())
+    make_pictures(HERE / "images")

@@ -1,0 +1,370 @@
+"""What came out, in the terms in which people speak of it.
+
+The one place that works out sizes, differences, separation, sentences and cautions; the
+command line, the pictures and the report only show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from kpod import _validation
+from kpod._blocks import Floats, Labels
+from kpod._estimator import KPOD
+
+FEW = 5
+"""A center resting on fewer observed entries than this is not spoken of."""
+CLEAR = 0.5
+"""A center this many standard deviations off the column's mean is high or low."""
+MOST_SAID = 3
+MOST_LISTED = 5
+LITTLE = 0.25
+UNDECIDED = 0.05
+UNEVEN = 0.3
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """A fitted model seen together with a table, both in the table's own units."""
+
+    kpod: KPOD
+    names: list[str]
+    table: Floats
+    """The table in the units it came in."""
+    values: Floats
+    """The same as the model sees it, scaled for example."""
+    seen: Any
+    """That once more, in the form the model takes it: a dataframe where it was fitted on one."""
+    centers: Floats
+    """In the units of `table`."""
+    labels: Labels
+    is_fitted_table: bool
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, column_names: Sequence[str] | None = None) -> Clustering:
+        """From a KPOD, or a pipeline that ends in one, and a table of the kind it was fitted on."""
+        before, kpod = split(estimator)
+        check_is_fitted(kpod)
+        table = _validation.as_array(X, kpod)
+        seen = X if before is None else before.transform(X)
+        values = table if before is None else _validation.as_array(seen, kpod)
+        centers = np.asarray(kpod.cluster_centers_)
+        given = column_names if column_names is not None else names_of(estimator, kpod, X)
+        if before is not None:
+            if table.shape == values.shape and hasattr(before, "inverse_transform"):
+                centers = before.inverse_transform(centers)
+            else:  # columns were made anew: speak of those
+                table, given = values, names_of(kpod, kpod, values)
+        names = [str(name) for name in given] if given is not None else numbered(table.shape[1])
+        if len(names) != table.shape[1]:
+            raise ValueError(f"{len(names)} column names for {table.shape[1]} columns; give one for each.")
+        labels, fitted = labels_of(kpod, values, seen)
+        return cls(kpod, names, table, values, seen, np.asarray(centers, dtype=np.float64), labels, fitted)
+
+    @cached_property
+    def observed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        return ~np.isnan(self.table)
+
+    @property
+    def k(self) -> int:
+        return int(self.kpod.n_clusters)
+
+    @cached_property
+    def sizes(self) -> np.ndarray[Any, Any]:
+        return np.bincount(self.labels[self.labels >= 0], minlength=self.k)
+
+    @cached_property
+    def counts(self) -> Floats:
+        return np.asarray(self.kpod.counts_, dtype=np.float64)
+
+    @cached_property
+    def missing_by_column(self) -> Floats:
+        return 1 - self.observed.mean(axis=0)
+
+    @cached_property
+    def observed_by_row(self) -> Labels:
+        return self.observed.sum(axis=1)
+
+    @cached_property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the observed entries of each column; NaN for none."""
+        means, stds = np.full(len(self.names), np.nan), np.full(len(self.names), np.nan)
+        for j in range(len(self.names)):
+            entries = self.table[self.observed[:, j], j]
+            if len(entries):
+                means[j], stds[j] = entries.mean(dtype=np.float64), entries.std(dtype=np.float64)
+        return means, stds
+
+    @cached_property
+    def differences(self) -> Floats:
+        """Centers less the column's mean, in its standard deviations; 0 where nothing varies."""
+        means, stds = self.moments
+        with np.errstate(divide="ignore", invalid="ignore"):
+            difference = (self.centers - means) / stds
+        return np.nan_to_num(difference, nan=0.0, posinf=0.0, neginf=0.0)
+
+    @cached_property
+    def separation(self) -> Floats:
+        """Of each column, the share of its variance over observed entries that the clusters explain."""
+        share = np.zeros(len(self.names))
+        rows = self.labels >= 0
+        for j in range(len(self.names)):
+            here = rows & self.observed[:, j]
+            entries, labels = self.table[here, j].astype(np.float64), self.labels[here]
+            counts = np.bincount(labels, minlength=self.k)
+            sums = np.bincount(labels, weights=entries, minlength=self.k)
+            total = float(((entries - entries.mean()) ** 2).sum()) if len(entries) else 0.0
+            if total > 0:
+                means = sums / np.maximum(counts, 1)
+                share[j] = 1 - float(((entries - means[labels]) ** 2).sum()) / total
+        return np.clip(share, 0, 1)
+
+    @cached_property
+    def by_separation(self) -> list[int]:
+        return [int(j) for j in np.argsort(-self.separation, kind="stable")]
+
+    @cached_property
+    def margins(self) -> Floats:
+        """How well each row sits: 0 halfway between two centers, 1 on its own; NaN for no cluster.
+
+        The silhouette with centers in place of clusters: (b - a) / max(a, b), a the partial
+        distance to the row's own center and b that to the nearest other one.
+        """
+        distances = np.asarray(self.kpod.transform(self.seen), dtype=np.float64)
+        rows = np.arange(len(distances))
+        own = distances[rows, self.labels].copy()
+        distances[rows, self.labels] = np.inf
+        other = distances.min(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            margin = np.where(np.maximum(own, other) > 0, (other - own) / np.maximum(own, other), 0.0)
+        margin[self.labels < 0] = np.nan
+        return margin
+
+    @property
+    def converged(self) -> bool:
+        steps = len(self.kpod.loss_curve_) - self.kpod.n_iter_
+        last = steps if self.kpod.algorithm == "hartigan" else self.kpod.n_iter_
+        return bool(last < self.kpod.max_iter)
+
+    @cached_property
+    def explained(self) -> float:
+        """The share of the sum of squares over observed entries that the clusters explain."""
+        rows = self.labels >= 0
+        means = np.asarray(self.kpod.column_means_, dtype=np.float64)
+        total = within = 0.0
+        for j in range(len(self.names)):
+            here = rows & ~np.isnan(self.values[:, j])
+            entries = self.values[here, j].astype(np.float64)
+            if len(entries):
+                total += float(((entries - means[j]) ** 2).sum())
+                within += float(((entries - self.kpod.cluster_centers_[self.labels[here], j]) ** 2).sum())
+        return 1 - within / total if total > 0 else 0.0
+
+    def said_of(self, cluster: int) -> tuple[list[str], list[str]]:
+        """The columns a cluster is clearly high and low in, clearest first."""
+        difference = np.where(self.counts[cluster] >= FEW, self.differences[cluster], 0.0)
+        order = np.argsort(-np.abs(difference), kind="stable")
+        high = [self.names[j] for j in order if difference[j] >= CLEAR]
+        low = [self.names[j] for j in order if difference[j] <= -CLEAR]
+        return high[:MOST_SAID], low[:MOST_SAID]
+
+    def sentence(self, cluster: int) -> str:
+        """One line on a cluster, as one would say it."""
+        high, low = self.said_of(cluster)
+        said = [f"{word} in {listed(names)}" for word, names in (("high", high), ("low", low)) if names]
+        enough = bool((self.counts[cluster] >= FEW).any())
+        otherwise = "close to the average throughout" if enough else "too few to say more"
+        rows = counted(int(self.sizes[cluster]), "row")
+        return f"cluster {cluster}: {rows}, {', '.join(said) or otherwise}"
+
+
+def split(estimator: Any) -> tuple[Any, KPOD]:
+    """What comes before the KPOD, if anything, and the KPOD."""
+    if isinstance(estimator, Pipeline):
+        before, last = (estimator[:-1] if len(estimator) > 1 else None), estimator[-1]
+    else:
+        before, last = None, estimator
+    if not isinstance(last, KPOD):
+        raise TypeError(f"Expected a fitted KPOD, or a pipeline that ends in one, got {estimator!r}.")
+    return before, last
+
+
+def names_of(estimator: Any, kpod: KPOD, X: Any) -> Sequence[str] | None:
+    for holder in (estimator, kpod):
+        if hasattr(holder, "feature_names_in_"):
+            return list(holder.feature_names_in_)
+    return list(map(str, X.columns)) if hasattr(X, "columns") and not callable(X.columns) else None
+
+
+def numbered(n: int) -> list[str]:
+    return [f"column {j}" for j in range(n)]
+
+
+def labels_of(kpod: KPOD, values: Floats, seen: Any) -> tuple[Labels, bool]:
+    """The labels of the fit where this is the table of the fit, else each row's nearest center.
+
+    It is that table if it has the counts behind the centers (row weights change those).
+    """
+    labels = np.asarray(kpod.labels_)
+    if len(labels) == len(values):
+        observed = ~np.isnan(values)
+        counts = np.array([observed[labels == c].sum(axis=0) for c in range(int(kpod.n_clusters))])
+        if np.array_equal(counts, kpod.counts_):
+            return labels, True
+    return np.asarray(kpod.predict(seen)), False
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as in a sentence: a, b and c."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def some(texts: Sequence[str], total: int | None = None) -> str:
+    """The first few of so many."""
+    more = (len(texts) if total is None else total) - MOST_LISTED
+    return listed([*texts[:MOST_LISTED], *([f"{more:,} more"] if more > 0 else [])])
+
+
+def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, str]]:
+    """What to be careful about, the gravest first."""
+    found: list[dict[str, str]] = []
+
+    def add(title: str, text: str) -> None:
+        found.append({"title": title, "text": text})
+
+    if not c.converged:
+        add(
+            "Not converged",
+            f"The fit was stopped at {c.kpod.max_iter} iterations while still improving. "
+            "Allow more (max_iter) before relying on it.",
+        )
+    if not c.is_fitted_table:
+        add(
+            "Not the table of the fit",
+            "The rows shown were assigned to centers that were fitted on another table, or with row weights.",
+        )
+    careful_about_rows(c, row_names, add)
+    careful_about_centers(c, add)
+    careful_about_columns(c, add)
+    return found
+
+
+def careful_about_rows(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> None:
+    def rows(mask: Any) -> str:
+        which = np.flatnonzero(mask)
+        names = [str(i + 1 if row_names is None else row_names[i]) for i in which[:MOST_LISTED]]
+        return some(names, len(which))
+
+    nothing = c.labels < 0
+    if nothing.any():
+        add(
+            "Rows with nothing observed",
+            f"{counted(int(nothing.sum()), 'row')} (row {rows(nothing)}) could not be placed: cluster -1.",
+        )
+    little = ~nothing & (c.observed_by_row <= LITTLE * len(c.names))
+    if little.any():
+        add(
+            "Rows with little observed",
+            f"{counted(int(little.sum()), 'row')} (row {rows(little)}) had at most a quarter of the columns "
+            "observed; where they belong rests on few values.",
+        )
+    if c.k > 1:
+        undecided = c.margins < UNDECIDED
+        if undecided.any():
+            share = undecided.sum() / max(1, (~nothing).sum())
+            add(
+                "Rows between two clusters",
+                f"{counted(int(undecided.sum()), 'row')} ({share:.1%}) are about as near to another center "
+                "as to their own.",
+            )
+
+
+def careful_about_centers(c: Clustering, add: Any) -> None:
+    small = [str(cluster) for cluster in range(c.k) if c.sizes[cluster] < FEW]
+    if small:
+        add(
+            "Small clusters",
+            f"Fewer than {FEW} rows in cluster {some(small)}: perhaps outliers, not a group.",
+        )
+    known = np.isfinite(c.centers)
+    few = np.argwhere((c.counts < FEW) & known & (c.sizes >= FEW)[:, None])
+    if len(few):
+        cells = [f"{c.names[j]} in cluster {cluster} ({number(c.counts[cluster, j])})" for cluster, j in few]
+        add(
+            "Few observations behind a center",
+            f"{counted(len(few), 'value')} of the centers {'rests' if len(few) == 1 else 'rest'} on fewer "
+            f"than {FEW} observed entries: {some(cells)}.",
+        )
+
+
+def careful_about_columns(c: Clustering, add: Any) -> None:
+    sparse = [
+        f"{c.names[j]} ({c.missing_by_column[j]:.0%})" for j in np.flatnonzero(c.missing_by_column > 0.5)
+    ]
+    if sparse:
+        add("Columns mostly missing", f"More than half is missing of {some(sparse)}.")
+    uneven = uneven_gaps(c)
+    if uneven:
+        add(
+            "Gaps that go with the clusters",
+            f"How much is missing differs from cluster to cluster in {some(uneven)}. Where gaps depend on "
+            "the cluster, a better fit need not be a truer grouping; ask why these values are missing.",
+        )
+    with np.errstate(invalid="ignore"):
+        variance = np.array([np.nanvar(v) if np.isfinite(v).any() else 0.0 for v in c.values.T])
+    if len(variance) > 2 and variance.sum() > 0 and variance.max() > 0.5 * variance.sum():
+        j = int(variance.argmax())
+        add(
+            "One column outweighs the others",
+            f"{c.names[j]} holds {variance[j] / variance.sum():.0%} of all variance, because columns count "
+            "by their scale; standardise them unless they share a unit.",
+        )
+
+
+def uneven_gaps(c: Clustering) -> list[str]:
+    """Columns whose share missing differs by much between clusters of 20 rows and more."""
+    large = [cluster for cluster in range(c.k) if c.sizes[cluster] >= 20]
+    if len(large) < 2:
+        return []
+    shares = np.array([1 - c.observed[c.labels == cluster].mean(axis=0) for cluster in large])
+    spread = shares.max(axis=0) - shares.min(axis=0)
+    return [
+        f"{c.names[j]} ({shares[:, j].min():.0%} to {shares[:, j].max():.0%})"
+        for j in np.argsort(-spread, kind="stable")
+        if spread[j] > UNEVEN
+    ]
+
+
+def finite(value: float) -> float | None:
+    """For JSON, which knows no NaN."""
+    return float(value) if np.isfinite(value) else None
+
+
+def number(value: float) -> str:
+    """A number for reading: four digits, thousands apart."""
+    if not np.isfinite(value):
+        return "\N{EN DASH}"
+    if abs(value) >= 1000 and abs(value) < 1e7:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def patterns_of_gaps(missing: Any, most: int) -> tuple[int, list[tuple[list[int], int]]]:
+    """How many patterns of gaps there are; of the commonest, the columns missing and the rows."""
+    packed = np.packbits(missing, axis=1)
+    rows = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, counts = np.unique(rows, return_index=True, return_counts=True)
+    order = np.lexsort((first, -counts))[:most]
+    patterns = [([int(j) for j in np.flatnonzero(missing[first[o]])], int(counts[o])) for o in order]
+    return len(counts), patterns

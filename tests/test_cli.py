@@ -1,0 +1,501 @@
+"""The command line, as its users meet it."""
+
+import io
+import json
+import os
+import pty
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import StandardScaler
+
+from kpod import KPOD
+from kpod.datasets import load_incomplete_wine
+from tests.command import kpod as run_here
+from tests.command import program
+
+WINE = load_incomplete_wine()
+FRAME = pd.DataFrame(WINE.data, columns=WINE.feature_names)
+LABELS = KPOD(3, random_state=0).fit_predict(StandardScaler().fit_transform(WINE.data))
+
+
+@pytest.fixture
+def kpod(monkeypatch):
+    return lambda *args, stdin=b"": run_here(monkeypatch, *args, stdin=stdin)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A small table with an identifier, text, and gaps of several kinds."""
+    path = tmp_path / "people.csv"
+    rng = np.random.default_rng(0)
+    lines = ["id,name,height,weight,code,smokes"]
+    for i in range(40):
+        tall = i % 2 * 30
+        height = "NA" if i % 7 == 0 else f"{160 + tall + rng.normal():.2f}"
+        weight = "?" if i % 9 == 0 else "-9" if i == 4 else f"{60 + tall + rng.normal():.10f}"
+        lines.append(f'{100 + i * 3},"Doe, {i}",{height},{weight},{i:04d},{"TRUE" if tall else "FALSE"}')
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def rows_of(text):
+    return pd.read_csv(io.StringIO(text))
+
+
+# What comes out
+
+
+def test_the_clusters_are_those_of_the_library(kpod):
+    done = kpod("fit", WINE.filename, "-k", 3)
+    assert done.code == 0
+    assert_array_equal(rows_of(done.out)["cluster"], LABELS)
+
+
+def test_cells_come_out_as_they_went_in(kpod, table):
+    """Leading zeros, ten digits, marks of gaps, quotes: the output is the input and one column."""
+    done = kpod("fit", table, "-k", 2)
+    lines = done.out.splitlines()
+    assert [line.rpartition(",")[0] for line in lines] == table.read_text().splitlines()
+    assert lines[0].endswith(",cluster")
+
+
+def test_what_was_set_aside_and_which_gaps_were_found_is_said(kpod, table):
+    done = kpod("fit", table, "-k", 2, "--missing", "-9")
+    assert "set aside: id (identifier), name (text), code (identifier)" in done.err
+    assert "NA 6, ? 5, -9 1" in done.err
+    assert "cluster 0: 20 rows, high in" in done.err or "cluster 1: 20 rows, high in" in done.err
+    without = kpod("fit", table, "-k", 2)
+    assert "-9 1" not in without.err
+
+
+def test_columns_exclude_and_id_choose(kpod, table):
+    def used(*args):
+        return json.loads(kpod("fit", table, "-k", 2, "--json", *args).out)["columns"]
+
+    assert used() == ["height", "weight", "smokes"]
+    assert used("--exclude", "smokes") == ["height", "weight"]
+    assert used("--id", "smokes,weight") == ["height"]
+    assert used("--columns", "weight,id") == ["weight", "id"]
+    assert used("--columns", "weight", "--columns", "height") == ["weight", "height"]
+
+
+def test_scaling_is_over_observed_entries_unless_no_scale(kpod):
+    raw = KPOD(3, random_state=0).fit(WINE.data)
+    done = json.loads(kpod("fit", WINE.filename, "-k", 3, "--no-scale", "--json").out)
+    assert_allclose(done["loss"], raw.inertia_)
+    scaled = json.loads(kpod("fit", WINE.filename, "-k", 3, "--json").out)
+    assert scaled["loss"] < done["loss"] / 10
+
+
+def test_seed_algorithm_and_starts_reach_the_fit(kpod):
+    args = ("--seed", 5, "--algorithm", "lloyd", "--starts", 1)
+    done = json.loads(kpod("fit", WINE.filename, "-k", 4, "--json", *args).out)
+    model = KPOD(4, random_state=5, algorithm="lloyd", n_init=1)
+    model.fit(StandardScaler().fit_transform(WINE.data))
+    assert_allclose(done["loss"], model.inertia_)
+    assert done["settings"] == {"clusters": 4, "algorithm": "lloyd", "starts": 1, "seed": 5, "scaled": True}
+
+
+def test_centers_are_in_the_original_units_with_their_counts(kpod, tmp_path):
+    done = kpod("fit", WINE.filename, "-k", 3, "-q", "--centers", tmp_path / "c.csv")
+    centers = pd.read_csv(tmp_path / "c.csv").set_index("cluster")
+    labels = rows_of(done.out)["cluster"]
+    groups = FRAME.groupby(labels.to_numpy())
+    assert_allclose(centers[WINE.feature_names], groups.mean(), rtol=1e-9)
+    assert_array_equal(centers[[f"observed {name}" for name in WINE.feature_names]], groups.count())
+    assert_array_equal(centers["rows"], groups.size())
+
+
+def test_names_that_are_ours_are_the_users_first(kpod, tmp_path):
+    table = b"rows,observed rows,x\n1,2,3\n5,6,7\n1,2,4\n"
+    assert kpod("fit", "-", "-k", 2, "--centers", tmp_path / "c.csv", stdin=table).code == 0
+    centers = pd.read_csv(tmp_path / "c.csv")
+    assert list(centers.columns) == ["cluster", "rows", "observed rows", "x", "rows_", "observed rows_",
+                                     "observed observed rows", "observed x"]  # fmt: skip
+    assert set(centers["rows_"]) == {1, 2}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "feather", "arrow"])
+def test_every_format_in_and_out_gives_the_same_clusters(kpod, tmp_path, suffix):
+    first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    assert kpod("fit", WINE.filename, "-k", 3, "-q", "-o", first).code == 0
+    readers = {
+        "csv": pl.read_csv,
+        "tsv": lambda p: pl.read_csv(p, separator="\t"),
+        "parquet": pl.read_parquet,
+    }
+    read = readers.get(suffix, pl.read_ipc)
+    out = read(first)
+    assert_array_equal(out["cluster"], LABELS)
+    assert out["alcohol"].dtype == pl.Float64
+    assert_array_equal(out["alcohol"].cast(pl.Float64).to_numpy(), WINE.data[:, 0])
+    done = kpod("fit", first, "-k", 3, "-q", "-o", second, "--label", "again", "--exclude", "cluster")
+    assert done.code == 0
+    assert_array_equal(read(second)["again"], LABELS)
+
+
+def test_json_is_a_whole_summary_and_leaves_the_table_to_o(kpod, table, tmp_path):
+    done = kpod("fit", table, "-k", 2, "--json", "-o", tmp_path / "out.csv")
+    summary = json.loads(done.out)
+    assert done.err == ""
+    assert summary["rows"] == 40
+    assert summary["set_aside"]["name"] == "text"
+    assert summary["written"] == [str(tmp_path / "out.csv")]
+    assert sum(cluster["rows"] for cluster in summary["clusters"]) == 40
+    assert "cluster" in (tmp_path / "out.csv").read_text().splitlines()[0]
+
+
+def test_quiet_is_quiet(kpod):
+    assert kpod("fit", WINE.filename, "-k", 3, "--quiet").err == ""
+
+
+def test_rows_with_nothing_observed_are_in_no_cluster_and_noted(kpod):
+    done = kpod("fit", "-", "-k", 2, stdin=b"a,b\n1,2\n1.5,\n,\n9,9\n9.5,8\n")
+    assert list(rows_of(done.out)["cluster"])[2] == -1
+    assert "note: 1 of 5 rows have nothing observed" in done.err
+
+
+# Predict
+
+
+def test_predict_takes_columns_by_name_gaps_and_marks_as_in_the_fit(kpod, table, tmp_path):
+    model = tmp_path / "m.kpod"
+    fitted = rows_of(kpod("fit", table, "-k", 2, "-q", "--missing", "-9", "--model", model).out)
+    shuffled = pd.read_csv(table, dtype=str, keep_default_na=False)
+    shuffled = shuffled[["smokes", "weight", "name", "height"]].assign(extra="x")
+    shuffled.to_csv(tmp_path / "new.csv", index=False)
+    done = kpod("predict", model, tmp_path / "new.csv")
+    assert done.code == 0
+    out = rows_of(done.out)
+    assert_array_equal(out["cluster"], fitted["cluster"])
+    assert list(out.columns) == ["smokes", "weight", "name", "height", "extra", "cluster"]
+    assert "extra (not in the model)" in done.err
+    only_a_mark = kpod("predict", model, "-", stdin=b"height,weight,smokes\n,-9,\n")
+    assert only_a_mark.out.splitlines()[1] == ",-9,,-1"
+
+
+def test_predict_on_rows_of_nothing_but_gaps(kpod, table, tmp_path):
+    kpod("fit", table, "-k", 2, "-q", "--model", tmp_path / "m.kpod")
+    done = kpod("predict", tmp_path / "m.kpod", "-", stdin=b"height,weight,smokes\nNA,,?\n")
+    assert done.out.splitlines()[1] == "NA,,?,-1"
+
+
+# Describe and demo
+
+
+def test_describe_says_what_is_there_and_what_is_not(kpod, table):
+    described = json.loads(kpod("describe", table, "--missing", "-9", "--json").out)
+    columns = {column["name"]: column for column in described["columns"]}
+    assert columns["height"]["missing"] == 6
+    assert columns["height"]["marks"] == {"NA": 6}
+    assert columns["weight"]["marks"] == {"?": 5, "-9": 1}
+    assert columns["weight"]["min"] > 50
+    assert [columns[c]["type"] for c in columns] == [
+        "integer (identifier)", "text", "number", "number", "integer (identifier)", "true/false",
+    ]  # fmt: skip
+    assert described["commonest_patterns"][0] == {"missing": [], "rows": 29}
+    assert {"missing": ["height"], "rows": 5} in described["commonest_patterns"]
+    assert described["complete_rows"] == 29
+    text = kpod("describe", table).out
+    assert "height" in text
+    assert "15.0%" in text
+    nothing = json.loads(kpod("describe", "-", "--json", stdin=b"a,t\n1,x\n,y\nNA,NA\n").out)
+    assert nothing["rows_without_numbers"] == 2
+    assert nothing["columns"][1]["marks"] == {"NA": 1}
+
+
+def test_demo_runs_end_to_end(kpod, tmp_path):
+    done = kpod("demo", "--report", tmp_path / "demo.html")
+    assert done.code == 0
+    assert "Rand score against the three cultivars: 0.87" in done.out
+    assert str(tmp_path / "demo.html") in done.out
+    assert "Clusters in the bundled wine table" in (tmp_path / "demo.html").read_text()
+
+
+# As a program
+
+
+def test_pipes(table, tmp_path):
+    """cat table | kpod fit - | kpod describe - : only the table goes down the pipe."""
+    command = (
+        f"cat {table} | {sys.executable} -m kpod fit - -k 2 | {sys.executable} -m kpod describe - --json"
+    )
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    described = json.loads(done.stdout)
+    assert described["columns"][-1]["name"] == "cluster"
+    assert described["columns"][-1]["max"] == 1
+    assert "standard input: 40 rows" in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_gets_no_complaint(tmp_path):
+    big = tmp_path / "big.csv"
+    np.savetxt(
+        big, np.random.default_rng(0).normal(size=(50_000, 4)), delimiter=",", header="a,b,c,d", comments=""
+    )
+    command = f"{sys.executable} -m kpod fit {big} -k 2 -q --starts 1 | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("a,b,c,d,cluster\n", "")
+
+
+R_PEOPLE = (
+    '"","height","group","weight"\n"1",160.5,"a",60\n"2",NA,"b, c",61.25\n"3",190,NA,90\n"4",191,"a",NA\n'
+)
+R_SCRIPT = """write.csv(data.frame(height = c(160.5, NA, 190, 191), group = c("a", "b, c", NA, "a"),
+weight = c(60, 61.25, 90, NA)), commandArgs(TRUE)[1])"""
+
+
+def written_by_r(path):
+    """By R where there is one; else what R 4 writes for R_SCRIPT, to the byte."""
+    if shutil.which("Rscript"):
+        subprocess.run(["Rscript", "-e", R_SCRIPT, path], check=True)
+        assert path.read_text() == R_PEOPLE
+    path.write_text(R_PEOPLE)
+
+
+WRITERS = {
+    "pandas.csv": lambda frame, path: frame.to_csv(path),
+    "pandas.parquet": lambda frame, path: frame.to_parquet(path),
+    "pandas.feather": lambda frame, path: frame.to_feather(path),
+    "polars.csv": lambda frame, path: pl.from_pandas(frame).write_csv(path),
+    "polars.parquet": lambda frame, path: pl.from_pandas(frame).write_parquet(path),
+    "polars.arrow": lambda frame, path: pl.from_pandas(frame).write_ipc(path, compression="zstd"),
+    "polars.tsv": lambda frame, path: pl.from_pandas(frame).write_csv(path, separator="\t", null_value="NA"),
+}
+
+
+@pytest.mark.parametrize("name", [*WRITERS, "r.csv"])
+def test_files_of_pandas_polars_and_r(tmp_path, name):
+    path = tmp_path / name
+    frame = pd.DataFrame({"height": [160.5, None, 190, 191], "group": ["a", "b, c", None, "a"],
+                          "weight": [60, 61.25, 90, None]})  # fmt: skip
+    if name == "r.csv":
+        written_by_r(path)
+    else:
+        WRITERS[name](frame, path)
+    done = program("fit", path, "-k", 2)
+    assert done.code == 0, done.err
+    out = rows_of(done.out) if not name.endswith(".tsv") else pd.read_csv(io.StringIO(done.out), sep="\t")
+    assert list(out["cluster"]) in ([0, 0, 1, 1], [1, 1, 0, 0])
+    assert_array_equal(out["height"], frame["height"])
+    assert list(out["group"].fillna("")) == ["a", "b, c", "", "a"]
+    assert "2 columns used" in done.err
+    assert "gaps: 2 (25.0% of the entries)" in done.err
+
+
+def slowly_fed(stderr):
+    """A fit whose data takes four seconds to come."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kpod", "fit", "-", "-k", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    time.sleep(4)
+    process.stdin.write(b"a\n1\n2\n")
+    process.stdin.close()
+    assert process.wait() == 0
+
+
+def test_progress_shows_after_two_seconds_at_a_terminal():
+    ours, theirs = pty.openpty()
+    slowly_fed(theirs)
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16)
+    os.close(ours)
+    assert b"reading - ..." in shown
+
+
+def test_progress_does_not_show_in_a_pipe(tmp_path):
+    with (tmp_path / "errors").open("wb") as errors:
+        slowly_fed(errors)
+    assert "reading" not in (tmp_path / "errors").read_text()
+    assert "2 rows" in (tmp_path / "errors").read_text()
+
+
+def test_completion():
+    env = {**os.environ, "_KPOD_COMPLETE": "bash_complete", "COMP_WORDS": "kpod fit --al", "COMP_CWORD": "2"}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("kpod")], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "plain,--algorithm\n"
+
+
+def test_without_the_extra_one_line_says_what_to_install():
+    code = "import sys; sys.modules['click'] = None; from kpod.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "kpod: the command line needs more packages: pip install 'scikit-kpod[cli]'.\n"
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from kpod.cli import run; run(['fit', '--help']); print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Examples:" in done.stdout
+    assert not {"numpy", "sklearn", "pyarrow", "rich", "matplotlib"} & set(done.stderr.split())
+
+
+def test_help_starts_fast():
+    """At most 2.5 times the import of click and rich; the fastest of some runs of each."""
+
+    def fastest(*command):
+        times = []
+        for _ in range(7):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *command], stdout=subprocess.DEVNULL, check=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert fastest("-m", "kpod", "--help") <= 2.5 * fastest("-c", "import click, rich")
+
+
+# Bad input: one line each
+
+
+def one_line(done, code=1):
+    assert done.code == code
+    assert done.out == ""
+    assert done.err.startswith("kpod: ")
+    assert done.err.count("\n") == 1
+    assert "Traceback" not in done.err
+    assert "unexpected" not in done.err
+    return done.err
+
+
+BAD = {
+    "ragged": (b"a,b\n1,2\n1,2,3\n", "line 3 has 3 fields where the header has 2 (1,2,3)"),
+    "short line": (b"a,b,c\n1,2,3\n4\n", "line 3 has 1 fields where the header has 3"),
+    "header twice": (b"a,b\n1,2\n3,4\na,b\n5,6\n", "row 3 is the header again"),
+    "same name": (b"a,b,a\n1,2,3\n", "the column name 'a' appears 2 times (columns 1, 3)"),
+    "no numbers": (b"a,b\nx,y\nz,w\n", "no numeric column to cluster, only 'a' (text), 'b' (text)"),
+    "all gaps": (b"a,b\n,NA\n?,\n", "no numeric column to cluster, only 'a' (nothing observed)"),
+    "too many clusters": (b"a,b\n1,2\n", "-k 2 asks for more clusters than there are rows"),
+    "empty": (b"", "is empty"),
+    "blank": (b" \n\n", "is empty"),
+    "header only": (b"a,b\n", "has column names and no rows"),
+    "no header": (b"1.5,2\n3,4\n", "the first line holds numbers (1.5, 2...), not column names"),
+    "a typing error": (b"a,b\n1,2\n2,3\n1x,4\n4,5\n", "row 3, column 'a': '1x' is not a number (75%"),
+    "infinity": (b"a,b\n1,2\n2,inf\n", "row 2, column 'b': inf is infinite, or too large"),
+    "too large": (b"a,b\n1,2\n1e200,3\n", "row 2, column 'a': 1e+200 is infinite, or too large"),
+    "open quote": (b'a,b\n1,2\n3,"4\n5,6\n', "a quotation mark opened on line 3 is never closed"),
+    "row names of R": (b'"a","b"\n"1",1,2\n"2",3,4\n', "name the first column"),
+    "not a table": (b"<!DOCTYPE html><html>", "no rows"),
+    "binary": (b"\x00\x01\x02", "is not a text file"),
+    "workbook": (b"PK\x03\x04abc", "save the sheet as CSV"),
+    "gzip": (b"\x1f\x8b\x08", "is compressed with gzip"),
+    "parquet in pieces": (b"PAR1 and then nothing", "damaged, or not what it claims to be"),
+    "arrow in pieces": (b"ARROW1\0\0 and then nothing", "damaged, or not what it claims to be"),
+    "cluster is there": (b"a,cluster\n1,2\n3,4\n", "already has a column 'cluster'; name ours otherwise"),
+    "two clusters too many": (b"a\n1\n\n\n", "more clusters than there are rows with anything observed (1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables(kpod, name):
+    data, message = BAD[name]
+    assert message in one_line(kpod("fit", "-", "-k", 2, stdin=data))
+
+
+def test_a_wrong_encoding_is_refused_with_its_place_and_the_right_one_is_found(kpod):
+    data = "name,größe\nÄ,1\nB,2\n".encode("cp1252")
+    assert "byte 0xf6 on line 1 is not utf-8" in one_line(
+        kpod("fit", "-", "-k", 1, "--encoding", "utf-8", stdin=data)
+    )
+    done = kpod("fit", "-", "-k", 1, stdin=data)
+    assert done.out.splitlines()[:2] == ["name,größe,cluster", "Ä,1,0"]
+    assert "cp1252" in done.err
+    assert "no such encoding" in one_line(kpod("fit", "-", "-k", 1, "--encoding", "utf-99", stdin=data))
+
+
+USAGE = [
+    ["fit", "x.csv"],
+    ["fit", "x.csv", "-k", "0"],
+    ["fit", "x.csv", "-k", "three"],
+    ["fit", "-k", "3"],
+    ["fit", "x.csv", "-k", "3", "--no-such-option"],
+    ["no-such-command"],
+    ["fit", "x.csv", "-k", "3", "--json", "-o", "-"],
+    ["fit", "x.csv", "-k", "3", "--report", "-"],
+]
+
+
+@pytest.mark.parametrize("args", USAGE, ids=" ".join)
+def test_wrong_usage_is_one_line_and_exit_code_2(kpod, args):
+    assert "--help" in one_line(kpod(*args), code=2)
+
+
+def test_files_that_cannot_be_read_or_written(kpod, table, tmp_path):
+    assert "No such file" in one_line(kpod("fit", tmp_path / "nowhere.csv", "-k", 2))
+    assert "Is a directory" in one_line(kpod("fit", tmp_path, "-k", 2))
+    for option in ("-o", "--report", "--model", "--centers"):
+        assert "there is no directory" in one_line(
+            kpod("fit", table, "-k", 2, option, tmp_path / "no" / "x.csv")
+        )
+        assert "would overwrite the data" in one_line(kpod("fit", table, "-k", 2, option, table))
+    assert "cannot tell the format" in one_line(kpod("fit", table, "-k", 2, "-o", tmp_path / "x.xls"))
+    same = tmp_path / "same.csv"
+    assert "would overwrite -o" in one_line(kpod("fit", table, "-k", 2, "-o", same, "--centers", same))
+    assert "there is no column 'hieght'; did you mean 'height'?" in one_line(
+        kpod("fit", table, "-k", 2, "--columns", "hieght")
+    )
+    assert sorted(tmp_path.iterdir()) == [table]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_permissions(kpod, table, tmp_path):
+    table.chmod(0)
+    assert "Permission denied" in one_line(kpod("fit", table, "-k", 2))
+    tmp_path.chmod(0o500)
+    assert "is not writable" in one_line(kpod("fit", WINE.filename, "-k", 2, "-o", tmp_path / "x.csv"))
+    tmp_path.chmod(0o700)
+
+
+def test_a_model_and_data_that_do_not_match(kpod, table, tmp_path):
+    model = tmp_path / "m.kpod"
+    kpod("fit", table, "-k", 2, "-q", "--model", model)
+    lacking = one_line(kpod("predict", model, "-", stdin=b"height,age\n1,2\n"))
+    assert "lacks 'weight', 'smokes'" in lacking
+    text = one_line(kpod("predict", model, "-", stdin=b"height,weight,smokes\n1,much,TRUE\n"))
+    assert "row 1, column 'weight': 'much' is not a number" in text
+    assert "is not a kpod model" in one_line(kpod("predict", table, table))
+    assert "No such file" in one_line(kpod("predict", tmp_path / "nowhere.kpod", table))
+
+
+@pytest.mark.parametrize("option", ["-o", "--centers", "--model", "--report"])
+def test_a_full_disk_leaves_the_old_file(table, tmp_path, option):
+    """A limit on the size of files stands for the disk: writes beyond it fail alike."""
+    target = tmp_path / "out.csv"
+    target.write_text("what was there before")
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    import matplotlib.font_manager  # noqa: F401  (writes its cache, which the limit would forbid)
+
+    done = program("fit", table, "-k", 2, "--json", option, target, preexec_fn=limit)
+    assert "File too large" in one_line(done)
+    assert target.read_text() == "what was there before"
+    assert {path.name for path in tmp_path.iterdir()} == {"out.csv", "people.csv"}
+
+
+def test_standard_output_that_takes_nothing(table):
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "kpod", "fit", str(table), "-k", "2", "-q"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

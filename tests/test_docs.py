@@ -1,0 +1,42 @@
+"""The docs say what the program does."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from docs.generate import cli_reference
+
+from kpod import _tables
+from kpod.datasets import load_incomplete_wine
+from tests.command import kpod
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+
+
+def test_the_reference_is_what_help_prints():
+    assert (ROOT / "docs" / "cli.md").read_text() == cli_reference(), "run make docs"
+
+
+def test_every_mark_of_a_gap_is_in_the_guide():
+    guide = (ROOT / "docs" / "command-line.md").read_text()
+    for mark in _tables.GAPS:
+        assert f"`{mark}`" in guide or mark == ""
+    for suffix in _tables.SUFFIXES:
+        assert f"`{suffix}`" in guide
+
+
+def test_the_example_of_the_guide_is_what_is_printed(monkeypatch, tmp_path):
+    shutil.copy(load_incomplete_wine().filename, tmp_path / "data.csv")
+    monkeypatch.chdir(tmp_path)
+    done = kpod(monkeypatch, "fit", "data.csv", "-k", 3, "-o", "clusters.csv", "--report", "report.html")
+    assert done.err in (ROOT / "docs" / "command-line.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_pictures_are_there_and_small(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+            assert (page.parent / target).stat().st_size < 150_000, target

@@ -1,0 +1,329 @@
+"""The report: what it says, that it needs nothing else, and that a browser shows it."""
+
+import json
+import shutil
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import kpod
+from kpod import KPOD, _summary
+from kpod._summary import Clustering
+from kpod.datasets import load_incomplete_wine, make_mixture
+from kpod.missingness import mcar
+from tests.command import kpod as run_here
+
+WINE = load_incomplete_wine()
+HOSTILE = [
+    '<script>document.title="owned"</script>',
+    '"><img src=x onerror="document.title=1">',
+    "$\\alpha$",
+    "{{ 7 * 7 }}",
+]
+
+
+@pytest.fixture(scope="module")
+def wine():
+    model = make_pipeline(StandardScaler(), KPOD(3, random_state=0)).fit(WINE.data)
+    return kpod.report(model, WINE.data, column_names=WINE.feature_names)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 4)), columns=HOSTILE).mask(rng.random((60, 4)) < 0.2)
+    frame.iloc[0] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KPOD(3, random_state=0).fit(frame)
+    return kpod.report(model, frame, title=HOSTILE[0])
+
+
+def test_a_cluster_in_a_sentence(wine):
+    """High and low are recounted from the table, in standard deviations of the observed entries."""
+    labels = wine.clustering.labels
+    frame = pd.DataFrame(WINE.data, columns=WINE.feature_names)
+    z = ((frame.groupby(labels).mean() - frame.mean()) / frame.std(ddof=0)).loc[2]
+    low = list(z[z <= -0.5].sort_values().index[:3])
+    high = list(z[z >= 0.5].sort_values(ascending=False).index[:3])
+    cluster = wine.data["clusters"][2]
+    assert (cluster["high"], cluster["low"]) == (high, low)
+    assert (
+        cluster["sentence"] == "cluster 2: 58 rows, high in hue, low in color_intensity, alcohol and proline"
+    )
+
+
+def test_columns_are_sorted_by_how_much_they_separate(wine):
+    separation = [column["separation"] for column in wine.data["columns"]]
+    assert separation == sorted(separation, reverse=True)
+    assert len(separation) == 13
+
+
+def test_centers_are_in_the_units_of_the_table(wine):
+    proline = next(column for column in wine.data["columns"] if column["name"] == "proline")
+    for m, center in enumerate(proline["centers"]):
+        entries = WINE.data[wine.clustering.labels == m, 12]
+        assert center["value"] == pytest.approx(np.nanmean(entries))
+        assert center["count"] == (~np.isnan(entries)).sum()
+
+
+def test_the_page_needs_nothing_else(wine):
+    page = wine.html
+    assert "default-src 'none'" in page
+    assert "<link" not in page
+    for start in ("src=", "url(", "href="):
+        for piece in page.split(start)[1:]:
+            assert piece.lstrip("\"'").startswith(("#", "data:")), piece[:60]
+
+
+def test_the_same_fit_gives_the_same_page(wine):
+    again = kpod.report(
+        make_pipeline(StandardScaler(), KPOD(3, random_state=0)).fit(WINE.data),
+        WINE.data,
+        column_names=WINE.feature_names,
+    )
+    assert again.html == wine.html
+
+
+def test_values_are_escaped(hostile):
+    for name in HOSTILE[:2]:
+        assert name not in hostile.html
+    assert "&lt;script&gt;" in hostile.html
+    assert "{{ 7 * 7 }}" in hostile.html
+
+
+def test_save_and_notebook(wine, tmp_path):
+    wine.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == wine.html
+    shown = wine._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+    assert "<script>" not in shown
+
+
+def cautions_of(X, k=2, row_names=None, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KPOD(k, random_state=0, **settings).fit(X)
+    found = _summary.cautions(Clustering.of(model, X), row_names)
+    return {caution["title"]: caution["text"] for caution in found}
+
+
+def test_cautions_appear_when_due_and_only_then():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 8)) * 0.1 + np.repeat([[0.0], [5.0]], 40, axis=0)
+    assert cautions_of(X) == {}
+    assert "Not converged" in cautions_of(
+        rng.normal(size=(500, 8)), k=8, algorithm="lloyd", max_iter=1, tol=0
+    )
+
+    poor = X.copy()
+    poor[3, 2:] = np.nan
+    poor[5] = np.nan
+    found = cautions_of(poor)
+    assert "(row 4)" in found["Rows with little observed"]
+    assert "(row 6)" in found["Rows with nothing observed"]
+    assert (
+        "(row r5)" in cautions_of(poor, row_names=[f"r{i}" for i in range(80)])["Rows with nothing observed"]
+    )
+
+    few = X.copy()
+    few[42:, 1] = np.nan
+    found = cautions_of(few)
+    assert "column 1 in cluster" in found["Few observations behind a center"]
+    assert "(2)" in found["Few observations behind a center"]
+    assert "column 1 (0% to 95%)" in found["Gaps that go with the clusters"]
+
+    assert (
+        "column 0 (60%)"
+        in cautions_of(np.where((np.arange(80) % 5 < 3)[:, None] & (np.arange(8) == 0), np.nan, X))[
+            "Columns mostly missing"
+        ]
+    )
+    assert (
+        "column 2 holds"
+        in cautions_of(X * np.where(np.arange(8) == 2, 100, 1))["One column outweighs the others"]
+    )
+    assert "Small clusters" in cautions_of(np.vstack([X, np.full(8, 99.0)]), k=3)
+    assert "Rows between two clusters" in cautions_of(np.vstack([X, np.full(8, 2.5)]))
+
+
+def test_one_cluster_can_be_reported():
+    page = kpod.report(KPOD(1).fit(WINE.data), WINE.data).html
+    assert "cluster 0" in page
+    assert 'id="margins-' not in page
+
+
+@pytest.fixture(scope="module")
+def large():
+    X, _ = make_mixture(8, n_rows=100_000, n_columns=50, rng=0)
+    X = mcar(X, 0.3, rng=0)
+    return kpod.report(KPOD(8, random_state=0).fit(X), X)
+
+
+def test_the_report_of_a_large_table_is_small(large):
+    assert len(large.html.encode()) < 3_000_000
+
+
+def test_the_command_writes_what_python_writes(monkeypatch, tmp_path):
+    table = tmp_path / "w.csv"
+    frame = pd.DataFrame(WINE.data, columns=WINE.feature_names)
+    frame.insert(0, "bottle_id", [f"b{i}" for i in range(len(frame))])
+    frame.to_csv(table, index=False)
+    done = run_here(monkeypatch, "fit", table, "-k", 3, "-q", "--report", tmp_path / "r.html")
+    assert done.code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "Cluster 2: 58 rows, high in hue, low in color_intensity, alcohol and proline." in page
+    assert "bottle_id (text)" in page
+    assert "empty 578" in page
+
+
+# In a browser
+
+chromium = shutil.which("chromium")
+driver_path = shutil.which("chromedriver")
+in_browser = pytest.mark.skipif(
+    not (chromium and driver_path), reason="there is no Chromium with its driver on this machine"
+)
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--window-size=1000,800",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_path))
+    yield driver
+    driver.quit()
+
+
+def opened(browser, page, path):
+    path.write_text(page)
+    for kind in ("browser", "performance"):
+        browser.get_log(kind)
+    browser.get(path.as_uri())
+
+
+def requested(browser):
+    """Whatever the page asked for, itself apart; not what the browser's own first page still loads."""
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    urls = [params["request"]["url"] for params in asked if params["documentURL"] == browser.current_url]
+    assert browser.current_url in urls
+    return [url for url in urls if not url.startswith(("file:", "data:"))]
+
+
+def column(browser, number):
+    cells = browser.find_elements("css selector", f"#column-table tbody td:nth-child({number})")
+    return [cell.get_attribute("data-value") for cell in cells]
+
+
+@in_browser
+def test_it_renders_without_an_error_and_asks_for_nothing(browser, wine, tmp_path):
+    opened(browser, wine.html, tmp_path / "r.html")
+    assert browser.title == "Clusters"
+    pictures = browser.find_elements("css selector", "figure svg")
+    assert len(pictures) == 6
+    assert all(picture.size["height"] > 100 for picture in pictures)
+    assert "58 rows, high in hue" in browser.find_element("id", "clusters").text
+    assert browser.get_log("browser") == []
+    assert requested(browser) == []
+
+
+@in_browser
+def test_that_test_would_see_a_request_and_an_error(browser, tmp_path):
+    page = "<img src='http://127.0.0.1:9/x.png'><script>console.error('seen'); null.x</script>"
+    opened(browser, page, tmp_path / "bad.html")
+    assert requested(browser) == ["http://127.0.0.1:9/x.png"]
+    assert len(browser.get_log("browser")) >= 2
+
+
+@in_browser
+def test_the_table_of_columns_sorts(browser, wine, tmp_path):
+    opened(browser, wine.html, tmp_path / "r.html")
+    heads = browser.find_elements("css selector", "#column-table th button")
+    names = column(browser, 1)
+    heads[0].click()
+    assert column(browser, 1) == sorted(names)
+    heads[0].click()
+    assert column(browser, 1) == sorted(names, reverse=True)
+    heads[3].click()
+    means = [float(value) for value in column(browser, 4)]
+    assert means == sorted(means, reverse=True)
+    heads[3].click()
+    assert [float(value) for value in column(browser, 4)] == sorted(means)
+    heads[1].click()
+    assert column(browser, 1) == names
+
+
+@in_browser
+@pytest.mark.parametrize("width", [320, 375])
+def test_it_fits_a_phone(browser, wine, hostile, tmp_path, width):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": True},
+    )
+    for report in (wine, hostile):
+        opened(browser, report.html, tmp_path / "r.html")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_ink_and_paper_follow_the_reader(browser, wine, tmp_path, scheme):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    opened(browser, wine.html, tmp_path / "r.html")
+
+    def brightness(selector, what):
+        element = browser.find_element("css selector", selector)
+        colour = browser.execute_script(f"return getComputedStyle(arguments[0]).{what}", element)
+        return np.mean([float(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]])
+
+    paper, ink = brightness("body", "backgroundColor"), brightness("figure svg text", "fill")
+    assert (paper > 200 and ink < 80) if scheme == "light" else (paper < 60 and ink > 180)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@in_browser
+def test_a_column_named_script_is_a_column_name(browser, hostile, tmp_path):
+    opened(browser, hostile.html, tmp_path / "r.html")
+    assert browser.title == HOSTILE[0]
+    assert set(HOSTILE) == set(column(browser, 1))
+    assert browser.get_log("browser") == []
+    assert requested(browser) == []
+    frame = f"<title>notebook</title>{hostile._repr_html_()}"
+    opened(browser, frame, tmp_path / "notebook.html")
+    browser.switch_to.frame(0)
+    assert len(browser.find_elements("css selector", "figure svg")) == 6
+    browser.switch_to.default_content()
+    assert browser.title == "notebook"
+
+
+@in_browser
+def test_a_large_report_opens_at_once(browser, large, tmp_path):
+    opened(browser, large.html, tmp_path / "r.html")
+    timing = browser.execute_script(
+        "const t = performance.getEntriesByType('navigation')[0]; return t.loadEventEnd - t.startTime"
+    )
+    assert 0 < timing < 3000
+
+
+@in_browser
+def test_it_prints(browser, wine, tmp_path):
+    opened(browser, wine.html, tmp_path / "r.html")
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    assert len(printed["data"]) > 20_000

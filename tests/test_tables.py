@@ -1,0 +1,157 @@
+"""Reading and writing tables, apart from the commands that do it."""
+
+import csv
+import io
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from kpod import _tables
+from kpod._files import InputError
+
+
+def read(tmp_path, text, **options):
+    path = tmp_path / "table.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return _tables.read_table(str(path), **options)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_delimiter_and_decimal_mark_are_sniffed(tmp_path, delimiter, decimal):
+    if delimiter == decimal:
+        return
+    values = [[1.5, 2.25], [None, -3.125], [4, 5]]
+    lines = [
+        ["a", "b"],
+        *([("" if v is None else str(v).replace(".", decimal)) for v in row] for row in values),
+    ]
+    table = read(tmp_path, "\n".join(delimiter.join(line) for line in lines))
+    assert (table.dialect.delimiter, table.dialect.decimal) == (delimiter, decimal)
+    assert_array_equal(_tables.matrix(table, ["a", "b"]), np.array(values, dtype=float))
+
+
+def test_a_thousands_separator_is_not_taken_for_a_decimal_comma(tmp_path):
+    """1,234 may be either: the column is text until someone says which."""
+    table = read(tmp_path, 'a;b\n"1,234";1\n"5,678";2\n')
+    assert table.dialect.decimal == "."
+    assert [column.kind for column in table.columns] == ["text", "integer"]
+    assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=",").columns[0].values[0] == 1.234
+    pointed = read(tmp_path, "a;b\n1.234,5;1\n2,5;2\n3,5;3\n")
+    with pytest.raises(InputError, match=r"row 1, column 'a': '1\.234,5' is not a number"):
+        _tables.choose_columns(pointed)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encoding_is_sniffed(tmp_path, encoding):
+    table = read(tmp_path, "größe,x\n1,ä\n2,€\n".encode(encoding))
+    assert [column.name for column in table.columns] == ["größe", "x"]
+    assert table.raw["x"].to_pylist() == ["ä", "€"]
+
+
+def test_a_character_across_blocks_and_a_bad_byte_behind_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(_tables, "BLOCK", 64)
+    text = ("a,b\n" + "1,ä€ä\n" * 100).encode()
+    for cut in range(4):
+        assert read(tmp_path, b"x" * cut + text).dialect.encoding == "utf-8"
+    with pytest.raises(InputError, match="byte 0xff on line 102 is not utf-8"):
+        read(tmp_path, text + b"2,\xff\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "mark", [m for gap in _tables.GAPS for m in {gap, gap.lower(), gap.upper(), f" {gap} "}]
+)
+def test_every_common_mark_is_a_gap_and_counted(tmp_path, mark):
+    table = read(tmp_path, f'a,b\n1.5,1\n"{mark}",2\n2.5,3\n')
+    column = table.columns[0]
+    assert_array_equal(column.values, [1.5, np.nan, 2.5])
+    assert dict(column.marks) == {mark.strip() or "empty": 1}
+
+
+def test_given_marks_hold_as_numbers_and_as_text(tmp_path):
+    table = read(tmp_path, "a,b\n-9,1\n-9.0,2\n-90,n.d.\n", missing=["-9", "n.d."])
+    assert_array_equal(table.columns[0].values, [np.nan, np.nan, -90])
+    assert table.columns[0].marks == {"-9": 2}
+    assert table.columns[1].marks == {"n.d.": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "is_id"),
+    [
+        ("id", "17 3 99 4", True),
+        ("patient_id", "17 3 99 4", True),
+        ("x", "1 2 3 4", True),
+        ("x", "0 1 2 3", True),
+        ("x", "0012 0013 0500 0004", True),
+        ("", "5 7 8 9", True),
+        ("x", "17 3 99 4", False),
+        ("year", "2001 2002 2003 2004", False),
+        ("id", "1 1 2 2", False),
+        ("id", "1.5 2.5 3.5 4.5", False),
+        ("x", "0.5 0.25 0 1", False),
+        ("acid", "3 5 1 9", False),
+    ],
+)
+def test_what_identifies_rows(tmp_path, name, cells, is_id):
+    lines = [f"{name},other", *(f"{cell},{i * 1.5}" for i, cell in enumerate(cells.split()))]
+    table = read(tmp_path, "\n".join(lines))
+    assert table.columns[0].looks_like_id is is_id
+
+
+def test_one_column_keeps_its_empty_lines(tmp_path):
+    table = read(tmp_path, "a\n1.5\n\n3\n")
+    assert_array_equal(table.columns[0].values, [1.5, np.nan, 3])
+
+
+def test_kinds_of_typed_columns(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "int": pd.array([1, None, 5], "Int64"),
+            "float": [1.5, np.nan, 2],
+            "truth": [True, False, True],
+            "text": ["a", None, "b"],
+            "category": pd.Categorical(["u", "v", "u"]),
+            "digits": ["1", "NA", "3"],
+            "day": pd.to_datetime(["2020-01-01", None, "2020-01-03"]),
+            "lists": [[1], [2], [3]],
+            "nothing": [None, None, None],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = _tables.read_table(str(tmp_path / "t.parquet"))
+    kinds = {column.name: column.kind for column in table.columns}
+    assert kinds | {"lists": ""} == {
+        "int": "integer", "float": "number", "truth": "true/false", "text": "text", "category": "text",
+        "digits": "integer", "day": "date", "lists": "", "nothing": "empty",
+    }  # fmt: skip
+    assert _tables.choose_columns(table).used == ["int", "float", "truth", "digits"]
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=8),
+    delimiter=st.sampled_from(",;\t|"),
+)
+def test_whatever_is_written_python_reads_back(rows, delimiter):
+    """Quotes, line breaks, delimiters in cells: the csv module of the standard library agrees."""
+    columns = [pa.array(column) for column in zip(*rows, strict=True)]
+    file = io.BytesIO()
+    table = pa.Table.from_arrays(columns, names=["a", 'b "c"', "d;e,f"])
+    _tables.write_csv(table, file, _tables.Dialect(delimiter))
+    text = io.StringIO(file.getvalue().decode(), newline="")
+    assert list(csv.reader(text, delimiter=delimiter)) == [["a", 'b "c"', "d;e,f"], *rows]
+
+
+def test_slices_and_nulls_are_written_right():
+    table = pa.table({"x": pa.array([None, 1.5, 2.0, None]), "t": ["a", None, 'q"', "z"]}).slice(1, 3)
+    file = io.BytesIO()
+    _tables.write_csv(table, file, _tables.Dialect(";", ","))
+    assert file.getvalue().decode() == 'x;t\n1,5;\n2;"q"""\n;z\n'
