@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from kpod._blocks import aligned_zeros
+from kpod._kernels import chunks
 from kpod._seeding import Spread
 from kpod._solvers import Descent, Settings, nearest
 
@@ -112,19 +114,38 @@ def test_bounds_skip_rows(rng):
     assert (descent.upper < descent.lower).mean() > 0.9
 
 
-def test_seed_distances(rng):
-    """Distances between rows, rescaled from the columns they share, as the docstring says."""
+def shared_distance(X, i, j, variance):
+    """Between two rows, rescaled from the columns they share, as the docstring of Spread says."""
+    p = X.shape[1]
+    shared = ~np.isnan(X[i]) & ~np.isnan(X[j])
+    m, t = shared.sum(), (1 - shared.sum() / p) / 2
+    return p / (m + t) * (((X[i] - X[j])[shared] ** 2).sum() + 2 * t * variance)
+
+
+def test_seeds(rng):
+    """Each step draws by the distance to the seeds so far and keeps the best of its candidates."""
     X, _ = clustered(rng, 60, 5, missing=0.6)
-    table = table_of(X, 3)
-    spread = Spread(table, 3, rng)
-    candidates = np.array([0, 7, 20])
-    got, potentials = spread.distances(candidates, np.full(60, np.inf))
-    for c, candidate in enumerate(candidates):
-        for i in range(60):
-            shared = ~np.isnan(X[i]) & ~np.isnan(X[candidate])
-            m, t = shared.sum(), (1 - shared.sum() / 5) / 2
-            total = ((X[i] - X[candidate])[shared] ** 2).sum()
-            assert_allclose(got[i, c], 5 / (m + t) * (total + 2 * t * table.variance))
-    assert_allclose(potentials, got[:, :3].sum(axis=0))
-    closer, _ = spread.distances(candidates, got[:, 0].copy())
-    assert_allclose(closer[:, :3], np.minimum(got[:, :3], got[:, :1]))
+    spread = Spread(table_of(X, 3), 3, rng)
+    nearest, mass = np.full(60, np.inf, np.float32), np.empty(60)
+    buffers = [aligned_zeros((5, 8), np.dtype(np.float32)) for _ in range(2)]
+    distances, potentials = np.empty((60, 8), np.float32), np.empty(8)
+    expected, seeds = np.full(60, np.inf), []
+    for step in range(3):
+        uniform = rng.random(4 if step else 1)
+        chance = np.cumsum(expected if step else np.ones(60))
+        candidates = np.searchsorted(chance, uniform * chance[-1], side="right")
+        options = [
+            np.minimum(expected, [shared_distance(X, i, c, spread.table.variance) for i in range(60)])
+            for c in candidates
+        ]
+        best = int(np.argmin([option.sum() for option in options]))
+        expected = options[best]
+        expected[candidates[best]] = 0
+        seed = chunks.draw_seed(
+            spread.start, spread.columns, spread.values, spread.weights, spread.table.variance,
+            uniform, nearest, mass, *buffers, distances, potentials,
+        )  # fmt: skip
+        assert seed == candidates[best]
+        assert_allclose(nearest, expected, rtol=1e-4, atol=1e-4)
+        seeds.append(seed)
+    assert len(set(seeds)) == 3

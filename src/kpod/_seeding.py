@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kpod._blocks import AnyFloats, Floats, Positions, Table
+from kpod._blocks import AnyFloats, Floats, Positions, Table, aligned_zeros
 from kpod._kernels import chunks
 from kpod._solvers import Settings, Start, complete_table, hartigan
 
@@ -64,41 +64,34 @@ class Spread:
         self.n_clusters = n_clusters
         self.n_candidates = n_candidates or 4 + int(4 * np.log(n_clusters))
         self.weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
+        self.start = np.concatenate([[0], np.cumsum(table.observed[rows], dtype=np.intp)])
+        self.columns = np.empty(self.start[-1], np.int32)
+        self.values = np.empty(self.start[-1], np.float32)
+        space = chunks.Workspace(table.longest_row, 1, 1)
+        chunks.list_entries(table.rows, rows, table.like, self.start, self.columns, self.values, space)
 
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers at rows drawn with a chance that grows with their distance from the rest."""
+        n_rows, n_columns, stride = len(self.rows), self.table.n_columns, -(-self.n_candidates // 8) * 8
+        single = np.dtype(np.float32)
+        nearest = np.full(n_rows, np.inf, np.float32)
+        buffers = (
+            np.empty(n_rows),
+            aligned_zeros((n_columns, stride), single),
+            aligned_zeros((n_columns, stride), single),
+            np.empty((n_rows, stride), np.float32),
+            np.empty(stride),
+        )
         drawn: list[int] = []
-        nearest = np.full(len(self.rows), np.inf, self.table.dtype)
         while len(drawn) < self.n_clusters:
-            candidates = self.pick(rng, nearest) if drawn else self.pick(rng, np.ones_like(nearest))[:1]
-            distances, potentials = self.distances(candidates, nearest)
-            best = int(potentials.argmin())
-            nearest = distances[:, best].copy()
-            nearest[candidates[best]] = 0
-            drawn.append(int(candidates[best]))
+            uniform = rng.random(self.n_candidates if drawn else 1)
+            drawn.append(
+                chunks.draw_seed(
+                    self.start, self.columns, self.values, self.weights, self.table.variance,
+                    uniform, nearest, *buffers,
+                )
+            )  # fmt: skip
         return Start(fill_gaps(self.table, self.table.entries(self.rows[drawn])))
-
-    def pick(self, rng: np.random.Generator, nearest: AnyFloats) -> Positions:
-        """Rows drawn with a chance proportional to weight times distance to the seeds so far."""
-        mass = np.cumsum(self.weights * nearest)
-        if mass[-1] <= 0:
-            mass = np.cumsum(self.weights)
-        drawn = np.searchsorted(mass, rng.random(self.n_candidates) * mass[-1], side="right")
-        return np.minimum(drawn, len(mass) - 1)
-
-    def distances(self, candidates: Positions, nearest: AnyFloats) -> tuple[AnyFloats, Floats]:
-        """Distance of every row to its nearest seed if each candidate were one, and the sums."""
-        table, k = self.table, len(candidates)
-        entries = table.entries(self.rows[candidates])
-        missing = np.isnan(entries)
-        entries[missing] = 0
-        out = np.empty((len(self.rows), table.stride(k)), table.dtype)
-        potentials = np.zeros(table.stride(k))
-        chunks.seed_distances(
-            table.rows, self.rows, table.panel(entries), table.panel(~missing), table.variance,
-            nearest, self.weights, out, potentials, chunks.Workspace(table.longest_row, 1, 1),
-        )  # fmt: skip
-        return out, potentials[:k]
 
 
 class MeanFill:

@@ -59,18 +59,29 @@ def losses(
 def distances(
     rows: Rows, start: int, stop: int, panel: Reals, offsets: Reals, out: Reals, space: Workspace
 ) -> None: ...
-def seed_distances(
+def list_entries(
     rows: Rows,
     index: Positions,
-    panel: Reals,
-    observed: Reals,
-    variance: float,
-    nearest: Reals,
-    weights: Floats,
-    out: Reals,
-    potentials: Floats,
+    like: Reals,
+    start: Positions,
+    columns: NDArray[np.int32],
+    values: Singles,
     space: Workspace,
 ) -> None: ...
+def draw_seed(
+    start: Positions,
+    columns: NDArray[np.int32],
+    values: Singles,
+    weights: Floats,
+    variance: float,
+    uniform: Floats,
+    nearest: Singles,
+    mass: Floats,
+    panel: Singles,
+    observed: Singles,
+    distances: Singles,
+    potentials: Floats,
+) -> int: ...
 def assign(
     rows: Rows,
     start: int,

@@ -18,7 +18,7 @@ from libc.stdlib cimport free, malloc
 
 from kpod._kernels.loops cimport (
     COMPACT_SLACK, build_front, compact, distances_to, real, scaled_distances_to,
-    seed_distances_to, two_smallest
+    seed_distances, two_smallest
 )
 
 cdef extern from "stdlib.h" nogil:
@@ -252,28 +252,87 @@ def distances(
                 out[i, c] = near[c]
 
 
-def seed_distances(
+def list_entries(
     Rows rows,
     const Py_ssize_t[::1] index,  # IN (n,) the rows in question
-    const real[:, ::1] panel,     # IN (p, stride) seed candidates transposed, anything in their gaps
-    const real[:, ::1] observed,  # IN (p, stride) 1 where a candidate observes the column, else 0
-    double variance,              # IN mean variance of a column
-    const real[::1] nearest,      # IN (n,) distance to the nearest seed so far
-    const double[::1] weights,    # IN (n,)
-    real[:, ::1] out,             # OUT (n, stride) distance to the nearest with each candidate added
-    double[::1] potentials,       # INOUT (stride,) += weighted sums of `out`
+    real[::1] like,               # (0,) chooses the precision
+    const Py_ssize_t[::1] start,  # IN (n + 1,) where the entries of each begin
+    int32_t[::1] columns,         # OUT their columns
+    float[::1] values,            # OUT their values, less the shift
     Workspace space,
 ):
-    """Rescaled partial distances of rows to seed candidates, as `Spread` defines them."""
-    cdef real* values = <real*> space.values
-    cdef Py_ssize_t r, c, m, stride = panel.shape[1]
+    """The observed entries of some rows, in single precision."""
+    cdef const real* loaded = <const real*> space.values
+    cdef Py_ssize_t r, e, m
     with nogil:
         for r in range(index.shape[0]):
-            m = load(rows, index[r], space.columns, values)
-            seed_distances_to(space.columns, <const real*> values, m, &panel[0, 0], &observed[0, 0], stride,
-                              <real> rows.n_columns, <real> variance, nearest[r], &out[r, 0])
-            for c in range(stride):
-                potentials[c] += weights[r] * out[r, c]
+            m = load(rows, index[r], space.columns, <real*> space.values)
+            for e in range(m):
+                columns[start[r] + e] = space.columns[e]
+                values[start[r] + e] = <float> loaded[e]
+
+
+def draw_seed(
+    const Py_ssize_t[::1] start,  # IN (n + 1,) as `list_entries` has it
+    const int32_t[::1] columns,   # IN
+    const float[::1] values,      # IN
+    const double[::1] weights,    # IN (n,)
+    double variance,              # IN mean variance of a column
+    const double[::1] uniform,    # IN (m,) one number from 0 to 1 per candidate
+    float[::1] nearest,           # INOUT (n,) distance to the nearest seed; all inf: there is none yet
+    double[::1] mass,             # buffer (n,)
+    float[:, ::1] panel,          # buffer (p, stride), stride >= m; 32-byte aligned
+    float[:, ::1] observed,       # buffer (p, stride), likewise
+    float[:, ::1] distances,      # buffer (n, stride)
+    double[::1] potentials,       # buffer (stride,)
+):
+    """Draw candidates as likely as their distance from the seeds so far, and keep the best.
+
+    Returns the row that became a seed.
+    """
+    cdef Py_ssize_t n = weights.shape[0], m = uniform.shape[0], stride = panel.shape[1]
+    cdef Py_ssize_t i, c, e, low, high, middle, best = 0
+    cdef bint first = nearest[0] == INFINITY
+    cdef double total = 0, target
+    cdef Py_ssize_t candidate[64]
+    if m > min(64, stride):
+        raise ValueError("more candidates than places")
+    with nogil:
+        for i in range(n):
+            total += weights[i] if first else weights[i] * nearest[i]
+            mass[i] = total
+        if total <= 0:  # every row coincides with a seed
+            for i in range(n):
+                total += weights[i]
+                mass[i] = total
+        panel[:, :] = 0
+        observed[:, :] = 0
+        potentials[:] = 0
+        for c in range(m):
+            target = uniform[c] * total
+            low = 0
+            high = n - 1
+            while low < high:
+                middle = (low + high) // 2
+                if mass[middle] > target:
+                    high = middle
+                else:
+                    low = middle + 1
+            candidate[c] = low
+            for e in range(start[low], start[low + 1]):
+                panel[columns[e], c] = values[e]
+                observed[columns[e], c] = 1
+        for i in range(n):
+            seed_distances(&columns[0] + start[i], &values[0] + start[i], start[i + 1] - start[i], &panel[0, 0],
+                           &observed[0, 0], stride, <float> panel.shape[0], <float> variance, nearest[i],
+                           weights[i], &distances[i, 0], &potentials[0])
+        for c in range(1, m):
+            if potentials[c] < potentials[best]:
+                best = c
+        for i in range(n):
+            nearest[i] = distances[i, best]
+        nearest[candidate[best]] = 0
+    return candidate[best]
 
 
 cdef Py_ssize_t settle(

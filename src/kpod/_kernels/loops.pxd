@@ -26,13 +26,9 @@ cdef extern from "loops.h" nogil:
         const int32_t*, const double*, const Py_ssize_t*, Py_ssize_t,
         const double*, const double*, const double*, Py_ssize_t, double*
     ) noexcept
-    void seed_distances_f32(
+    void seed_distances(
         const int32_t*, const float*, Py_ssize_t, const float*, const float*, Py_ssize_t,
-        float, float, float, float*
-    ) noexcept
-    void seed_distances_f64(
-        const int32_t*, const double*, Py_ssize_t, const double*, const double*, Py_ssize_t,
-        double, double, double, double*
+        float, float, float, double, float*, double*
     ) noexcept
     void two_smallest_f32(const float*, Py_ssize_t, Py_ssize_t, float*, float*, int32_t*) noexcept
     void two_smallest_f64(const double*, Py_ssize_t, Py_ssize_t, double*, double*, int32_t*) noexcept
@@ -65,16 +61,6 @@ cdef inline void scaled_distances_to(
         scaled_distances_f32(columns, values, start, n_rows, panel, factors, offsets, stride, out)
     else:
         scaled_distances_f64(columns, values, start, n_rows, panel, factors, offsets, stride, out)
-
-
-cdef inline void seed_distances_to(
-    const int32_t* columns, const real* values, Py_ssize_t m, const real* panel, const real* observed,
-    Py_ssize_t stride, real n_columns, real variance, real nearest, real* out
-) noexcept nogil:
-    if real is float:
-        seed_distances_f32(columns, values, m, panel, observed, stride, n_columns, variance, nearest, out)
-    else:
-        seed_distances_f64(columns, values, m, panel, observed, stride, n_columns, variance, nearest, out)
 
 
 cdef inline void two_smallest(
