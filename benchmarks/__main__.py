@@ -1,4 +1,4 @@
-"""python -m benchmarks small|dense|growth|memory|sparse|netflix|all"""
+"""python -m benchmarks small|dense|step|growth|memory|sparse|netflix|all"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 
 import kpod
 
-IN_ALL = ["small", "dense", "growth", "memory", "sparse"]
+IN_ALL = ["small", "dense", "step", "growth", "memory", "sparse"]
 NAMES = [*IN_ALL, "netflix"]
 
 

@@ -41,6 +41,7 @@ def test_attributes(X, algorithm, init):
     assert model.loss_curve_[-1] == model.inertia_
     assert model.n_iter_ <= len(model.loss_curve_)
     assert model.n_features_in_ == 8
+    assert model.converged_
     assert_allclose(model.counts_.sum(), (~np.isnan(X)).sum())
     assert_allclose(model.column_means_, np.nanmean(X, axis=0))
 
@@ -273,6 +274,7 @@ class TestOddInput:
     def test_not_converged(self, X):
         with pytest.warns(ConvergenceWarning, match="Not converged after 1 iterations"):
             model = KPOD(5, algorithm="lloyd", max_iter=1, random_state=0).fit(X)
+        assert not model.converged_
         assert model.predict(X).shape == (300,)
 
     def test_other_columns_at_predict(self, X):

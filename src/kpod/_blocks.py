@@ -57,7 +57,7 @@ def cut(n_rows: int, n_columns: int, n_clusters: int, table_bytes: int) -> list[
     for each stay small next to the table.
     """
     totals_bytes = 16 * n_clusters * n_columns
-    affordable = max(1, max(table_bytes // 8, 1 << 22) // totals_bytes)
+    affordable = max(1, max(table_bytes // 3, 1 << 22) // totals_bytes)
     n_blocks = max(1, min(MAX_BLOCKS, n_rows // ROWS_PER_BLOCK, affordable))
     edges = np.linspace(0, n_rows, n_blocks + 1).astype(int)
     return [Span(int(a), int(b)) for a, b in pairwise(edges)]
@@ -259,8 +259,16 @@ class SparseTable(Table):
         super().__init__(values, *args, **about)
 
     def _rows(self) -> chunks.Rows:
+        """The stored entries, less the shift; NaN and ignored columns are left out."""
         csr = self.values
-        return chunks.Rows(csr.data, self.shift, self.weights, csr.indices, csr.indptr)
+        data, indices, indptr = csr.data, csr.indices, csr.indptr
+        if self.shift.any():  # NaN counts
+            data = data - self.shift[indices]
+        missing = np.isnan(data)
+        if missing.any():
+            indptr = np.concatenate([[0], np.cumsum(~missing)])[indptr]
+            data, indices = data[~missing], indices[~missing]
+        return chunks.Rows(data, self.shift, self.weights, indices, indptr)
 
     def entries(self, rows: Positions) -> AnyFloats:
         """The given rows as a dense array with NaN, less the shift."""

@@ -25,8 +25,9 @@ from kpod import _validation
 from kpod._blocks import AnyFloats, Floats, Labels, Table, make_table
 from kpod._executors import Executor, available_threads
 from kpod._seeding import SEEDINGS, Seeding, fill_gaps, usable_rows
-from kpod._solvers import MANY_ENTRIES, SOLVERS, Settings, Solution, Start, nearest
+from kpod._solvers import SOLVERS, Settings, Solution, Start, nearest
 
+MANY_ENTRIES = 1_000_000
 STARTS = 10
 
 
@@ -70,12 +71,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     max_iter : int, default=300
         Most iterations of "lloyd" (and then most sweeps of "hartigan": never more than 20
-        beyond a million observed entries), or of filling in for "mm".
+        beyond 100,000 observed entries), or of filling in for "mm".
 
     tol : float, default=1e-4
         "lloyd" stops when the centers move by no more than `tol` times the mean variance of
         the observed entries of a column (sum of squares, as in scikit-learn). "hartigan" then
-        goes on until no row moves; beyond a million observed entries, until a sweep of moves
+        goes on until no row moves; beyond 100,000 observed entries, until a sweep of moves
         lowers the loss by less than `tol` / 10 of it.
 
     shrinkage : float, default=0.0
@@ -106,6 +107,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     n_iter_ : int
         Iterations run by the best start.
+
+    converged_ : bool
+        Whether the best start came to rest within `max_iter`.
 
     loss_curve_ : ndarray
         The loss (with what `shrinkage` adds) after each iteration, then after each sweep of
@@ -408,6 +412,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.inertia_ = solution.loss
         self.loss_curve_ = np.array(solution.trace)
         self.n_iter_ = solution.n_iter
+        self.converged_ = solution.converged
         self.column_means_ = table.column_means
         self._n_features_out = self.n_clusters
         if not solution.converged:

@@ -66,7 +66,8 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 np.unique(columns[np.isinf(values)]), getattr(self, "feature_names_in_", None)
             )
             raise ValueError(f"X contains infinity in column {bad}.")
-        values, columns = values[observed], columns[observed]
+        if not observed.all():
+            values, columns = values[observed], columns[observed]
         n = np.bincount(columns, minlength=self.n_features_in_).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             self.mean_ = np.bincount(columns, values, self.n_features_in_) / n
@@ -81,7 +82,9 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         table = self._table(X, reset=False)
         values, columns, _ = self._entries(table)
-        return self._rebuild(table, (values - self.mean_[columns]) / self.scale_[columns])
+        values -= self.mean_[columns]
+        values /= self.scale_[columns]
+        return self._rebuild(table, values)
 
     def inverse_transform(self, X: Any, row_means: Any = None) -> Any:
         """Back to the original units.
@@ -95,7 +98,8 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if table.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {table.shape[1]} columns, expected {self.n_features_in_}.")
         values, columns, rows = _entries_of(table)
-        values = values * self.scale_[columns] + self.mean_[columns]
+        values *= self.scale_[columns]
+        values += self.mean_[columns]
         if row_means is not None:
             values += np.asarray(row_means, dtype=np.float64)[rows]
         return self._rebuild(table, values)
@@ -115,7 +119,7 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _entries(self, table: Any) -> tuple[Floats, Any, Any]:
         values, columns, rows = _entries_of(table)
         if self.rows == "center":
-            values = values - _row_means(values, rows, table.shape[0])[rows]
+            values -= _row_means(values, rows, table.shape[0])[rows]
         return values, columns, rows
 
     def _rebuild(self, table: Any, values: Floats) -> AnyFloats:
@@ -135,7 +139,7 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _entries_of(table: Any) -> tuple[Floats, Any, Any]:
-    """Values, columns and rows of all places of a table, NaN where one is missing."""
+    """Values (a copy), columns and rows of all places of a table, NaN where one is missing."""
     n_rows, n_columns = table.shape
     if sparse.issparse(table):
         rows = np.repeat(np.arange(n_rows, dtype=np.int32), np.diff(table.indptr))
@@ -146,5 +150,6 @@ def _entries_of(table: Any) -> tuple[Floats, Any, Any]:
 
 def _row_means(values: Floats, rows: Any, n_rows: int) -> Floats:
     observed = ~np.isnan(values)
-    n = np.bincount(rows[observed], minlength=n_rows)
-    return np.bincount(rows[observed], values[observed], n_rows) / np.maximum(n, 1)
+    if not observed.all():
+        values, rows = values[observed], rows[observed]
+    return np.bincount(rows, values, n_rows) / np.maximum(np.bincount(rows, minlength=n_rows), 1)

@@ -23,14 +23,17 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from kpod._blocks import AnyFloats, DenseTable, Floats, Labels, Positions, Span, Table, Totals, merge
+from kpod._blocks import AnyFloats, DenseTable, Floats, Labels, Positions, Span, Table, Totals
 from kpod._kernels import chunks
 
 # Up to this many observed entries, sweeps of single-row moves go on until no row moves. Beyond,
 # they are a polish: one that gains little is the last, and so is the twentieth, because columns
 # that few rows observe give the bounds nothing to hold on to and each may read the whole table.
-MANY_ENTRIES = 1_000_000
+FEW_ENTRIES = 100_000
 MAX_SWEEPS = 20
+
+# A factor beyond any that occurs, whose root single precision still holds.
+LARGE = 1e30
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Settings:
 
     Lloyd rests when no row changes, or the centers move by no more than `tol` times the mean
     variance of the columns (squared, in all). Single-row moves rest when no row moves; in a
-    table of more than `MANY_ENTRIES`, also when a sweep lowers the loss by no more than a tenth
+    table of more than `FEW_ENTRIES`, also when a sweep lowers the loss by no more than a tenth
     of `tol` of it.
     """
 
@@ -99,6 +102,7 @@ class Descent:
         self.lower = np.where(table.observed == 0, np.float32(np.inf), np.float32(0))
         self.prior = prior_totals(table, k, self.settings.shrinkage)
         self.totals = Totals(*(part.copy() for part in self.prior))
+        self.deltas: dict[Span, Floats] = {}
         self.drift = np.zeros(k, np.float32)
         self.others = np.zeros(k, np.float32)
         self.max_weight = 1.0 if table.weights is None else float(table.weights.max())
@@ -118,7 +122,7 @@ class Descent:
             np.copyto(self.upper, np.float32(np.inf), where=self.labels >= 0)
 
         def run(block: Span, space: chunks.Workspace) -> tuple[int, Floats]:
-            totals = np.zeros((2, self.k, table.n_columns))
+            totals = self.delta(block)
             changed = 0
             for piece in table.pieces(block, self.k):
                 changed += chunks.assign(
@@ -128,10 +132,19 @@ class Descent:
             return changed, totals
 
         results = table.map(run, self.k)
-        delta = merge([totals for _, totals in results])
-        self.totals.sums[...] += delta[0]
-        self.totals.counts[...] += delta[1]
+        for changed, delta in results:
+            if changed:
+                self.totals.sums[...] += delta[0]
+                self.totals.counts[...] += delta[1]
         return sum(changed for changed, _ in results)
+
+    def delta(self, block: Span) -> Floats:
+        """Zeros for what an assignment adds to the totals; the memory is used again."""
+        if block not in self.deltas:
+            self.deltas[block] = np.zeros((2, self.k, self.table.n_columns))
+        else:
+            self.deltas[block].fill(0)
+        return self.deltas[block]
 
     def update(self) -> float:
         """Put the centers where their rows are; returns the squared distance they moved."""
@@ -205,7 +218,7 @@ class Descent:
             members &= self.table.weights > 0
         sizes = np.bincount(self.labels[members], minlength=self.k).astype(np.int64)
         found = np.empty(self.table.n_rows, np.intp)
-        many = int(self.table.observed.sum()) > MANY_ENTRIES
+        many = int(self.table.observed.sum()) > FEW_ENTRIES
         n_sweeps = min(self.settings.max_iter, MAX_SWEEPS) if many else self.settings.max_iter
         for sweep in range(1, n_sweeps + 1):
             before = self.centers.copy()
@@ -222,15 +235,19 @@ class Descent:
         """Rows that a move may pay for, in order."""
         table, weight = self.table, self.max_weight
         counts, centers = self.totals.counts, self.centers
-        alone = weight if table.weights is None else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             joining = counts / (counts + weight)
-            leaving = np.where(counts > alone, counts / np.maximum(counts - weight, 0), 1)
+            # A column that the row alone supports gains nothing; with unequal weights, whether it
+            # does depends on the row, and any gain is possible.
+            leaving = np.where(counts > weight, counts / (counts - weight), 0.0)
+        if table.weights is not None:
+            leaving[(counts > 0) & (counts <= weight)] = LARGE
         live = ~np.isnan(table.shift)
         panels = table.panel(centers), table.panel(joining), table.offsets(self.k)
+        own = np.stack([centers, leaving], axis=2)
         bounds = (
-            np.sqrt(leaving.max(axis=1) * (1 + 1e-6)).astype(np.float32),
-            float(np.sqrt(joining[:, live].min() * (1 - 1e-6))),
+            np.sqrt(np.maximum(leaving.max(axis=1), 1) * (1 + 1e-6)).astype(np.float32),
+            float(np.sqrt(np.nan_to_num(joining[:, live]).min() * (1 - 1e-6))),
         )
 
         def run(block: Span, space: chunks.Workspace) -> Positions:
@@ -238,7 +255,7 @@ class Descent:
             for piece in table.pieces(block, self.k):
                 n += chunks.screen(
                     table.rows, *piece, *panels, self.epsilon, self.drift, self.others, *bounds,
-                    self.labels, self.upper, self.lower, centers, counts,
+                    self.labels, self.upper, self.lower, own,
                     found[block.start + n : block.stop], space,
                 )  # fmt: skip
             return found[block.start : block.start + n]

@@ -149,9 +149,7 @@ class Clustering:
 
     @property
     def converged(self) -> bool:
-        steps = len(self.kpod.loss_curve_) - self.kpod.n_iter_
-        last = steps if self.kpod.algorithm == "hartigan" else self.kpod.n_iter_
-        return bool(last < self.kpod.max_iter)
+        return bool(self.kpod.converged_)
 
     @cached_property
     def explained(self) -> float:

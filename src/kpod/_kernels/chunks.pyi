@@ -113,8 +113,7 @@ def screen(
     labels: Labels,
     upper: Singles,
     lower: Singles,
-    centers: Floats,
-    counts: Floats,
+    own: Floats,
     found: Positions,
     space: Workspace,
 ) -> int: ...

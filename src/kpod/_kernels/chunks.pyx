@@ -1,7 +1,8 @@
 """Arithmetic on the rows of a table, one chunk at a time.
 
 A chunk is a handful of rows as lists of their observed entries: columns, and values less the
-shift. Dense and CSR tables differ in how such a list is made (`load`) and nowhere else.
+shift. Dense and CSR tables differ in how such a list is made (`entries_of`, `chunk_entries`) and
+nowhere else.
 Distances run over a row's entries and, in vector registers, over the centers side by side:
 only what was observed costs time, nothing cancels, and no copy of the table is filled in.
 (A matrix product of packed rows ``[z | observed]`` against ``[-2 c | c^2]`` was tried first:
@@ -36,8 +37,10 @@ cdef class Rows:
 
     Parameters
     ----------
-    values : array (n_rows, n_columns) with NaN in the gaps, or the stored values of a CSR table
-    shift : array (n_columns,), of the same dtype; NaN where the column is to be ignored
+    values : array (n_rows, n_columns) with NaN in the gaps, or the stored values of a CSR table,
+        less the shift and without NaN
+    shift : array (n_columns,), of the same dtype, to take off a dense table; NaN where the column
+        is to be ignored
     weights : float64 array (n_rows,), or None where every row weighs 1
     indices, indptr : int32 and int64 arrays of a CSR table, None for a dense one
     """
@@ -71,7 +74,8 @@ cdef class Workspace:
 
     cdef readonly Py_ssize_t chunk
     cdef Py_ssize_t* index
-    cdef Py_ssize_t* start
+    cdef Py_ssize_t* begin
+    cdef Py_ssize_t* end
     cdef int32_t* columns
     cdef void* values
     cdef void* distances
@@ -83,7 +87,8 @@ cdef class Workspace:
         cdef Py_ssize_t n_entries = longest_row * chunk + COMPACT_SLACK
         self.chunk = chunk
         self.index = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
-        self.start = <Py_ssize_t*> malloc((chunk + 1) * sizeof(Py_ssize_t))
+        self.begin = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
+        self.end = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
         self.columns = <int32_t*> malloc(n_entries * sizeof(int32_t))
         self.values = malloc(n_entries * sizeof(double))
         self.distances = aligned_alloc(64, (chunk * stride * sizeof(double) // 64 + 1) * 64)
@@ -91,14 +96,15 @@ cdef class Workspace:
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
         if not (
-            self.index and self.start and self.columns and self.values and self.distances
+            self.index and self.begin and self.end and self.columns and self.values and self.distances
             and self.best and self.second and self.nearest
         ):
             raise MemoryError
 
     def __dealloc__(self):
         free(self.index)
-        free(self.start)
+        free(self.begin)
+        free(self.end)
         free(self.columns)
         free(self.values)
         free(self.distances)
@@ -111,33 +117,48 @@ cdef inline double weight_of(Rows rows, Py_ssize_t i) noexcept nogil:
     return 1.0 if rows.weights == NULL else rows.weights[i]
 
 
-cdef Py_ssize_t load(
+cdef inline Py_ssize_t entries_of(
     Rows rows,
     Py_ssize_t i,
-    int32_t* columns,             # OUT the observed columns of row i
-    real* values,                 # OUT their values, less the shift
+    Workspace space,
+    const int32_t** columns,      # OUT where the observed columns of row i are listed
+    const real** values,          # OUT and their values, less the shift
 ) noexcept nogil:
     """List the observed entries of one row; returns their number."""
-    cdef const real* stored = <const real*> rows.values
-    cdef const real* shift = <const real*> rows.shift
-    cdef Py_ssize_t e, m = 0
-    if not rows.is_sparse:
-        return compact(stored + i * rows.n_columns, shift, rows.n_columns, columns, values)
-    for e in range(rows.indptr[i], rows.indptr[i + 1]):
-        columns[m] = rows.indices[e]
-        values[m] = stored[e] - shift[rows.indices[e]]
-        m += values[m] == values[m]
-    return m
+    if rows.is_sparse:
+        columns[0] = rows.indices + rows.indptr[i]
+        values[0] = <const real*> rows.values + rows.indptr[i]
+        return rows.indptr[i + 1] - rows.indptr[i]
+    columns[0] = space.columns
+    values[0] = <const real*> space.values
+    return compact(<const real*> rows.values + i * rows.n_columns, <const real*> rows.shift,
+                   rows.n_columns, space.columns, <real*> space.values)
 
 
-cdef void load_chunk(Rows rows, Py_ssize_t n, real* values, Workspace space) noexcept nogil:
+cdef inline void chunk_entries(
+    Rows rows,
+    Py_ssize_t n,
+    Workspace space,
+    const int32_t** columns,      # OUT what space.begin and space.end count from
+    const real** values,
+) noexcept nogil:
     """List the entries of the rows space.index[:n]."""
-    cdef Py_ssize_t r
-    space.start[0] = 0
+    cdef Py_ssize_t r, at = 0
+    cdef real* listed = <real*> space.values
+    if rows.is_sparse:
+        columns[0] = rows.indices
+        values[0] = <const real*> rows.values
+        for r in range(n):
+            space.begin[r] = rows.indptr[space.index[r]]
+            space.end[r] = rows.indptr[space.index[r] + 1]
+        return
+    columns[0] = space.columns
+    values[0] = listed
     for r in range(n):
-        space.start[r + 1] = space.start[r] + load(
-            rows, space.index[r], space.columns + space.start[r], values + space.start[r]
-        )
+        space.begin[r] = at
+        at += compact(<const real*> rows.values + space.index[r] * rows.n_columns, <const real*> rows.shift,
+                      rows.n_columns, space.columns + at, listed + at)
+        space.end[r] = at
 
 
 cdef inline void add_entries(
@@ -165,16 +186,17 @@ def measure(
     Workspace space,
 ):
     """How much of each row is observed, and the weighted sum of squares of each column."""
-    cdef real* values = <real*> space.values
+    cdef const int32_t* columns
+    cdef const real* values
     cdef Py_ssize_t i, e, m
     cdef double weight
     with nogil:
         for i in range(start, stop):
-            m = load(rows, i, space.columns, values)
+            m = entries_of(rows, i, space, &columns, &values)
             weight = weight_of(rows, i)
             for e in range(m):
-                squares[space.columns[e]] += weight * values[e] * values[e]
-                counts[space.columns[e]] += weight
+                squares[columns[e]] += weight * values[e] * values[e]
+                counts[columns[e]] += weight
             observed[i] = <int32_t> m
 
 
@@ -189,13 +211,14 @@ def add_up(
     Workspace space,
 ):
     """Add the rows to the sums and counts of their clusters."""
-    cdef real* values = <real*> space.values
+    cdef const int32_t* columns
+    cdef const real* values
     cdef Py_ssize_t i, m
     with nogil:
         for i in range(start, stop):
             if labels[i] >= 0:
-                m = load(rows, i, space.columns, values)
-                add_entries(space.columns, values, m, weight_of(rows, i), &sums[labels[i], 0], &counts[labels[i], 0])
+                m = entries_of(rows, i, space, &columns, &values)
+                add_entries(columns, values, m, weight_of(rows, i), &sums[labels[i], 0], &counts[labels[i], 0])
 
 
 def losses(
@@ -209,7 +232,8 @@ def losses(
     Workspace space,
 ):
     """Sum of weight * squared partial distance of the rows to their own centers."""
-    cdef real* values = <real*> space.values
+    cdef const int32_t* columns
+    cdef const real* values
     cdef const double* center
     cdef Py_ssize_t i, e, m
     cdef bint keep = out.shape[0] > 0
@@ -218,10 +242,10 @@ def losses(
         for i in range(start, stop):
             loss = 0
             if labels[i] >= 0:
-                m = load(rows, i, space.columns, values)
+                m = entries_of(rows, i, space, &columns, &values)
                 center = &centers[labels[i], 0]
                 for e in range(m):
-                    d = values[e] - center[space.columns[e]]
+                    d = values[e] - center[columns[e]]
                     loss += d * d
                 loss *= weight_of(rows, i)
             if keep:
@@ -240,13 +264,15 @@ def distances(
     Workspace space,
 ):
     """Squared partial distances of the rows to all centers."""
+    cdef const int32_t* columns
+    cdef const real* values
     cdef real* near = <real*> space.distances
     cdef Py_ssize_t i, c
     with nogil:
         for i in range(start, stop):
             space.index[0] = i
-            load_chunk(rows, 1, <real*> space.values, space)
-            distances_to(space.columns, <const real*> space.values, space.start, 1,
+            chunk_entries(rows, 1, space, &columns, &values)
+            distances_to(columns, values, space.begin, space.end, 1,
                          &panel[0, 0], &offsets[0], panel.shape[1], near)
             for c in range(out.shape[1]):
                 out[i, c] = near[c]
@@ -262,14 +288,15 @@ def list_entries(
     Workspace space,
 ):
     """The observed entries of some rows, in single precision."""
-    cdef const real* loaded = <const real*> space.values
+    cdef const int32_t* row_columns
+    cdef const real* row_values
     cdef Py_ssize_t r, e, m
     with nogil:
         for r in range(index.shape[0]):
-            m = load(rows, index[r], space.columns, <real*> space.values)
+            m = entries_of(rows, index[r], space, &row_columns, &row_values)
             for e in range(m):
-                columns[start[r] + e] = space.columns[e]
-                values[start[r] + e] = <float> loaded[e]
+                columns[start[r] + e] = row_columns[e]
+                values[start[r] + e] = <float> row_values[e]
 
 
 def draw_seed(
@@ -350,7 +377,8 @@ cdef Py_ssize_t settle(
     Workspace space,
 ) noexcept nogil:
     """Assign the rows of one chunk; returns how many changed their label."""
-    cdef real* values = <real*> space.values
+    cdef const int32_t* columns
+    cdef const real* values
     cdef real* near = <real*> space.distances
     cdef Py_ssize_t p = rows.n_columns, r, i, at, m, changed = 0
     cdef int32_t now, nearest
@@ -359,13 +387,13 @@ cdef Py_ssize_t settle(
     cdef real own, other
     cdef double weight
     cdef float slack
-    load_chunk(rows, n, values, space)
-    distances_to(space.columns, values, space.start, n, panel, offsets, stride, near)
+    chunk_entries(rows, n, space, &columns, &values)
+    distances_to(columns, values, space.begin, space.end, n, panel, offsets, stride, near)
     two_smallest(near, n, stride, best, second, space.nearest)
     for r in range(n):
         i = space.index[r]
-        at = space.start[r]
-        m = space.start[r + 1] - at
+        at = space.begin[r]
+        m = space.end[r] - at
         nearest = space.nearest[r]
         now = labels[i]
         own = <real> INFINITY if now < 0 else near[r * stride + now]
@@ -376,8 +404,8 @@ cdef Py_ssize_t settle(
             if sums != NULL:
                 weight = weight_of(rows, i)
                 if now >= 0:
-                    add_entries(space.columns + at, values + at, m, -weight, sums + now * p, counts + now * p)
-                add_entries(space.columns + at, values + at, m, weight, sums + nearest * p, counts + nearest * p)
+                    add_entries(columns + at, values + at, m, -weight, sums + now * p, counts + now * p)
+                add_entries(columns + at, values + at, m, weight, sums + nearest * p, counts + nearest * p)
             labels[i] = nearest
             changed += 1
         else:
@@ -501,31 +529,33 @@ cdef Py_ssize_t pick(
     Py_ssize_t stride,
     double epsilon,
     const int32_t* labels,
-    const double* centers,
-    const double* counts,
+    const double* own,
     Py_ssize_t* found,
     Workspace space,
 ) noexcept nogil:
     """The rows of one chunk that a move may pay for; returns their number."""
-    cdef real* values = <real*> space.values
+    cdef const int32_t* columns
+    cdef const real* values
     cdef real* near = <real*> space.distances
-    cdef Py_ssize_t p = rows.n_columns, r, i, at, m, n_found = 0
+    cdef Py_ssize_t p = rows.n_columns, r, i, e, at, m, n_found = 0
     cdef int32_t now
     cdef real* best = <real*> space.best
     cdef real* second = <real*> space.second
     cdef real cost
-    cdef double gain
-    load_chunk(rows, n, values, space)
-    scaled_distances_to(space.columns, values, space.start, n, panel, factors, offsets, stride, near)
+    cdef double gain, d
+    chunk_entries(rows, n, space, &columns, &values)
+    scaled_distances_to(columns, values, space.begin, space.end, n, panel, factors, offsets, stride, near)
     two_smallest(near, n, stride, best, second, space.nearest)
     for r in range(n):
         i = space.index[r]
         now = labels[i]
-        at = space.start[r]
-        m = space.start[r + 1] - at
+        at = space.begin[r]
+        m = space.end[r] - at
         cost = second[r] if space.nearest[r] == now else best[r]
-        gain = leaving_gain(space.columns + at, values + at, m, centers + now * p, counts + now * p,
-                            weight_of(rows, i))
+        gain = 0
+        for e in range(at, at + m):
+            d = values[e] - own[2 * (now * p + columns[e])]
+            gain += own[2 * (now * p + columns[e]) + 1] * d * d
         if cost < gain * (1 + 2 * (m + 4) * epsilon):
             found[n_found] = i
             n_found += 1
@@ -547,9 +577,8 @@ def screen(
     const int32_t[::1] labels,    # IN (n_rows,)
     float[::1] upper,             # INOUT (n_rows,)
     float[::1] lower,             # INOUT (n_rows,)
-    const double[:, ::1] centers,  # IN (k, p), less the shift
-    const double[:, ::1] counts,  # IN (k, p)
-    Py_ssize_t[::1] found,        # OUT (stop - start,) rows to try
+    const double[:, :, ::1] own,  # IN (k, p, 2) a center, and what a squared difference gains on leaving
+    Py_ssize_t[::1] found,        # OUT rows to try
     Workspace space,
 ):
     """The rows between `start` and `stop` for which a single-row move may pay.
@@ -571,11 +600,11 @@ def screen(
             n += 1
             if n == space.chunk:
                 n_found += pick(rows, n, &panel[0, 0], &factors[0, 0], &offsets[0], stride, epsilon, &labels[0],
-                                &centers[0, 0], &counts[0, 0], &found[n_found], space)
+                                &own[0, 0, 0], &found[n_found], space)
                 n = 0
         if n:
             n_found += pick(rows, n, &panel[0, 0], &factors[0, 0], &offsets[0], stride, epsilon, &labels[0],
-                            &centers[0, 0], &counts[0, 0], &found[n_found], space)
+                            &own[0, 0, 0], &found[n_found], space)
     return n_found
 
 
@@ -618,8 +647,8 @@ def move(
 
     Returns the number of moves and what they took off the loss.
     """
-    cdef real* values = <real*> space.values
-    cdef const int32_t* columns = space.columns
+    cdef const int32_t* columns
+    cdef const real* values
     cdef Py_ssize_t t, i, m, c, k = centers.shape[0], to, n_moves = 0
     cdef int32_t now
     cdef double gain, cost, best, weight, lowered = 0
@@ -630,7 +659,7 @@ def move(
             if sizes[now] <= 1:
                 continue
             weight = weight_of(rows, i)
-            m = load(rows, i, space.columns, values)
+            m = entries_of(rows, i, space, &columns, &values)
             gain = leaving_gain(columns, values, m, &centers[now, 0], &counts[now, 0], weight)
             best = gain * (1 - ROUNDING)
             to = now

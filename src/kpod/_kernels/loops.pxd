@@ -11,19 +11,19 @@ cdef extern from "loops.h" nogil:
     Py_ssize_t compact_f32(const float*, const float*, Py_ssize_t, int32_t*, float*) noexcept
     Py_ssize_t compact_f64(const double*, const double*, Py_ssize_t, int32_t*, double*) noexcept
     void distances_f32(
-        const int32_t*, const float*, const Py_ssize_t*, Py_ssize_t,
+        const int32_t*, const float*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
         const float*, const float*, Py_ssize_t, float*
     ) noexcept
     void distances_f64(
-        const int32_t*, const double*, const Py_ssize_t*, Py_ssize_t,
+        const int32_t*, const double*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
         const double*, const double*, Py_ssize_t, double*
     ) noexcept
     void scaled_distances_f32(
-        const int32_t*, const float*, const Py_ssize_t*, Py_ssize_t,
+        const int32_t*, const float*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
         const float*, const float*, const float*, Py_ssize_t, float*
     ) noexcept
     void scaled_distances_f64(
-        const int32_t*, const double*, const Py_ssize_t*, Py_ssize_t,
+        const int32_t*, const double*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
         const double*, const double*, const double*, Py_ssize_t, double*
     ) noexcept
     void seed_distances(
@@ -44,23 +44,23 @@ cdef inline Py_ssize_t compact(
 
 
 cdef inline void distances_to(
-    const int32_t* columns, const real* values, const Py_ssize_t* start, Py_ssize_t n_rows,
+    const int32_t* columns, const real* values, const Py_ssize_t* begin, const Py_ssize_t* end, Py_ssize_t n_rows,
     const real* panel, const real* offsets, Py_ssize_t stride, real* out
 ) noexcept nogil:
     if real is float:
-        distances_f32(columns, values, start, n_rows, panel, offsets, stride, out)
+        distances_f32(columns, values, begin, end, n_rows, panel, offsets, stride, out)
     else:
-        distances_f64(columns, values, start, n_rows, panel, offsets, stride, out)
+        distances_f64(columns, values, begin, end, n_rows, panel, offsets, stride, out)
 
 
 cdef inline void scaled_distances_to(
-    const int32_t* columns, const real* values, const Py_ssize_t* start, Py_ssize_t n_rows,
+    const int32_t* columns, const real* values, const Py_ssize_t* begin, const Py_ssize_t* end, Py_ssize_t n_rows,
     const real* panel, const real* factors, const real* offsets, Py_ssize_t stride, real* out
 ) noexcept nogil:
     if real is float:
-        scaled_distances_f32(columns, values, start, n_rows, panel, factors, offsets, stride, out)
+        scaled_distances_f32(columns, values, begin, end, n_rows, panel, factors, offsets, stride, out)
     else:
-        scaled_distances_f64(columns, values, start, n_rows, panel, factors, offsets, stride, out)
+        scaled_distances_f64(columns, values, begin, end, n_rows, panel, factors, offsets, stride, out)
 
 
 cdef inline void two_smallest(
