@@ -72,7 +72,8 @@ def run() -> None:
                     holed,
                     lambda start: KPOD(k, init=start, algorithm="lloyd", **ours),
                 )
-                methods[f"KPOD(), {name}"] = (holed, lambda start: KPOD(k, init=start, **ours))
+                if missing < 0.5:
+                    methods[f"KPOD(), {name}"] = (holed, lambda start: KPOD(k, init=start, **ours))
             seconds, results = {}, {}
             for name, (table, make_model) in methods.items():
                 progress(f"dense: {n} x {p}, k={k}, {dtype.__name__}, {name}")
