@@ -25,9 +25,8 @@ from kpod import _validation
 from kpod._blocks import AnyFloats, Floats, Labels, Table, make_table
 from kpod._executors import Executor, available_threads
 from kpod._seeding import SEEDINGS, Seeding, fill_gaps, usable_rows
-from kpod._solvers import SOLVERS, Settings, Solution, Start, nearest
+from kpod._solvers import MANY_ENTRIES, SOLVERS, Settings, Solution, Start, nearest
 
-MANY_ENTRIES = 1_000_000
 STARTS = 10
 
 
@@ -71,12 +70,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     max_iter : int, default=300
         Most iterations of "lloyd" (and then most sweeps of "hartigan": never more than 20
-        beyond 100,000 observed entries), or of filling in for "mm".
+        beyond a million observed entries), or of filling in for "mm".
 
     tol : float, default=1e-4
         "lloyd" stops when the centers move by no more than `tol` times the mean variance of
         the observed entries of a column (sum of squares, as in scikit-learn). "hartigan" then
-        goes on until no row moves; beyond 100,000 observed entries, until a sweep of moves
+        goes on until no row moves; beyond a million observed entries, until a sweep of moves
         lowers the loss by less than `tol` / 10 of it.
 
     shrinkage : float, default=0.0

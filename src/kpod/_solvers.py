@@ -29,7 +29,7 @@ from kpod._kernels import chunks
 # Up to this many observed entries, sweeps of single-row moves go on until no row moves. Beyond,
 # they are a polish: one that gains little is the last, and so is the twentieth, because columns
 # that few rows observe give the bounds nothing to hold on to and each may read the whole table.
-FEW_ENTRIES = 100_000
+MANY_ENTRIES = 1_000_000
 MAX_SWEEPS = 20
 
 # A factor beyond any that occurs, whose root single precision still holds.
@@ -42,7 +42,7 @@ class Settings:
 
     Lloyd rests when no row changes, or the centers move by no more than `tol` times the mean
     variance of the columns (squared, in all). Single-row moves rest when no row moves; in a
-    table of more than `FEW_ENTRIES`, also when a sweep lowers the loss by no more than a tenth
+    table of more than `MANY_ENTRIES`, also when a sweep lowers the loss by no more than a tenth
     of `tol` of it.
     """
 
@@ -114,15 +114,18 @@ class Descent:
         self.upper[...] = np.inf
         self.totals = with_prior(self.table.totals(self.labels, self.k), self.prior)
 
-    def assign(self) -> int:
-        """Give every row its nearest center; returns how many rows changed."""
+    def assign(self, *, add_up: bool = True) -> int:
+        """Give every row its nearest center; returns how many rows changed.
+
+        Without `add_up` the totals, and all that rests on them, are left behind.
+        """
         table = self.table
         panel, offsets = table.panel(self.centers), table.offsets(self.k)
         if not self.settings.bounded:
             np.copyto(self.upper, np.float32(np.inf), where=self.labels >= 0)
 
         def run(block: Span, space: chunks.Workspace) -> tuple[int, Floats]:
-            totals = self.delta(block)
+            totals = self.delta(block) if add_up else np.empty((2, 0, table.n_columns))
             changed = 0
             for piece in table.pieces(block, self.k):
                 changed += chunks.assign(
@@ -133,7 +136,7 @@ class Descent:
 
         results = table.map(run, self.k)
         for changed, delta in results:
-            if changed:
+            if changed and add_up:
                 self.totals.sums[...] += delta[0]
                 self.totals.counts[...] += delta[1]
         return sum(changed for changed, _ in results)
@@ -218,7 +221,7 @@ class Descent:
             members &= self.table.weights > 0
         sizes = np.bincount(self.labels[members], minlength=self.k).astype(np.int64)
         found = np.empty(self.table.n_rows, np.intp)
-        many = int(self.table.observed.sum()) > FEW_ENTRIES
+        many = int(self.table.observed.sum()) > MANY_ENTRIES
         n_sweeps = min(self.settings.max_iter, MAX_SWEEPS) if many else self.settings.max_iter
         for sweep in range(1, n_sweeps + 1):
             before = self.centers.copy()
@@ -322,7 +325,7 @@ def solution(
 def nearest(table: Table, centers: Floats) -> Labels:
     """The label of every row's nearest center, -1 where nothing is observed."""
     descent = Descent(table, centers, Settings())
-    descent.assign()
+    descent.assign(add_up=False)
     return descent.labels
 
 

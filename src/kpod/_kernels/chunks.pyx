@@ -5,8 +5,8 @@ shift. Dense and CSR tables differ in how such a list is made (`entries_of`, `ch
 nowhere else.
 Distances run over a row's entries and, in vector registers, over the centers side by side:
 only what was observed costs time, nothing cancels, and no copy of the table is filled in.
-(A matrix product of packed rows ``[z | observed]`` against ``[-2 c | c^2]`` was tried first:
-at 30 % missing it took two to three times as long, at 70 % four to five.)
+(A matrix product of packed rows ``[z | observed]`` against ``[-2 c | c^2]`` was built first; see
+docs/speed.md.)
 
 Shapes are checked by the callers in `_blocks.py`; nothing here looks at them again.
 """

@@ -14,6 +14,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,8 @@ def report(
     >>> wine = load_incomplete_wine()
     >>> model = make_pipeline(StandardScaler(), kpod.KPOD(3, random_state=0)).fit(wine.data)
     >>> report = kpod.report(model, wine.data, column_names=wine.feature_names)
-    >>> report.data["clusters"][2]["sentence"]
-    'cluster 2: 58 rows, high in hue, low in color_intensity, alcohol and proline'
+    >>> report.data["clusters"][0]["sentence"]
+    'cluster 0: 58 rows, high in hue, low in color_intensity, alcohol and proline'
     >>> report.save("report.html")  # doctest: +SKIP
     """
     clustering = Clustering.of(model, X, column_names)
@@ -108,10 +109,9 @@ class Report:
     @cached_property
     def html(self) -> str:
         """The whole page."""
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from jinja2 import Environment, StrictUndefined
 
         environment = Environment(
-            loader=PackageLoader("kpod", "_report"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -120,7 +120,9 @@ class Report:
         environment.filters["number"] = number
         environment.filters["count"] = lambda value: f"{value:,.0f}" if value == int(value) else number(value)
         environment.filters["percent"] = lambda share: f"{share:.0%}"
-        return environment.get_template("report.html").render(self.data, pictures=pictures(self.clustering))
+        return environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8")).render(
+            self.data, pictures=pictures(self.clustering)
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
