@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -59,32 +60,27 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Take the means and standard deviations of the columns of X."""
         if self.rows not in (None, "center"):
             raise ValueError(f"rows must be None or 'center', got {self.rows!r}.")
-        values, columns, _ = self._entries(self._table(X, reset=True))
-        observed = ~np.isnan(values)
-        if np.isinf(values).any():
-            bad = _validation.name_columns(
-                np.unique(columns[np.isinf(values)]), getattr(self, "feature_names_in_", None)
-            )
-            raise ValueError(f"X contains infinity in column {bad}.")
-        if not observed.all():
-            values, columns = values[observed], columns[observed]
-        n = np.bincount(columns, minlength=self.n_features_in_).astype(np.float64)
+        entries = self._entries(X, reset=True)
+        infinite = np.flatnonzero(entries.by_column(np.isinf(entries.values)))
+        if len(infinite):
+            names = _validation.name_columns(infinite, getattr(self, "feature_names_in_", None))
+            raise ValueError(f"X contains infinity in column {names}.")
+        n = entries.by_column(~np.isnan(entries.values))
         with np.errstate(divide="ignore", invalid="ignore"):
-            self.mean_ = np.bincount(columns, values, self.n_features_in_) / n
-            squares = (values - self.mean_[columns]) ** 2
-            spread = np.sqrt(np.bincount(columns, squares, self.n_features_in_) / n)
+            self.mean_ = entries.by_column(entries.values) / n
+            squares = (entries.values - entries.of_column(self.mean_)) ** 2
+            spread = np.nan_to_num(np.sqrt(entries.by_column(squares) / n))
         rounding = 10 * np.finfo(np.float64).eps * np.abs(np.nan_to_num(self.mean_))
-        self.scale_ = np.where(self.scale & (np.nan_to_num(spread) > rounding), spread, 1.0)
+        self.scale_ = np.where(self.scale & (spread > rounding), spread, 1.0)
         return self
 
     def transform(self, X: Any) -> Any:
         """X with its rows and columns centred and its columns scaled; gaps stay gaps."""
         check_is_fitted(self)
-        table = self._table(X, reset=False)
-        values, columns, _ = self._entries(table)
-        values -= self.mean_[columns]
-        values /= self.scale_[columns]
-        return self._rebuild(table, values)
+        entries = self._entries(X, reset=False)
+        entries.values -= entries.of_column(self.mean_)
+        entries.values /= entries.of_column(self.scale_)
+        return entries.table()
 
     def inverse_transform(self, X: Any, row_means: Any = None) -> Any:
         """Back to the original units.
@@ -94,41 +90,30 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         each row's own mean, which is what the centers of a clustering are.
         """
         check_is_fitted(self)
-        table = _validation.as_table(X, self)
-        if table.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {table.shape[1]} columns, expected {self.n_features_in_}.")
-        values, columns, rows = _entries_of(table)
-        values *= self.scale_[columns]
-        values += self.mean_[columns]
+        entries = entries_of(_validation.as_table(X, self))
+        if entries.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {entries.shape[1]} columns, expected {self.n_features_in_}.")
+        entries.values *= entries.of_column(self.scale_)
+        entries.values += entries.of_column(self.mean_)
         if row_means is not None:
-            values += np.asarray(row_means, dtype=np.float64)[rows]
-        return self._rebuild(table, values)
+            entries.values += entries.of_row(np.asarray(row_means, dtype=np.float64))
+        return entries.table()
 
     def row_means(self, X: Any) -> Floats:
         """The mean of the observed entries of each row; 0 where nothing is observed."""
         check_is_fitted(self)
-        table = self._table(X, reset=False)
-        values, _, rows = _entries_of(table)
-        return _row_means(values, rows, table.shape[0])
+        return row_means(entries_of(self._table(X, reset=False)))
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         table = _validation.as_table(X, self)
         validate_data(self, X if _validation.is_frame(X) else table, reset=reset, skip_check_array=True)
         return table
 
-    def _entries(self, table: Any) -> tuple[Floats, Any, Any]:
-        values, columns, rows = _entries_of(table)
+    def _entries(self, X: Any, *, reset: bool) -> Entries:
+        entries = entries_of(self._table(X, reset=reset))
         if self.rows == "center":
-            values -= _row_means(values, rows, table.shape[0])[rows]
-        return values, columns, rows
-
-    def _rebuild(self, table: Any, values: Floats) -> AnyFloats:
-        values = values.astype(table.dtype)
-        if sparse.issparse(table):
-            # 32-bit indices where they do, which is all that many tools take.
-            indptr = table.indptr.astype(sparse.get_index_dtype(maxval=table.nnz))
-            return sparse.csr_array((values, table.indices, indptr), shape=table.shape)
-        return values.reshape(table.shape)
+            entries.values -= entries.of_row(row_means(entries))
+        return entries
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -138,18 +123,90 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _entries_of(table: Any) -> tuple[Floats, Any, Any]:
-    """Values (a copy), columns and rows of all places of a table, NaN where one is missing."""
-    n_rows, n_columns = table.shape
-    if sparse.issparse(table):
-        rows = np.repeat(np.arange(n_rows, dtype=np.int32), np.diff(table.indptr))
-        return table.data.astype(np.float64), table.indices, rows
-    rows, columns = np.divmod(np.arange(table.size), n_columns)
-    return table.ravel().astype(np.float64), columns, rows
+class Entries(ABC):
+    """A copy of a table's entries as float64 `values`, NaN where one is missing."""
+
+    values: Floats
+
+    def __init__(self, like: Any) -> None:
+        self.like = like
+        self.shape = like.shape
+
+    @abstractmethod
+    def by_column(self, what: Any) -> Floats:
+        """Sums over the columns of something given for every entry; NaN counts as 0."""
+
+    @abstractmethod
+    def by_row(self, what: Any) -> Floats:
+        """The same over the rows."""
+
+    @abstractmethod
+    def of_column(self, what: Floats) -> Floats:
+        """Something given for every column, for every entry."""
+
+    @abstractmethod
+    def of_row(self, what: Floats) -> Floats:
+        """Something given for every row, for every entry."""
+
+    @abstractmethod
+    def table(self) -> Any:
+        """The values in a table like the one they came from."""
 
 
-def _row_means(values: Floats, rows: Any, n_rows: int) -> Floats:
-    observed = ~np.isnan(values)
-    if not observed.all():
-        values, rows = values[observed], rows[observed]
-    return np.bincount(rows, values, n_rows) / np.maximum(np.bincount(rows, minlength=n_rows), 1)
+class DenseEntries(Entries):
+    """Of an array."""
+
+    def __init__(self, like: Any) -> None:
+        super().__init__(like)
+        self.values = like.astype(np.float64)
+
+    def by_column(self, what: Any) -> Floats:
+        return np.nansum(what, axis=0, dtype=np.float64)
+
+    def by_row(self, what: Any) -> Floats:
+        return np.nansum(what, axis=1, dtype=np.float64)
+
+    def of_column(self, what: Floats) -> Floats:
+        return what
+
+    def of_row(self, what: Floats) -> Floats:
+        return what[:, None]
+
+    def table(self) -> AnyFloats:
+        return self.values.astype(self.like.dtype)
+
+
+class SparseEntries(Entries):
+    """Of a CSR array: the stored ones."""
+
+    def __init__(self, like: Any) -> None:
+        super().__init__(like)
+        self.values = like.data.astype(np.float64)
+
+    def by_column(self, what: Any) -> Floats:
+        return np.asarray(np.bincount(self.like.indices, np.nan_to_num(what), self.shape[1]), np.float64)
+
+    def by_row(self, what: Any) -> Floats:
+        rows = np.repeat(np.arange(self.shape[0], dtype=np.int32), np.diff(self.like.indptr))
+        return np.asarray(np.bincount(rows, np.nan_to_num(what), self.shape[0]), np.float64)
+
+    def of_column(self, what: Floats) -> Floats:
+        return what[self.like.indices]
+
+    def of_row(self, what: Floats) -> Floats:
+        return np.repeat(what, np.diff(self.like.indptr))
+
+    def table(self) -> Any:
+        # 32-bit indices where they do, which is all that many tools take.
+        indptr = self.like.indptr.astype(sparse.get_index_dtype(maxval=self.like.nnz))
+        return sparse.csr_array(
+            (self.values.astype(self.like.dtype), self.like.indices, indptr), shape=self.shape
+        )
+
+
+def entries_of(table: Any) -> Entries:
+    return SparseEntries(table) if sparse.issparse(table) else DenseEntries(table)
+
+
+def row_means(entries: Entries) -> Floats:
+    return entries.by_row(entries.values) / np.maximum(entries.by_row(~np.isnan(entries.values)), 1)
