@@ -164,9 +164,9 @@ class Descent:
         moved = ((self.centers - before) ** 2).sum(axis=1)
         distance = np.sqrt(moved) * (1 + 1e-6)
         self.drift = distance.astype(np.float32)
-        self.others = np.full(self.k, self.drift.max(), np.float32)
         farthest = int(self.drift.argmax())
-        self.others[farthest] = np.delete(self.drift, farthest).max(initial=0)
+        self.others = np.full(self.k, self.drift[farthest], np.float32)
+        self.others[farthest] = np.partition(self.drift, -2)[-2] if self.k > 1 else 0
         return float(moved.sum())
 
     def relocate(self, empty: Positions) -> None:
