@@ -1,6 +1,7 @@
 """The report: what it says, that it needs nothing else, and that a browser shows it."""
 
 import json
+import re
 import shutil
 import warnings
 
@@ -46,15 +47,15 @@ def hostile():
 def test_a_cluster_in_a_sentence(wine):
     """High and low are recounted from the table, in standard deviations of the observed entries."""
     labels = wine.clustering.labels
+    label = list(np.bincount(labels)).index(58)  # the number of a cluster is an accident of the seeds
     frame = pd.DataFrame(WINE.data, columns=WINE.feature_names)
-    z = ((frame.groupby(labels).mean() - frame.mean()) / frame.std(ddof=0)).loc[2]
+    z = ((frame.groupby(labels).mean() - frame.mean()) / frame.std(ddof=0)).loc[label]
     low = list(z[z <= -0.5].sort_values().index[:3])
     high = list(z[z >= 0.5].sort_values(ascending=False).index[:3])
-    cluster = wine.data["clusters"][2]
+    cluster = wine.data["clusters"][label]
     assert (cluster["high"], cluster["low"]) == (high, low)
-    assert (
-        cluster["sentence"] == "cluster 2: 58 rows, high in hue, low in color_intensity, alcohol and proline"
-    )
+    sentence = f"cluster {label}: 58 rows, high in hue, low in color_intensity, alcohol and proline"
+    assert cluster["sentence"] == sentence
 
 
 def test_columns_are_sorted_by_how_much_they_separate(wine):
@@ -176,7 +177,7 @@ def test_the_command_writes_what_python_writes(monkeypatch, tmp_path):
     done = run_here(monkeypatch, "fit", table, "-k", 3, "-q", "--report", tmp_path / "r.html")
     assert done.code == 0
     page = (tmp_path / "r.html").read_text()
-    assert "Cluster 2: 58 rows, high in hue, low in color_intensity, alcohol and proline." in page
+    assert re.search(r"Cluster \d: 58 rows, high in hue, low in color_intensity, alcohol and proline\.", page)
     assert "bottle_id (text)" in page
     assert "empty 578" in page
 
