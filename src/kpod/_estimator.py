@@ -69,7 +69,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         and again; it is here for comparison and ends higher than the other two.
 
     max_iter : int, default=300
-        Most iterations of "lloyd" (and then most sweeps of "hartigan": never more than 20
+        Most iterations of "lloyd" (and then most sweeps of "hartigan": never more than 60
         beyond a million observed entries), or of filling in for "mm".
 
     tol : float, default=1e-4
