@@ -1,0 +1,187 @@
+"""The results file: a CSV that grows by one fit at a time and can be cut off at any moment.
+
+Its first line, a comment, says with which protocol, seed and versions it was made; results of
+others are refused. A fit counts once all its lines are there, each with its line break.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import math
+import os
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any
+
+from paper import PROTOCOL
+from paper.datasets import Cell
+from paper.methods._r import r_versions
+from paper.objective import Outcome
+
+COLUMNS = [
+    "table", "mechanism", "percent", "trial", "method",
+    "status", "rand", "ari", "loss", "seconds", "limit", "reason",
+]  # fmt: skip
+NUMBERS = ["rand", "ari", "loss", "seconds"]
+PACKAGES = {"kpod": "scikit-kpod", "numpy": "numpy", "scikit-learn": "scikit-learn", "stepmix": "stepmix"}
+
+
+class ResultsError(ValueError):
+    """A results file that cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line: a row of a table of the paper, in one trial."""
+
+    cell: Cell
+    trial: int
+    row: str
+    outcome: Outcome
+    limit: int
+
+
+def present_versions() -> dict[str, str | None]:
+    """What would be run now; None for what is not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name, distribution in PACKAGES.items():
+        try:
+            found[name] = version(distribution)
+        except PackageNotFoundError:
+            found[name] = None
+    return found | r_versions()
+
+
+def heading(seed: int, versions: Mapping[str, str | None]) -> dict[str, Any]:
+    return {"protocol": PROTOCOL, "seed": seed, "versions": dict(versions)}
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
+    """The heading and the records of a results file; a line cut off at the end is left out."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file; `python -m paper run` makes it.") from None
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror}.") from error
+    whole = text[: text.rfind(b"\n") + 1].decode("utf-8", errors="replace")
+    first, _, rest = whole.partition("\n")
+    found: dict[str, Any] | None = None
+    records = []
+    for number, line in enumerate([first, *rest.splitlines()], 1):
+        try:
+            if line.startswith("#"):
+                found = merged(found, json.loads(line[1:]))
+            elif found is None:
+                raise ValueError
+            elif line != ",".join(COLUMNS):
+                records.append(parse(line))
+        except (ValueError, KeyError, TypeError):
+            raise ResultsError(
+                f"{path}: line {number} is not one of a results file of this program; give another --results."
+            ) from None
+    if found is None:
+        raise ResultsError(f"{path}: is empty; remove it, or give another --results.")
+    return found, records
+
+
+def merged(before: dict[str, Any] | None, line: Any) -> dict[str, Any]:
+    """A package that was installed later is noted in a later comment."""
+    if not isinstance(line["versions"], dict):
+        raise TypeError
+    if before is None:
+        return {key: line[key] for key in ("protocol", "seed", "versions")}
+    return before | {"versions": before["versions"] | line["versions"]}
+
+
+def parse(line: str) -> Record:
+    values = dict(zip(COLUMNS, next(csv.reader([line])), strict=True))
+    numbers = {name: float(values[name]) if values[name] else math.nan for name in NUMBERS}
+    return Record(
+        Cell(values["table"], values["mechanism"], int(values["percent"])),
+        int(values["trial"]),
+        values["method"],
+        Outcome(values["status"], values["reason"], **numbers),
+        int(values["limit"]),
+    )
+
+
+def format_lines(records: Iterable[Record]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for record in records:
+        values = asdict(record.cell) | asdict(record.outcome)
+        values |= {"trial": record.trial, "method": record.row, "limit": record.limit}
+        values["reason"] = " ".join(str(values["reason"]).split())
+        values |= {n: "" if math.isnan(values[n]) else f"{values[n]:.{digits(n)}g}" for n in NUMBERS}
+        writer.writerow([values[name] for name in COLUMNS])
+    return out.getvalue()
+
+
+def digits(name: str) -> int:
+    return 4 if name == "seconds" else 8
+
+
+def differences(found: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
+    """What keeps results of now out of a file; a package that either lacks does not."""
+    said = [
+        f"{name} {found[name]}, now {present[name]}"
+        for name in ("protocol", "seed")
+        if found[name] != present[name]
+    ]
+    for name, now in present["versions"].items():
+        before = found["versions"].get(name)
+        if before is not None and now is not None and before != now:
+            said.append(f"{name} {before}, now {now}")
+    return said
+
+
+class Results:
+    """A results file open for more: what it holds already, and `append`."""
+
+    def __init__(self, file: IO[bytes], records: list[Record]) -> None:
+        self.file = file
+        self.records = records
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Add the lines of one fit, at once, and see them to the disk."""
+        records = list(records)
+        os.write(self.file.fileno(), format_lines(records).encode())
+        os.fsync(self.file.fileno())
+        self.records += records
+
+
+@contextmanager
+def opened(path: Path, seed: int) -> Iterator[Results]:
+    """The results file at `path`, made if need be, for this process alone."""
+    present = heading(seed, present_versions())
+    try:
+        file = path.open("ab+", buffering=0)
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be written: {error.strerror}.") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ResultsError(f"{path}: another run is writing to it; wait, or give another --results.") from None
+        if path.stat().st_size == 0:
+            os.write(file.fileno(), f"# {json.dumps(present)}\n{','.join(COLUMNS)}\n".encode())
+        found, records = read(path)
+        said = differences(found, present)
+        if said:
+            raise ResultsError(
+                f"{path}: made with {'; '.join(said)}. Results are not mixed: "
+                "give another --results, or the --seed and versions it was made with."
+            )
+        end = path.read_bytes().rfind(b"\n") + 1
+        os.truncate(path, end)  # a line cut off by a crash would spoil the next one
+        if any(found["versions"].get(name) is None and now for name, now in present["versions"].items()):
+            os.write(file.fileno(), f"# {json.dumps(present)}\n".encode())
+        yield Results(file, records)

@@ -1,0 +1,228 @@
+"""Run the fits that are still to be done, each with a limit, on one or several processes.
+
+A worker is a process that takes one fit after another. A fit that uses up its processor time, or
+crashes, takes its worker with it: that is noted as its outcome, and another worker goes on.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import signal
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from time import monotonic
+
+from threadpoolctl import threadpool_limits
+
+from paper.datasets import Cell, designs, make_problem
+from paper.methods import MethodError, OverTimeError, methods
+from paper.methods._r import PATIENCE
+from paper.objective import FAILED, OVER_TIME, UNAVAILABLE, Outcome, judge
+from paper.results import Record, Results
+
+
+@dataclass(frozen=True)
+class Task:
+    """One fit: a method on the table of one trial."""
+
+    cell: Cell
+    trial: int
+    method: str
+
+    def __str__(self) -> str:
+        return f"{self.method}, {self.cell}, trial {self.trial}"
+
+
+@dataclass
+class Plan:
+    """What is to be run, and what need not be any more.
+
+    A cell is empty if the method ran out of time in any trial; the rest of its trials are not run.
+    What ran out of a shorter time than is given now is tried again, and so is what was not installed.
+    """
+
+    tasks: list[Task]
+    limit: int
+    done: set[Task] = field(default_factory=set)
+    over_time: set[tuple[Cell, str]] = field(default_factory=set)
+
+    def note(self, records: Iterable[Record]) -> None:
+        known = methods()
+        of_row = {row: method for method in known.values() for row in method.rows}
+        rows: dict[Task, set[str]] = {}
+        for record in records:
+            if record.row not in of_row:
+                continue
+            method = of_row[record.row]
+            task = Task(record.cell, record.trial, method.name)
+            again = record.outcome.status == OVER_TIME and record.limit < self.limit
+            if again or record.outcome.status == UNAVAILABLE:
+                continue
+            rows.setdefault(task, set()).add(record.row)
+            if rows[task] == set(method.rows):
+                self.done.add(task)
+            if record.outcome.status == OVER_TIME:
+                self.over_time.add((record.cell, method.name))
+
+    def wanted(self, task: Task) -> bool:
+        return task not in self.done and (task.cell, task.method) not in self.over_time
+
+    def left(self) -> list[Task]:
+        return [task for task in self.tasks if self.wanted(task)]
+
+
+def make_plan(
+    tables: Iterable[str], names: Iterable[str], mechanisms: Iterable[str], trials: int, limit: int
+) -> Plan:
+    """All fits asked for: trial by trial, so that what is cut short covers every cell."""
+    known, chosen = designs(), [methods()[name] for name in names]
+    cells = [
+        Cell(table, mechanism, percent)
+        for table in tables
+        for mechanism, percents in known[table].percents.items()
+        if mechanism in mechanisms
+        for percent in percents
+    ]
+    tasks = [
+        Task(cell, trial, method.name)
+        for trial in range(trials)
+        for cell in cells
+        for method in chosen
+        if method.mechanisms is None or cell.mechanism in method.mechanisms
+    ]
+    return Plan(tasks, limit)
+
+
+def fit(task: Task, seed: int, limit: int) -> list[Outcome]:
+    """The outcome of each row of the task's method."""
+    method = methods()[task.method]
+    problem, truth = make_problem(designs()[task.cell.table], task.cell, task.trial, seed)
+    lacking = method.missing()
+    if lacking:
+        return [Outcome(UNAVAILABLE, lacking)] * len(method.rows)
+    try:
+        with warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore")  # of the methods; what counts is how they do
+            found = method.fit(problem, limit)
+    except OverTimeError as error:
+        return [Outcome(OVER_TIME, str(error))] * len(method.rows)
+    except MethodError as error:
+        return [Outcome(FAILED, str(error))] * len(method.rows)
+    except Exception as error:  # whatever a method raises is its result
+        return [Outcome(FAILED, f"{type(error).__name__}: {error}"[:200])] * len(method.rows)
+    return [judge(problem.X, truth, one.labels, one.seconds) for one in found]
+
+
+def work(tasks: Connection, seed: int, limit: int) -> None:
+    """The life of a worker: it ends when nobody is left to send it a task."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that R, where it runs, is ended too
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    while True:
+        try:
+            task = tasks.recv()
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            spent = int(used.ru_utime + used.ru_stime)
+            resource.setrlimit(resource.RLIMIT_CPU, (spent + limit + 1, hard))
+            tasks.send(fit(task, seed, limit))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return
+
+
+@dataclass
+class Worker:
+    process: BaseProcess
+    tasks: Connection
+    task: Task | None = None
+    began: float = 0.0
+
+    def give(self, task: Task) -> None:
+        self.task, self.began = task, monotonic()
+        self.tasks.send(task)
+
+    def end(self) -> None:
+        self.tasks.close()
+        if self.task is not None:
+            self.process.terminate()
+        self.process.join(timeout=5)
+        self.process.kill()
+        self.process.join()
+
+
+def start_worker(seed: int, limit: int) -> Worker:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(theirs, seed, limit), daemon=True)
+    process.start()
+    theirs.close()
+    return Worker(process, ours)
+
+
+def outcomes_of_dead(process: BaseProcess, method: str, limit: int) -> list[Outcome]:
+    """What to note for a fit whose worker is gone."""
+    process.join()
+    code = process.exitcode or 0
+    if -code == signal.SIGXCPU:
+        outcome = Outcome(OVER_TIME, f"over {limit} s")
+    elif code < 0:
+        outcome = Outcome(FAILED, f"the process was killed ({signal.Signals(-code).name})")
+    else:
+        outcome = Outcome(FAILED, f"the process ended with status {code}")
+    return [outcome] * len(methods()[method].rows)
+
+
+def run(plan: Plan, results: Results, *, seed: int, n_workers: int) -> Iterator[list[Task]]:
+    """Run what the plan has left; yields what is running after every change."""
+    plan.note(results.records)
+    waiting = iter(plan.tasks)
+    workers: list[Worker] = []
+
+    def next_task() -> Task | None:
+        return next((task for task in waiting if plan.wanted(task)), None)
+
+    try:
+        for _ in range(min(n_workers, len(plan.left()))):
+            workers.append(start_worker(seed, plan.limit))
+        idle = list(workers)
+        while True:
+            while idle and (task := next_task()) is not None:
+                idle.pop().give(task)
+            busy = [worker for worker in workers if worker.task]
+            yield [worker.task for worker in busy if worker.task]
+            if not busy:
+                return
+            ready = wait([worker.tasks for worker in busy], timeout=1)
+            for worker in busy:
+                late = monotonic() - worker.began > (PATIENCE + 1) * plan.limit
+                if worker.tasks not in ready and not late:
+                    continue
+                task, outcomes = worker.task, None
+                if worker.tasks in ready:
+                    try:
+                        outcomes = worker.tasks.recv()
+                    except (EOFError, ConnectionResetError):
+                        outcomes = outcomes_of_dead(worker.process, task.method, plan.limit)
+                if outcomes is None:
+                    outcomes = [Outcome(OVER_TIME, "stood still")] * len(methods()[task.method].rows)
+                records = [
+                    Record(task.cell, task.trial, row, outcome, plan.limit)
+                    for row, outcome in zip(methods()[task.method].rows, outcomes, strict=True)
+                ]
+                results.append(records)
+                plan.note(records)
+                if not worker.process.is_alive() or late:
+                    worker.end()
+                    workers.remove(worker)
+                    worker = start_worker(seed, plan.limit)
+                    workers.append(worker)
+                worker.task = None
+                idle.append(worker)
+    finally:
+        for worker in workers:
+            worker.end()
