@@ -1,12 +1,13 @@
 # make demo   set everything up in .venv, cluster the bundled table, show the result and write a report
 # make test   set everything up, run lint, types and the whole suite
+# make paper  run the paper's experiments, quickly: tables, verdicts on its claims, pictures
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name '*.html' -o -name 'meson.build') meson.build pyproject.toml README.md
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench paper docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kpod demo
@@ -22,6 +23,13 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks all
+
+paper: $(VENV)/.paper
+	$(BIN)/python -m paper run --quick --workers 2
+	$(BIN)/python -m paper tables --quick
+	$(BIN)/python -m paper claims --quick
+	mkdir -p build/paper
+	$(BIN)/python -m paper plot --quick --output build/paper
 
 docs: $(VENV)/.test
 	$(BIN)/python docs/generate.py
@@ -40,6 +48,10 @@ $(VENV)/.test: $(VENV)/.installed
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group bench
+	touch $@
+
+$(VENV)/.paper: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group paper
 	touch $@
 
 clean:

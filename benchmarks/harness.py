@@ -25,19 +25,6 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float]:
         return result, time.perf_counter() - began
 
 
-def observed_loss(X: np.ndarray, labels: np.ndarray) -> float:
-    """The loss over observed entries of labels with their best centers, whoever found them."""
-    total = 0.0
-    for label in np.unique(labels):
-        rows = X[labels == label].astype(np.float64)
-        if label < 0 or not len(rows):
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a column nobody observed
-            total += float(np.nansum((rows - np.nanmean(rows, axis=0)) ** 2))
-    return total
-
-
 def ari(truth: np.ndarray, labels: np.ndarray) -> float:
     return float(adjusted_rand_score(truth, labels))
 

@@ -46,6 +46,35 @@ def make_pictures(folder):
         display.figure_.savefig(file, dpi=90, metadata={"Software": None})
 
 
+def paper_pages():
+    """What the full run of the paper's experiments came to: the tables, and the verdicts on its claims."""
+    from paper import claims, results, tables
+    from paper.__main__ import RESULTS
+    from paper.datasets import designs
+    from paper.summary import Summary
+
+    summary = Summary(results.read(RESULTS / "full.csv")[1])
+    sheets = tables.make_sheets(summary, list(designs()), ["rand", "ari", "seconds"])
+    note = "Made from `paper/results/full.csv` by `make docs`; a test keeps it true. [What was run](paper.md).\n\n"
+    verdicts = claims.as_text(
+        claims.check_claims(summary), claims.default_everywhere(summary), markdown=True
+    )
+    return {
+        "paper-tables.md": f"# The paper's tables\n\n{note}{tables.as_markdown(summary, sheets)}",
+        "paper-claims.md": f"# The paper's claims\n\n{note}{verdicts}",
+    }
+
+
+def make_paper_pictures(folder):
+    """The pictures of docs/paper.md."""
+    from paper.__main__ import main
+
+    main(["plot", "--output", str(folder)])
+
+
 if __name__ == "__main__":
     (HERE / "cli.md").write_text(cli_reference())
     make_pictures(HERE / "images")
+    for name, text in paper_pages().items():
+        (HERE / name).write_text(text)
+    make_paper_pictures(HERE / "images")

@@ -170,7 +170,9 @@ def opened(path: Path, seed: int) -> Iterator[Results]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ResultsError(f"{path}: another run is writing to it; wait, or give another --results.") from None
+            raise ResultsError(
+                f"{path}: another run is writing to it; wait, or give another --results."
+            ) from None
         if path.stat().st_size == 0:
             os.write(file.fileno(), f"# {json.dumps(present)}\n{','.join(COLUMNS)}\n".encode())
         found, records = read(path)

@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from time import monotonic
 
 from threadpoolctl import threadpool_limits
@@ -101,14 +100,14 @@ def make_plan(
 def fit(task: Task, seed: int, limit: int) -> list[Outcome]:
     """The outcome of each row of the task's method."""
     method = methods()[task.method]
-    problem, truth = make_problem(designs()[task.cell.table], task.cell, task.trial, seed)
+    problem, truth = make_problem(designs()[task.cell.table], task.cell, task.trial, seed, limit)
     lacking = method.missing()
     if lacking:
         return [Outcome(UNAVAILABLE, lacking)] * len(method.rows)
     try:
         with warnings.catch_warnings(), threadpool_limits(1):
             warnings.simplefilter("ignore")  # of the methods; what counts is how they do
-            found = method.fit(problem, limit)
+            found = method.fit(problem)
     except OverTimeError as error:
         return [Outcome(OVER_TIME, str(error))] * len(method.rows)
     except MethodError as error:
@@ -135,16 +134,38 @@ def work(tasks: Connection, seed: int, limit: int) -> None:
             return
 
 
-@dataclass
 class Worker:
-    process: BaseProcess
-    tasks: Connection
-    task: Task | None = None
-    began: float = 0.0
+    """A process that fits, seen from outside."""
+
+    def __init__(self, seed: int, limit: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.limit = limit
+        self.tasks, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs, seed, limit), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.task: Task | None = None
+        self.began = 0.0
 
     def give(self, task: Task) -> None:
         self.task, self.began = task, monotonic()
         self.tasks.send(task)
+
+    @property
+    def late(self) -> bool:
+        """Whether it stands still: processor time is limited, sleep is not."""
+        return monotonic() - self.began > (PATIENCE + 1) * self.limit
+
+    def take(self, task: Task) -> list[Outcome]:
+        """The outcomes of its task, be it that they are those of a process that is gone."""
+        try:
+            if self.tasks.poll():
+                return self.tasks.recv()
+            outcome = Outcome(OVER_TIME, "stood still")
+        except (EOFError, ConnectionResetError):
+            self.process.join()
+            outcome = outcome_of_dead(self.process.exitcode or 0, self.limit)
+        return [outcome] * len(methods()[task.method].rows)
 
     def end(self) -> None:
         self.tasks.close()
@@ -155,74 +176,53 @@ class Worker:
         self.process.join()
 
 
-def start_worker(seed: int, limit: int) -> Worker:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(theirs, seed, limit), daemon=True)
-    process.start()
-    theirs.close()
-    return Worker(process, ours)
-
-
-def outcomes_of_dead(process: BaseProcess, method: str, limit: int) -> list[Outcome]:
-    """What to note for a fit whose worker is gone."""
-    process.join()
-    code = process.exitcode or 0
+def outcome_of_dead(code: int, limit: int) -> Outcome:
+    """What to note for a fit whose process ended with this code."""
     if -code == signal.SIGXCPU:
-        outcome = Outcome(OVER_TIME, f"over {limit} s")
-    elif code < 0:
-        outcome = Outcome(FAILED, f"the process was killed ({signal.Signals(-code).name})")
-    else:
-        outcome = Outcome(FAILED, f"the process ended with status {code}")
-    return [outcome] * len(methods()[method].rows)
+        return Outcome(OVER_TIME, f"over {limit} s")
+    if code < 0:
+        return Outcome(FAILED, f"the process was killed ({signal.Signals(-code).name})")
+    return Outcome(FAILED, f"the process ended with status {code}")
 
 
 def run(plan: Plan, results: Results, *, seed: int, n_workers: int) -> Iterator[list[Task]]:
-    """Run what the plan has left; yields what is running after every change."""
+    """Run what the plan has left; yields what is running, at every change and every second."""
     plan.note(results.records)
     waiting = iter(plan.tasks)
     workers: list[Worker] = []
-
-    def next_task() -> Task | None:
-        return next((task for task in waiting if plan.wanted(task)), None)
-
     try:
-        for _ in range(min(n_workers, len(plan.left()))):
-            workers.append(start_worker(seed, plan.limit))
-        idle = list(workers)
+        workers += [Worker(seed, plan.limit) for _ in range(min(n_workers, len(plan.left())))]
         while True:
-            while idle and (task := next_task()) is not None:
-                idle.pop().give(task)
-            busy = [worker for worker in workers if worker.task]
-            yield [worker.task for worker in busy if worker.task]
-            if not busy:
+            for worker in workers:
+                if worker.task is None:
+                    task = next((task for task in waiting if plan.wanted(task)), None)
+                    if task is None:
+                        break
+                    worker.give(task)
+            running = {worker: worker.task for worker in workers if worker.task is not None}
+            yield list(running.values())
+            if not running:
                 return
-            ready = wait([worker.tasks for worker in busy], timeout=1)
-            for worker in busy:
-                late = monotonic() - worker.began > (PATIENCE + 1) * plan.limit
-                if worker.tasks not in ready and not late:
+            ready = wait([worker.tasks for worker in running], timeout=1)
+            for worker, task in running.items():
+                if worker.tasks not in ready and not worker.late:
                     continue
-                task, outcomes = worker.task, None
-                if worker.tasks in ready:
-                    try:
-                        outcomes = worker.tasks.recv()
-                    except (EOFError, ConnectionResetError):
-                        outcomes = outcomes_of_dead(worker.process, task.method, plan.limit)
-                if outcomes is None:
-                    outcomes = [Outcome(OVER_TIME, "stood still")] * len(methods()[task.method].rows)
-                records = [
-                    Record(task.cell, task.trial, row, outcome, plan.limit)
-                    for row, outcome in zip(methods()[task.method].rows, outcomes, strict=True)
-                ]
-                results.append(records)
-                plan.note(records)
-                if not worker.process.is_alive() or late:
+                outcomes = worker.take(task)
+                note(task, outcomes, plan, results)
+                if outcomes[0].status == OVER_TIME or not worker.process.is_alive():
                     worker.end()
-                    workers.remove(worker)
-                    worker = start_worker(seed, plan.limit)
-                    workers.append(worker)
+                    workers[workers.index(worker)] = Worker(seed, plan.limit)
                 worker.task = None
-                idle.append(worker)
     finally:
         for worker in workers:
             worker.end()
+
+
+def note(task: Task, outcomes: list[Outcome], plan: Plan, results: Results) -> None:
+    """Put the outcomes on record before anything else is done."""
+    records = [
+        Record(task.cell, task.trial, row, outcome, plan.limit)
+        for row, outcome in zip(methods()[task.method].rows, outcomes, strict=True)
+    ]
+    results.append(records)
+    plan.note(records)

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from docs.generate import cli_reference
 
+from docs.generate import cli_reference, paper_pages
 from kpod import _tables
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod
@@ -17,6 +17,11 @@ PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 
 def test_the_reference_is_what_help_prints():
     assert (ROOT / "docs" / "cli.md").read_text() == cli_reference(), "run make docs"
+
+
+def test_the_papers_tables_and_claims_are_those_of_the_results_file():
+    for name, text in paper_pages().items():
+        assert (ROOT / "docs" / name).read_text() == text, "run make docs"
 
 
 def test_every_mark_of_a_gap_is_in_the_guide():

@@ -44,19 +44,25 @@ class Cell:
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method gets: a scaled table with NaN in its gaps. (`complete` is for the ceiling.)"""
+    """What a method gets: a scaled table with NaN in its gaps, a seed, and so many processor seconds.
+
+    `complete`, the same table without gaps, is for the ceiling alone.
+    """
 
     X: np.ndarray
     complete: np.ndarray
     n_clusters: int
     seed: int
+    limit: int
 
 
 def generator(seed: int, purpose: str, trial: int) -> np.random.Generator:
     return np.random.default_rng([seed, crc32(purpose.encode()), trial])
 
 
-def make_problem(design: Design, cell: Cell, trial: int, seed: int) -> tuple[Problem, np.ndarray]:
+def make_problem(
+    design: Design, cell: Cell, trial: int, seed: int, limit: int = 120
+) -> tuple[Problem, np.ndarray]:
     """The table of one trial, and the truth about its rows, which no method sees.
 
     The complete data are the same at every percentage of a mechanism, as in the paper.
@@ -72,7 +78,7 @@ def make_problem(design: Design, cell: Cell, trial: int, seed: int) -> tuple[Pro
     else:
         X = nmar(complete, share, rng)
     fit_seed = int(generator(seed, f"{scenario}/{cell.percent}/fit", trial).integers(2**31 - 1))
-    return Problem(scale(X), scale(complete), design.n_clusters, fit_seed), truth
+    return Problem(scale(X), scale(complete), design.n_clusters, fit_seed, limit), truth
 
 
 def scale(X: np.ndarray) -> np.ndarray:

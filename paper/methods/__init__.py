@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
 from time import perf_counter, process_time
 from typing import TypeVar
 
@@ -53,7 +52,7 @@ class Method:
     ----------
     name : as on the command line
     rows : name and title of each of its rows in the tables
-    fit : takes a problem and a limit in seconds, returns a clustering for each row, in order
+    fit : takes a problem, returns a clustering for each row, in order
     missing : says what is not installed, or returns None
     mechanisms : those it can be used under; None for all
     published : whether the paper has it
@@ -61,7 +60,7 @@ class Method:
 
     name: str
     rows: dict[str, str]
-    fit: Callable[[Problem, int], list[Clustering]]
+    fit: Callable[[Problem], list[Clustering]]
     missing: Callable[[], str | None] = lambda: None
     mechanisms: tuple[str, ...] | None = None
     published: bool = False

@@ -16,7 +16,7 @@ STARTS = (1, 10)
 def kmeans_after(name: str, title: str, fill: Callable[[Problem], np.ndarray]) -> Method:
     """scikit-learn's k-means after `fill`, which gives a complete table."""
 
-    def fit(problem: Problem, limit: int) -> list[Clustering]:
+    def fit(problem: Problem) -> list[Clustering]:
         X, filling = timed(lambda: fill(problem))
         found = []
         for n_init in STARTS:

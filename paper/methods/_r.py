@@ -6,6 +6,7 @@ abort altogether on hard tables; here that is a failure like any other, with its
 
 from __future__ import annotations
 
+import re
 import resource
 import shutil
 import signal
@@ -28,8 +29,8 @@ def kmeans_in_r_after(
 ) -> Method:
     """R's k-means, with one start and with ten, after `fill` of the `.R` file of that name."""
 
-    def fit(problem: Problem, limit: int) -> list[Clustering]:
-        filled, found = run(FOLDER / f"{name}.R", problem, limit)
+    def fit(problem: Problem) -> list[Clustering]:
+        filled, found = run(FOLDER / f"{name}.R", problem)
         check_filled(problem.X, filled)
         return found
 
@@ -37,9 +38,9 @@ def kmeans_in_r_after(
     return Method(name, rows, fit, lambda: not_installed(package), mechanisms, published=True)
 
 
-def run(script: Path, problem: Problem, limit: int) -> tuple[np.ndarray, list[Clustering]]:
+def run(script: Path, problem: Problem) -> tuple[np.ndarray, list[Clustering]]:
     """The table as `script` filled it in, and the clusterings of it."""
-    n_rows, n_columns = problem.X.shape
+    (n_rows, n_columns), limit = problem.X.shape, problem.limit
     with tempfile.TemporaryDirectory(prefix="kpod-paper-") as name:
         folder = Path(name)
         problem.X.astype("<f8").tofile(folder / "table")
@@ -71,7 +72,8 @@ def failure(code: int, stderr: str, limit: int) -> MethodError:
         return OverTimeError(f"over {limit} s")
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [at for at, line in enumerate(lines) if line.startswith("Error")]
-    text = " ".join(lines[errors[-1] :] if errors else lines[-3:]).removesuffix("Execution halted").strip()
+    text = " ".join(lines[errors[-1] :] if errors else lines[-3:]).removesuffix("Execution halted")
+    text = re.sub(r"^Error( in .*?)? ?: | Calls: .*$", "", text.strip())
     if code < 0:
         text = f"R aborted ({signal.Signals(-code).name}) {text}".strip()
     return MethodError(text[:200] or f"R ended with status {code}")

@@ -5,7 +5,7 @@ from paper.datasets import Problem
 from paper.methods import Clustering, Method, timed
 
 
-def fit(problem: Problem, limit: int) -> list[Clustering]:
+def fit(problem: Problem) -> list[Clustering]:
     found = []
     for n_init in (1, "auto"):
         model = KPOD(problem.n_clusters, n_init=n_init, random_state=problem.seed, n_threads=1)

@@ -5,7 +5,7 @@ from paper.datasets import Problem
 from paper.methods import Clustering, Method, timed
 
 
-def fit(problem: Problem, limit: int) -> list[Clustering]:
+def fit(problem: Problem) -> list[Clustering]:
     model = KPOD(
         problem.n_clusters, algorithm="mm", init="mean-fill", n_init=1, random_state=problem.seed, n_threads=1
     )

@@ -6,7 +6,7 @@ from paper.datasets import Problem
 from paper.methods import Clustering, Method, timed
 
 
-def fit(problem: Problem, limit: int) -> list[Clustering]:
+def fit(problem: Problem) -> list[Clustering]:
     from stepmix.stepmix import StepMix
 
     model = StepMix(
