@@ -55,10 +55,9 @@ def paper_pages():
 
     summary = Summary(results.read(RESULTS / "full.csv")[1])
     sheets = tables.make_sheets(summary, list(designs()), ["rand", "ari", "seconds"])
-    note = "Made from `paper/results/full.csv` by `make docs`; a test keeps it true. [What was run](paper.md).\n\n"
-    verdicts = claims.as_text(
-        claims.check_claims(summary), claims.default_everywhere(summary), markdown=True
-    )
+    note = "Made from `paper/results/full.csv` by `make docs`; a test keeps it true. "
+    note += "[What was run](paper.md).\n\n"
+    verdicts = claims.as_text(claims.check_claims(summary), claims.default_everywhere(summary), markdown=True)
     return {
         "paper-tables.md": f"# The paper's tables\n\n{note}{tables.as_markdown(summary, sheets)}",
         "paper-claims.md": f"# The paper's claims\n\n{note}{verdicts}",

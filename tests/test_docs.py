@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.generate import cli_reference, paper_pages
-from kpod import _tables
+from kpod import _columns, _tables
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod
 
@@ -26,7 +26,7 @@ def test_the_papers_tables_and_claims_are_those_of_the_results_file():
 
 def test_every_mark_of_a_gap_is_in_the_guide():
     guide = (ROOT / "docs" / "command-line.md").read_text()
-    for mark in _tables.GAPS:
+    for mark in _columns.GAPS:
         assert f"`{mark}`" in guide or mark == ""
     for suffix in _tables.SUFFIXES:
         assert f"`{suffix}`" in guide

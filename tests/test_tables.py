@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from kpod import _tables
+from kpod import _columns, _reading, _tables, _writing
 from kpod._files import InputError
 
 
 def read(tmp_path, text, **options):
     path = tmp_path / "table.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return _tables.read_table(str(path), **options)
+    return _reading.read_table(str(path), **options)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -55,7 +55,7 @@ def test_encoding_is_sniffed(tmp_path, encoding):
 
 
 def test_a_character_across_blocks_and_a_bad_byte_behind_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(_tables, "BLOCK", 64)
+    monkeypatch.setattr(_reading, "BLOCK", 64)
     text = ("a,b\n" + "1,ä€ä\n" * 100).encode()
     for cut in range(4):
         assert read(tmp_path, b"x" * cut + text).dialect.encoding == "utf-8"
@@ -64,7 +64,7 @@ def test_a_character_across_blocks_and_a_bad_byte_behind_them(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    "mark", [m for gap in _tables.GAPS for m in {gap, gap.lower(), gap.upper(), f" {gap} "}]
+    "mark", [m for gap in _columns.GAPS for m in {gap, gap.lower(), gap.upper(), f" {gap} "}]
 )
 def test_every_common_mark_is_a_gap_and_counted(tmp_path, mark):
     table = read(tmp_path, f'a,b\n1.5,1\n"{mark}",2\n2.5,3\n')
@@ -123,7 +123,7 @@ def test_kinds_of_typed_columns(tmp_path):
         }
     )
     frame.to_parquet(tmp_path / "t.parquet")
-    table = _tables.read_table(str(tmp_path / "t.parquet"))
+    table = _reading.read_table(str(tmp_path / "t.parquet"))
     kinds = {column.name: column.kind for column in table.columns}
     assert kinds | {"lists": ""} == {
         "int": "integer", "float": "number", "truth": "true/false", "text": "text", "category": "text",
@@ -145,7 +145,7 @@ def test_whatever_is_written_python_reads_back(rows, delimiter):
     columns = [pa.array(column) for column in zip(*rows, strict=True)]
     file = io.BytesIO()
     table = pa.Table.from_arrays(columns, names=["a", 'b "c"', "d;e,f"])
-    _tables.write_csv(table, file, _tables.Dialect(delimiter))
+    _writing.write_csv(table, file, _tables.Dialect(delimiter))
     text = io.StringIO(file.getvalue().decode(), newline="")
     assert list(csv.reader(text, delimiter=delimiter)) == [["a", 'b "c"', "d;e,f"], *rows]
 
@@ -153,5 +153,5 @@ def test_whatever_is_written_python_reads_back(rows, delimiter):
 def test_slices_and_nulls_are_written_right():
     table = pa.table({"x": pa.array([None, 1.5, 2.0, None]), "t": ["a", None, 'q"', "z"]}).slice(1, 3)
     file = io.BytesIO()
-    _tables.write_csv(table, file, _tables.Dialect(";", ","))
+    _writing.write_csv(table, file, _tables.Dialect(";", ","))
     assert file.getvalue().decode() == 'x;t\n1,5;\n2;"q"""\n;z\n'

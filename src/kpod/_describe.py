@@ -7,7 +7,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from kpod import _summary, _tables
+from kpod import _columns, _summary, _tables
 from kpod._files import printable
 from kpod._summary import Clustering, counted, listed, number
 
@@ -38,7 +38,7 @@ def describe(table: _tables.TableFile, most_patterns: int) -> dict[str, Any]:
 def missing_entries(table: _tables.TableFile, column: _tables.Column) -> Any:
     if column.values is not None:
         return np.isnan(column.values)
-    return _tables.gaps_of(table.raw[column.name], list(column.marks))
+    return _columns.gaps_of(table.raw[column.name], list(column.marks))
 
 
 def about(column: _tables.Column, missing: Any) -> dict[str, Any]:

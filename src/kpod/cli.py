@@ -191,12 +191,12 @@ def fit(
     """
     output = output_for(output, as_json)
     check_outputs(data, {"-o": output, "--centers": centers, "--model": model, "--report": report})
-    from kpod import _modelfile, _tables
+    from kpod import _modelfile, _reading, _tables, _writing
     from kpod._progress import Progress
 
     with Progress(quiet) as progress:
         progress.doing(f"reading {data}")
-        table = _tables.read_table(data, **read)
+        table = _reading.read_table(data, **read)
         check_label(table, label)
         choice = _tables.choose_columns(table, columns, exclude, ids)
         settings = {
@@ -210,7 +210,7 @@ def fit(
         summary = summary_of(table, choice, clustering, notes, not no_scale)
         progress.doing("writing")
         if centers:
-            _tables.write_table(centers_table(clustering, label), centers, table.dialect)
+            _writing.write_table(centers_table(clustering, label), centers, table.dialect)
         if model:
             _modelfile.save(_modelfile.Model(pipeline, choice.used, list(read["missing"])), model)
         if report:
@@ -241,7 +241,7 @@ def predict(
     output = output_for(output, as_json)
     check_outputs(data, {"-o": output})
     check_outputs(model, {"-o": output})
-    from kpod import _modelfile, _tables
+    from kpod import _modelfile, _reading, _tables
     from kpod._progress import Progress
 
     with Progress(quiet) as progress:
@@ -249,7 +249,7 @@ def predict(
         with noting() as notes:
             opened = _modelfile.load(model)
         read["missing"] = [*opened.missing, *read["missing"]]
-        table = _tables.read_table(data, **read)
+        table = _reading.read_table(data, **read)
         check_label(table, label)
         known = {column.name for column in table.columns}
         absent = [_tables.shown(name) for name in opened.columns if name not in known]
@@ -290,12 +290,12 @@ def describe(data: str, as_json: bool, **read: Any) -> None:
       kpod describe data.csv
       kpod describe survey.csv --missing -9 --json | jq .columns
     """
-    from kpod import _describe, _tables
+    from kpod import _describe, _reading
     from kpod._progress import Progress
 
     with Progress(quiet=False) as progress:
         progress.doing(f"reading {data}")
-        described = _describe.describe(_tables.read_table(data, **read), MOST_PATTERNS)
+        described = _describe.describe(_reading.read_table(data, **read), MOST_PATTERNS)
     if as_json:
         echo_json(described)
     else:
@@ -313,13 +313,13 @@ def describe(data: str, as_json: bool, **read: Any) -> None:
 def demo(report: str) -> None:
     """Cluster the bundled incomplete wine table, show what came out and write a report."""
     check_outputs("", {"--report": report})
-    from kpod import _describe, _tables
+    from kpod import _describe, _reading, _tables
     from kpod._progress import Progress
     from kpod.datasets import load_incomplete_wine
 
     wine = load_incomplete_wine()
     with Progress(quiet=False) as progress:
-        table = _tables.read_table(wine.filename)
+        table = _reading.read_table(wine.filename)
         table.source = "the bundled wine table"
         choice = _tables.choose_columns(table)
         clustering, _, notes = cluster(table, choice, {"n_clusters": 3, "random_state": 0}, True, progress)
@@ -354,7 +354,7 @@ def check_outputs(data: str, outputs: dict[str, str | None]) -> None:
         taken[target] = option
         check_writable(path)
         if option in ("-o", "--centers"):
-            from kpod._tables import format_of
+            from kpod._writing import format_of
 
             format_of(path)
 
@@ -458,10 +458,10 @@ def summary_of(
 
 
 def write_labels(table: TableFile, label: str, labels: Any, output: str) -> None:
-    from kpod import _tables
+    from kpod import _writing
 
-    typed = _tables.format_of(output) != "csv"
-    _tables.write_table(_tables.with_labels(table, label, labels, typed=typed), output, table.dialect)
+    typed = _writing.format_of(output) != "csv"
+    _writing.write_table(_writing.with_labels(table, label, labels, typed=typed), output, table.dialect)
 
 
 def centers_table(c: Clustering, label: str) -> Any:

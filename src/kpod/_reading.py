@@ -1,0 +1,314 @@
+"""Read tables from files through pyarrow: CSV and TSV, Parquet, Feather/Arrow.
+
+A text file is read as text. Its cells go to the output as they came, to the last zero, and
+k-means gets numbers made from them; so nothing of the user's is reformatted, and every mark
+of a gap can be counted.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import mmap
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpod._columns import NUMBER, inspect
+from kpod._files import InputError, printable
+from kpod._tables import Dialect, TableFile, shown
+
+DELIMITERS = [",", ";", "\t", "|"]
+SAMPLE = 1 << 18
+SAMPLE_ROWS = 200
+BLOCK = 1 << 23
+NO_ROWS = "has column names and no rows; there is nothing to cluster."
+
+
+def read_table(
+    path: str,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] = (),
+) -> TableFile:
+    """The table in a file, or on standard input for "-"; its kind is told by its first bytes."""
+    source = "standard input" if path == "-" else printable(path)
+    data = read_bytes(path, source)
+    dialect = None
+    try:
+        if data[:4] == b"PAR1":
+            import pyarrow.parquet as pq
+
+            raw = pq.read_table(pa.BufferReader(data))
+        elif data[:6] == b"ARROW1" or data[:4] in (b"FEA1", b"\xff\xff\xff\xff"):
+            raw = read_arrow(data)
+        else:
+            raw, dialect = read_text(data, source, delimiter, decimal, encoding)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{source}: damaged, or not what it claims to be: {one_line(error)}") from error
+    check_header([str(name) for name in raw.column_names], source)
+    if raw.num_rows == 0:
+        raise InputError(f"{source}: {NO_ROWS}")
+    if dialect:
+        check_header_again(raw, source)
+    with ThreadPoolExecutor() as pool:
+        columns = list(
+            pool.map(
+                lambda name: inspect(name, raw[name], dialect.decimal if dialect else ".", missing),
+                raw.column_names,
+            )
+        )
+    return TableFile(source, raw, columns, dialect)
+
+
+def one_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return printable(lines[0]) if lines else type(error).__name__
+
+
+def read_bytes(path: str, source: str) -> Any:
+    if path == "-":
+        data: Any = sys.stdin.buffer.read()
+    else:
+        try:
+            with Path(path).open("rb") as file:
+                try:
+                    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                except (ValueError, OSError):  # empty, or not a regular file
+                    data = file.read()
+        except OSError as error:
+            raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
+    if not data[:SAMPLE].strip():
+        raise InputError(f"{source}: is empty.")
+    if data[:2] == b"PK":
+        raise InputError(f"{source}: is a zip archive or an Excel workbook; save the sheet as CSV first.")
+    if data[:2] == b"\x1f\x8b":
+        raise InputError(f"{source}: is compressed with gzip; unpack it first (zcat FILE | kpod fit - ...).")
+    return data
+
+
+def read_arrow(data: Any) -> pa.Table:
+    if data[:4] == b"\xff\xff\xff\xff":
+        return pa.ipc.open_stream(pa.BufferReader(data)).read_all()
+    from pyarrow import feather
+
+    return feather.read_table(pa.BufferReader(data))
+
+
+def read_text(
+    data: Any, source: str, delimiter: str | None, decimal: str | None, encoding: str | None
+) -> tuple[pa.Table, Dialect]:
+    import pyarrow.csv as pa_csv
+
+    data, encoding = as_utf8(data, encoding, source)
+    sample = sample_of(data)
+    rows = rows_of(sample, delimiter) if delimiter else None
+    if rows is None:
+        delimiter, rows = sniff_delimiter(sample)
+    assert delimiter is not None
+    header = rows[0]
+    check_header([name.strip() for name in header], source)
+    check_no_data_in_header(header, source)
+    quotes = data.find(b'"') >= 0
+    if quotes:
+        check_quotes(data, delimiter, source)
+    dialect = Dialect(delimiter, decimal or sniff_decimal(delimiter, rows[1:]), encoding)
+    try:
+        raw = pa_csv.read_csv(
+            pa.BufferReader(data),
+            pa_csv.ReadOptions(block_size=BLOCK),
+            pa_csv.ParseOptions(
+                delimiter=delimiter,
+                newlines_in_values=quotes,
+                ignore_empty_lines=len(header) > 1,
+            ),
+            pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False, check_utf8=False
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        problem = NO_ROWS if "Empty CSV" in str(error) else where_ragged(data, delimiter)
+        raise InputError(f"{source}: {problem or one_line(error)}") from error
+    return raw.rename_columns([name.strip() for name in raw.column_names]), dialect
+
+
+def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
+    """The text as UTF-8 and the encoding it was in: given, told by a mark, or guessed."""
+    if given is not None:
+        try:
+            codecs.lookup(given)
+        except LookupError as error:
+            raise InputError(
+                f"--encoding {printable(given)}: no such encoding; try utf-8, cp1252 or latin-1."
+            ) from error
+    if given is None and data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        given = "utf-16"
+    if given is None and data.find(b"\0") >= 0:
+        raise InputError(
+            f"{source}: is not a text file (it has NUL bytes), nor Parquet or Arrow; "
+            "if it is UTF-16 text, give --encoding utf-16-le."
+        )
+    encoding = codecs.lookup(given or "utf-8").name
+    try:
+        if encoding in ("utf-8", "ascii", "utf-8-sig"):
+            check_decodes(data, encoding)
+            return data[3:] if data[:3] == codecs.BOM_UTF8 else data, encoding
+        return data[:].decode(encoding).lstrip("\ufeff").encode(), encoding
+    except UnicodeDecodeError as error:
+        if given is None:
+            return data[:].decode("cp1252", errors="replace").encode(), "cp1252"
+        line = data[:].count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{source}: byte 0x{data[error.start]:02x} on line {line} is not {encoding}; "
+            "give the right --encoding (cp1252 and latin-1 are common)."
+        ) from error
+
+
+def check_decodes(data: Any, encoding: str) -> None:
+    """Raise the UnicodeDecodeError of the whole text, with its place, without holding a copy."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    for start in range(0, len(data), BLOCK):
+        piece = data[start : start + BLOCK]
+        pending = len(decoder.getstate()[0])
+        try:
+            decoder.decode(piece, final=start + BLOCK >= len(data))
+        except UnicodeDecodeError as error:
+            at = start - pending + error.start
+            raise UnicodeDecodeError(encoding, b"", at, at + 1, error.reason) from error
+
+
+def sample_of(data: Any) -> str:
+    """The first lines, whole ones where there is an end in sight."""
+    sample = bytes(data[:SAMPLE])
+    while len(sample) < len(data) and sample.count(b"\n") < 2:
+        sample = bytes(data[: 2 * len(sample)])
+    if len(sample) < len(data):
+        sample = sample[: sample.rfind(b"\n") + 1]
+    return sample.decode()
+
+
+def rows_of(sample: str, delimiter: str) -> list[list[str]]:
+    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+    rows = []
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+            if len(rows) > SAMPLE_ROWS:
+                break
+    except csv.Error as error:
+        raise InputError(f"line {reader.line_num}: {error}.") from error
+    return rows
+
+
+def sniff_delimiter(sample: str) -> tuple[str, list[list[str]]]:
+    """The delimiter that cuts the most lines into as many fields as the header has."""
+
+    def fit(delimiter: str) -> tuple[float, int]:
+        rows = rows_of(sample, delimiter)
+        n_fields = len(rows[0])
+        return (sum(len(row) == n_fields for row in rows) / len(rows) if n_fields > 1 else 0), n_fields
+
+    best = max(DELIMITERS, key=fit)
+    return best, rows_of(sample, best)
+
+
+def sniff_decimal(delimiter: str, rows: list[list[str]]) -> str:
+    """A comma only where it cannot be anything else: "1,234" may be a thousand and more."""
+    if delimiter == ",":
+        return "."
+    cells = [cell.strip() for row in rows for cell in row]
+    commas = [cell for cell in cells if re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", cell)]
+    points = any(re.fullmatch(r"[-+]?\d*\.\d+", cell) for cell in cells)
+    thousands = all(re.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}", cell) for cell in commas)
+    return "," if commas and not points and not thousands else "."
+
+
+def check_header(names: Sequence[str], source: str) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            at = [str(j + 1) for j, other in enumerate(names) if other == name]
+            what = f"the column name {shown(name)}" if name else "a column without a name"
+            raise InputError(
+                f"{source}: {what} appears {times} times (columns {', '.join(at[:8])}); "
+                "rename all but one, so that each can be told from the others."
+            )
+
+
+def check_no_data_in_header(header: list[str], source: str) -> None:
+    """A first line of numbers is data, unless it is a run of years and the like."""
+    if not all(re.match(NUMBER, name.strip()) for name in header):
+        return
+    numbers = [float(name) for name in header]
+    steps = {after - before for before, after in pairwise(numbers)}
+    if all(map(float.is_integer, numbers)) and len(steps) == 1 and steps.pop() > 0:
+        return
+    raise InputError(
+        f"{source}: the first line holds numbers ({printable(', '.join(header[:3]))}...), not column names; "
+        "add a line with the names."
+    )
+
+
+def check_header_again(raw: pa.Table, source: str) -> None:
+    """Refuse a header in the middle, left by joining two files."""
+    names = raw.column_names
+    for row in np.flatnonzero(pc.equal(raw[0], names[0]).to_numpy(zero_copy_only=False))[:1000]:
+        if all(raw[j][int(row)].as_py().strip() == name for j, name in enumerate(names)):
+            raise InputError(
+                f"{source}: row {row + 1} is the header again (two files joined into one?); remove that line."
+            )
+
+
+def check_quotes(data: Any, delimiter: str, source: str) -> None:
+    """Refuse a quotation mark that is never closed: it would swallow the rest of the file."""
+    if data[:].count(b'"') % 2 == 0:
+        return
+    reader, line = reader_of(data, delimiter, strict=True), 0
+    try:
+        for _ in reader:
+            line = reader.line_num
+    except csv.Error as error:
+        if "unexpected end" in str(error):
+            raise InputError(
+                f"{source}: a quotation mark opened on line {line + 1} is never closed; close or remove it."
+            ) from error
+
+
+def reader_of(data: Any, delimiter: str, **options: Any) -> Any:
+    text = io.TextIOWrapper(io.BytesIO(data[:]), encoding="utf-8", newline="")
+    return csv.reader(text, delimiter=delimiter, **options)
+
+
+def where_ragged(data: Any, delimiter: str) -> str | None:
+    """The first line with another number of fields than the header."""
+    reader = reader_of(data, delimiter)
+    try:
+        n_fields = len(next(reader))
+        for row in reader:
+            if row and len(row) != n_fields:
+                fields = printable(delimiter.join(row)[:60])
+                # What R's write.table does: row names, and no name for them.
+                unnamed = reader.line_num == 2 and len(row) == n_fields + 1
+                advice = "name the first column" if unnamed else "correct it"
+                return (
+                    f"line {reader.line_num} has {len(row)} fields where the header has {n_fields} "
+                    f"({fields}); {advice}, or give the right --delimiter."
+                )
+    except (csv.Error, StopIteration) as error:
+        return f"line {reader.line_num}: {one_line(error)}."
+    return None
+
+
+# What a column holds
