@@ -1,3 +1,5 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, embedsignature=True
 """Arithmetic on the rows of a table, one chunk at a time.
 
 A chunk is a handful of rows as lists of their observed entries: columns, and values less the
@@ -10,8 +12,6 @@ docs/speed.md.)
 
 Shapes are checked by the callers in `_blocks.py`; nothing here looks at them again.
 """
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, embedsignature=True
 
 from libc.math cimport INFINITY, fabs, sqrtf
 from libc.stdint cimport int32_t, int64_t
