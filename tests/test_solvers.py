@@ -246,3 +246,15 @@ def test_an_emptied_cluster_takes_the_farthest_row(solver, rng):
     solution = solver(table, Start(start - table.shift), Settings())
     assert len(np.unique(solution.labels)) == 3
     assert np.isfinite(solution.centers).all()
+
+
+def test_a_center_beyond_single_precision_comes_back(rng, dtype):
+    """Its square overflows in the bounds, which must not settle the rows for good."""
+    X, _ = clustered(rng, 200, 4, k=2)
+    start = rng.normal(size=(2, 4))
+    start[1] = 1e25
+    table = table_of(X.astype(dtype), 2)
+    bounded, unbounded = (
+        lloyd(table, Start(start - table.shift), Settings(bounded=bounded)) for bounded in (True, False)
+    )
+    assert_array_equal(bounded.labels, unbounded.labels)

@@ -34,6 +34,9 @@ cdef double ROUNDING = 1e-9
 # Unit roundoff of single precision.
 cdef double SINGLE = 2.0 ** -24
 
+# A square that single precision holds: a lower bound must not be infinite, which is for good.
+cdef float LARGEST = 1e38
+
 # More than squares too small for single precision can add up to.
 cdef float TINY = 1e-17
 
@@ -444,7 +447,7 @@ cdef Py_ssize_t settle(
             other = second[r] if nearest == now else best[r]
         slack = slack_of(m, epsilon)
         upper[i] = sqrtf(<float> own) * (1 + slack)
-        lower[i] = sqrtf(<float> other) * (1 - slack)
+        lower[i] = sqrtf(<float> min(other, <real> LARGEST)) * (1 - slack)
     return changed
 
 
