@@ -85,6 +85,23 @@ def test_nearest(case, dtype, rng):
         assert_array_equal(labels, oracle.assign(X, centers))
 
 
+@pytest.mark.parametrize("scale", [1e-22, 1.0, 1e30])
+@pytest.mark.parametrize("apart", [1e-9, 1e-7, 1e-5, 1e-4, 1e-3])
+def test_near_ties_of_doubles_are_decided_in_double_precision(apart, scale, rng):
+    """Single precision has the first look, and must know what it cannot tell."""
+    X, _ = clustered(rng, 2000, 9, missing=0.6, spread=1.0)
+    centers = rng.normal(size=9) + apart * rng.normal(size=(20, 9))
+    X[:, 0] += 1e4 * rng.choice([-1, 1], size=len(X))
+    centers[:, 0] += 1e4 * rng.choice([-1, 1], size=20)
+    table = table_of(X * scale, 20)
+    centers = centers * scale - table.shift
+    distances = oracle.distances(X * scale - table.shift, centers)
+    best, second = np.sort(distances, axis=1)[:, :2].T
+    clear = second > best * (1 + 1e-13)
+    assert clear.mean() > 0.2
+    assert_array_equal(nearest(table, centers)[clear], distances.argmin(axis=1)[clear])
+
+
 def test_bounds_hold(rng, dtype):
     """After a few steps, upper and lower bounds still enclose the true distances."""
     X, _ = clustered(rng, 2000, 6, missing=0.5, spread=1.0, dtype=dtype)

@@ -93,6 +93,19 @@ def test_bounded_and_unbounded_lloyd_agree(rng, dtype):
         assert bounded.loss == unbounded.loss
 
 
+@pytest.mark.parametrize("k", [2, 9, 40])
+@pytest.mark.parametrize("missing", [0.0, 0.5, 0.85])
+def test_bounded_and_unbounded_lloyd_agree_on_ties_and_weights(missing, k, rng, dtype):
+    """Small integers, where many distances are equal, and rows of one or two entries."""
+    X, _ = clustered(rng, 1500, 12, missing=missing, spread=1.0, dtype=dtype)
+    table = table_of(np.round(2 * X), k, rng.integers(0, 3, size=len(X)).astype(np.float64))
+    for start in starts(table, k, rng):
+        bounded = lloyd(table, start, Settings(max_iter=50))
+        unbounded = lloyd(table, start, Settings(max_iter=50, bounded=False))
+        assert_array_equal(bounded.labels, unbounded.labels)
+        assert bounded.trace == unbounded.trace
+
+
 def test_lloyd_ignores_the_order_of_rows_and_columns(rng):
     X, _ = clustered(rng)
     rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
@@ -233,3 +246,15 @@ def test_an_emptied_cluster_takes_the_farthest_row(solver, rng):
     solution = solver(table, Start(start - table.shift), Settings())
     assert len(np.unique(solution.labels)) == 3
     assert np.isfinite(solution.centers).all()
+
+
+def test_a_center_beyond_single_precision_comes_back(rng, dtype):
+    """Its square overflows in the bounds, which must not settle the rows for good."""
+    X, _ = clustered(rng, 200, 4, k=2)
+    start = rng.normal(size=(2, 4))
+    start[1] = 1e25
+    table = table_of(X.astype(dtype), 2)
+    bounded, unbounded = (
+        lloyd(table, Start(start - table.shift), Settings(bounded=bounded)) for bounded in (True, False)
+    )
+    assert_array_equal(bounded.labels, unbounded.labels)

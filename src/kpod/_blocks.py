@@ -34,6 +34,7 @@ CHUNK_ENTRIES = 1 << 12
 CALL_WORK = 1 << 30
 ALIGNMENT = 64
 VECTOR_BYTES = 32
+SINGLE = np.dtype(np.float32)
 
 
 class Totals(NamedTuple):
@@ -167,21 +168,22 @@ class Table(ABC):
         """How many rows one compiled call may compare with k centers."""
         return max(1, CALL_WORK // (k * self.row_entries))
 
-    def stride(self, k: int) -> int:
+    def stride(self, k: int, dtype: np.dtype[Any] | None = None) -> int:
         """The number of centers rounded up to whole vectors."""
-        lanes = VECTOR_BYTES // self.dtype.itemsize
+        lanes = VECTOR_BYTES // (dtype or self.dtype).itemsize
         return -(-k // lanes) * lanes
 
-    def panel(self, by_center: NDArray[Any]) -> AnyFloats:
+    def panel(self, by_center: NDArray[Any], dtype: np.dtype[Any] | None = None) -> AnyFloats:
         """An array (k, n_columns) transposed and padded, as the kernels read it."""
         k = len(by_center)
-        out = aligned_zeros((self.n_columns, self.stride(k)), self.dtype)
-        out[:, :k] = by_center.T
+        out = aligned_zeros((self.n_columns, self.stride(k, dtype)), dtype or self.dtype)
+        with np.errstate(over="ignore"):
+            out[:, :k] = by_center.T
         return out
 
-    def offsets(self, k: int) -> AnyFloats:
+    def offsets(self, k: int, dtype: np.dtype[Any] | None = None) -> AnyFloats:
         """What is added to a squared distance: nothing, or infinity for the padding."""
-        out = aligned_zeros((self.stride(k),), self.dtype)
+        out = aligned_zeros((self.stride(k, dtype),), dtype or self.dtype)
         out[k:] = np.inf
         return out
 

@@ -23,7 +23,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from kpod._blocks import AnyFloats, DenseTable, Floats, Labels, Positions, Span, Table, Totals
+from kpod._blocks import SINGLE, AnyFloats, DenseTable, Floats, Labels, Positions, Span, Table, Totals
 from kpod._kernels import chunks
 
 # Up to this many observed entries, sweeps of single-row moves go on until no row moves. Beyond,
@@ -98,7 +98,7 @@ class Descent:
         table, k = self.table, len(self.centers)
         self.k = k
         self.labels: Labels = np.full(table.n_rows, -1, np.int32)
-        self.upper = np.zeros(table.n_rows, np.float32)
+        self.upper = np.where(table.observed == 0, np.float32(0), np.float32(np.inf))
         self.lower = np.where(table.observed == 0, np.float32(np.inf), np.float32(0))
         self.prior = prior_totals(table, k, self.settings.shrinkage)
         self.totals = Totals(*(part.copy() for part in self.prior))
@@ -121,15 +121,18 @@ class Descent:
         """
         table = self.table
         panel, offsets = table.panel(self.centers), table.offsets(self.k)
+        single, single_offsets = table.panel(self.centers, SINGLE), table.offsets(self.k, SINGLE)
+        longest = float(np.sqrt((self.centers**2).sum(axis=1).max()))
         if not self.settings.bounded:
-            np.copyto(self.upper, np.float32(np.inf), where=self.labels >= 0)
+            np.copyto(self.upper, np.float32(np.inf), where=table.observed > 0)
 
         def run(block: Span, space: chunks.Workspace) -> tuple[int, Floats]:
             totals = self.delta(block) if add_up else np.empty((2, 0, table.n_columns))
             changed = 0
             for piece in table.pieces(block, self.k):
                 changed += chunks.assign(
-                    table.rows, *piece, panel, offsets, self.epsilon, self.drift, self.others,
+                    table.rows, *piece, panel, offsets, single, single_offsets, longest,
+                    self.epsilon, self.drift, self.others,
                     self.labels, self.upper, self.lower, totals[0], totals[1], space,
                 )[0]  # fmt: skip
             return changed, totals

@@ -1,3 +1,5 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, embedsignature=True
 """Arithmetic on the rows of a table, one chunk at a time.
 
 A chunk is a handful of rows as lists of their observed entries: columns, and values less the
@@ -10,8 +12,6 @@ docs/speed.md.)
 
 Shapes are checked by the callers in `_blocks.py`; nothing here looks at them again.
 """
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, embedsignature=True
 
 from libc.math cimport INFINITY, fabs, sqrtf
 from libc.stdint cimport int32_t, int64_t
@@ -30,6 +30,15 @@ build_front()
 # A cluster's share of a column that is this small against the weight being moved is the
 # rounding left over from weights that cancelled.
 cdef double ROUNDING = 1e-9
+
+# Unit roundoff of single precision.
+cdef double SINGLE = 2.0 ** -24
+
+# A square that single precision holds: a lower bound must not be infinite, which is for good.
+cdef float LARGEST = 1e38
+
+# More than squares too small for single precision can add up to.
+cdef float TINY = 1e-17
 
 
 cdef class Rows:
@@ -78,6 +87,7 @@ cdef class Workspace:
     cdef Py_ssize_t* end
     cdef int32_t* columns
     cdef void* values
+    cdef float* singles
     cdef void* distances
     cdef void* best
     cdef void* second
@@ -91,13 +101,14 @@ cdef class Workspace:
         self.end = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
         self.columns = <int32_t*> malloc(n_entries * sizeof(int32_t))
         self.values = malloc(n_entries * sizeof(double))
+        self.singles = <float*> malloc(n_entries * sizeof(float))
         self.distances = aligned_alloc(64, (chunk * stride * sizeof(double) // 64 + 1) * 64)
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
         if not (
-            self.index and self.begin and self.end and self.columns and self.values and self.distances
-            and self.best and self.second and self.nearest
+            self.index and self.begin and self.end and self.columns and self.values and self.singles
+            and self.distances and self.best and self.second and self.nearest
         ):
             raise MemoryError
 
@@ -107,6 +118,7 @@ cdef class Workspace:
         free(self.end)
         free(self.columns)
         free(self.values)
+        free(self.singles)
         free(self.distances)
         free(self.best)
         free(self.second)
@@ -362,6 +374,35 @@ def draw_seed(
     return candidate[best]
 
 
+cdef inline float slack_of(Py_ssize_t m, double epsilon) noexcept nogil:
+    """How far the root of a sum of m squares of differences may be off, relatively.
+
+    The sum is off by at most m + 3 roundings; bounds are kept in single precision, hence the rest.
+    """
+    return <float> ((m + 3) * epsilon + 3e-7)
+
+
+cdef inline void relabel(
+    Rows rows,
+    Py_ssize_t i,
+    int32_t label,
+    const int32_t* columns,       # IN the entries of row i
+    const real* values,
+    Py_ssize_t m,
+    int32_t* labels,
+    double* sums,                 # INOUT (k, p), or NULL if not wanted
+    double* counts,
+) noexcept nogil:
+    """Give row i another label, and the two clusters their new totals."""
+    cdef Py_ssize_t p = rows.n_columns, now = labels[i]
+    cdef double weight = weight_of(rows, i)
+    if sums != NULL:
+        if now >= 0:
+            add_entries(columns, values, m, -weight, sums + now * p, counts + now * p)
+        add_entries(columns, values, m, weight, sums + label * p, counts + label * p)
+    labels[i] = label
+
+
 cdef Py_ssize_t settle(
     Rows rows,
     Py_ssize_t n,                 # rows in the chunk: space.index[:n]
@@ -380,12 +421,11 @@ cdef Py_ssize_t settle(
     cdef const int32_t* columns
     cdef const real* values
     cdef real* near = <real*> space.distances
-    cdef Py_ssize_t p = rows.n_columns, r, i, at, m, changed = 0
+    cdef Py_ssize_t r, i, at, m, changed = 0
     cdef int32_t now, nearest
     cdef real* best = <real*> space.best
     cdef real* second = <real*> space.second
     cdef real own, other
-    cdef double weight
     cdef float slack
     chunk_entries(rows, n, space, &columns, &values)
     distances_to(columns, values, space.begin, space.end, n, panel, offsets, stride, near)
@@ -401,21 +441,69 @@ cdef Py_ssize_t settle(
         if best[r] < own * <real> (1 - 4 * epsilon):
             own = best[r]
             other = second[r]
-            if sums != NULL:
-                weight = weight_of(rows, i)
-                if now >= 0:
-                    add_entries(columns + at, values + at, m, -weight, sums + now * p, counts + now * p)
-                add_entries(columns + at, values + at, m, weight, sums + nearest * p, counts + nearest * p)
-            labels[i] = nearest
+            relabel(rows, i, nearest, columns + at, values + at, m, labels, sums, counts)
             changed += 1
         else:
             other = second[r] if nearest == now else best[r]
-        # A sum of m squares of differences is off by at most m + 3 roundings; the bounds are
-        # kept in single precision, hence the rest.
-        slack = <float> ((m + 3) * epsilon + 3e-7)
+        slack = slack_of(m, epsilon)
         upper[i] = sqrtf(<float> own) * (1 + slack)
-        lower[i] = sqrtf(<float> other) * (1 - slack)
+        lower[i] = sqrtf(<float> min(other, <real> LARGEST)) * (1 - slack)
     return changed
+
+
+cdef Py_ssize_t settle_clear(
+    Rows rows,
+    Py_ssize_t n,                 # rows in the chunk: space.index[:n]
+    const float* panel,
+    const float* offsets,
+    Py_ssize_t stride,
+    float longest,                # IN norm of the longest center
+    int32_t* labels,
+    float* upper,
+    float* lower,
+    double* sums,                 # INOUT (k, p), or NULL if not wanted
+    double* counts,
+    Workspace space,
+    Py_ssize_t* changed,          # INOUT += how many changed their label
+) noexcept nogil:
+    """Assign those rows of a chunk of doubles for which single precision leaves no doubt.
+
+    Rounding a row and a center changes their distance by at most the norms of what was rounded
+    off, a unit roundoff of their own norms; and a row is no longer than a center and its distance
+    from it together. Returns how many rows are left: the first in space.index.
+    """
+    cdef const int32_t* columns
+    cdef const double* values
+    cdef float* near = <float*> space.distances
+    cdef float* best = <float*> space.best
+    cdef float* second = <float*> space.second
+    cdef Py_ssize_t r, i, e, at, m, n_left = 0
+    cdef float slack, margin, own, other
+    chunk_entries(rows, n, space, &columns, &values)
+    for e in range(space.end[n - 1]):
+        space.singles[e] = <float> values[e]
+    distances_to(columns, <const float*> space.singles, space.begin, space.end, n, panel, offsets, stride, near)
+    two_smallest(near, n, stride, best, second, space.nearest)
+    for r in range(n):
+        i = space.index[r]
+        at = space.begin[r]
+        m = space.end[r] - at
+        slack = slack_of(m, SINGLE)
+        own = sqrtf(best[r])
+        other = sqrtf(second[r])
+        margin = <float> (2 * SINGLE) * (own + 2 * longest) + TINY
+        own = own * (1 + slack) + margin
+        other = other * (1 - slack) - margin
+        if own < other < INFINITY:
+            if space.nearest[r] != labels[i]:
+                relabel(rows, i, space.nearest[r], columns + at, values + at, m, labels, sums, counts)
+                changed[0] += 1
+            upper[i] = own
+            lower[i] = other
+        else:
+            space.index[n_left] = i
+            n_left += 1
+    return n_left
 
 
 cdef inline bint far_apart(
@@ -438,6 +526,9 @@ def assign(
     Py_ssize_t stop,
     const real[:, ::1] panel,     # IN (p, stride) centers transposed, less the shift
     const real[::1] offsets,      # IN (stride,) added to the squared distances
+    const float[:, ::1] single_panel,  # IN panel and offsets in single precision, for a first look
+    const float[::1] single_offsets,
+    float longest,                # IN norm of the longest center
     double epsilon,               # IN unit roundoff of the distances
     const float[::1] drift,       # IN (k,) how far each center moved since the last call
     const float[::1] others,      # IN (k,) how far the farthest-moving other center did
@@ -452,29 +543,27 @@ def assign(
 
     Returns the number of rows that changed, and of rows looked at.
     """
-    cdef Py_ssize_t i, n = 0, stride = panel.shape[1], changed = 0, looked = 0
+    cdef Py_ssize_t i, n = 0, n_seen, stride = panel.shape[1], changed = 0, looked = 0
     cdef int32_t now
+    cdef bint clear = not rows.is_sparse  # whether most rows are settled in single precision
     cdef double* add_sums = &sums[0, 0] if sums.shape[0] else NULL
     cdef double* add_counts = &counts[0, 0] if sums.shape[0] else NULL
     with nogil:
         for i in range(start, stop):
-            now = labels[i]
-            if now >= 0:
-                if far_apart(&upper[i], &lower[i], drift[now], others[now], 1, 1):
-                    continue
-            elif lower[i] == INFINITY:
-                continue
-            space.index[n] = i
-            n += 1
-            if n == space.chunk:
+            now = max(labels[i], 0)
+            if not far_apart(&upper[i], &lower[i], drift[now], others[now], 1, 1):
+                space.index[n] = i
+                n += 1
+            if n == space.chunk or (n and i == stop - 1):
                 looked += n
+                if real is double and clear:
+                    n_seen = n
+                    n = settle_clear(rows, n, &single_panel[0, 0], &single_offsets[0], single_panel.shape[1], longest,
+                                     &labels[0], &upper[0], &lower[0], add_sums, add_counts, space, &changed)
+                    clear = 2 * n < n_seen
                 changed += settle(rows, n, &panel[0, 0], &offsets[0], stride, epsilon,
                                   &labels[0], &upper[0], &lower[0], add_sums, add_counts, space)
                 n = 0
-        if n:
-            looked += n
-            changed += settle(rows, n, &panel[0, 0], &offsets[0], stride, epsilon,
-                              &labels[0], &upper[0], &lower[0], add_sums, add_counts, space)
     return changed, looked
 
 
