@@ -1,7 +1,10 @@
 """Make what the docs take from the program: python docs/generate.py (or make docs)."""
 
+import csv
+import re
 from pathlib import Path
 
+from benchmarks.harness import geometric_mean
 from kpod.cli import cli
 
 HERE = Path(__file__).parent
@@ -46,6 +49,116 @@ def make_pictures(folder):
         display.figure_.savefig(file, dpi=90, metadata={"Software": None})
 
 
+def read_results(name):
+    with (HERE.parent / "benchmarks" / "results" / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def markdown(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def figure(text):
+    """A number as the tables show it; what is no number stays as it is."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return (
+        text if value.is_integer() and "." not in text else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+    )
+
+
+def plain(name, header):
+    """A results file as it is, under another header."""
+    return markdown(header, [[figure(value) for value in line.values()] for line in read_results(name)])
+
+
+DENSE = {
+    "KMeans": "KMeans, complete",
+    "elkan": "KMeans(elkan), complete",
+    "intelex": "intelex KMeans, complete",
+    "`lloyd`, complete": "KPOD(lloyd), complete",
+    "`lloyd`, 30 % missing": "KPOD(lloyd), 30% missing",
+    "default, 30 % missing": "KPOD(), 30% missing",
+    "`lloyd`, 70 % missing": "KPOD(lloyd), 70% missing",
+}
+
+
+def dense_table():
+    found, shapes = {}, {}
+    for line in read_results("dense"):
+        found[line["shape"], line["dtype"], line["method"]] = line
+        shapes[line["shape"], line["dtype"]] = None
+
+    def cell(shape, method):
+        line = found.get((*shape, method))
+        return f"{float(line['time / KMeans']):.2f} ({line['iterations']})" if line else "not installed"
+
+    table = markdown(
+        ["", "", *DENSE], [[*shape, *(cell(shape, method) for method in DENSE.values())] for shape in shapes]
+    )
+    means = [
+        "",
+        "",
+        "| over all shapes | geometric mean | worst | geometric mean, over intelex |",
+        "|---|---|---|---|",
+    ]
+    for title, method in list(DENSE.items())[4:]:
+        lines = [line for (*_, name), line in found.items() if name == method]
+        ratios = [float(line["time / KMeans"]) for line in lines]
+        intelex = [float(line["time / intelex"]) for line in lines if line["time / intelex"]]
+        over = f"{geometric_mean(intelex):.2f}" if intelex else ""
+        means.append(f"| {title} | {geometric_mean(ratios):.2f} | {max(ratios):.2f} | {over} |")
+    return table + "\n".join(means)
+
+
+def step_table():
+    rows = [
+        [*list(line.values())[:3], *(f"{float(share):.0%}" for share in list(line.values())[3:])]
+        for line in read_results("step")
+    ]
+    return markdown(["", "", "missing", "of the arithmetic", "of the reading"], rows)
+
+
+def growth_table():
+    names = {"n": "rows", "p": "columns", "k": "clusters"}
+    rows = [
+        [f"{int(line['to']):,} {names[line['doubled']]}", figure(line["time / half of it"])]
+        for line in read_results("growth")
+    ]
+    return markdown(["doubled to", "time"], rows)
+
+
+def memory_table():
+    rows = [[line["method"], f"{float(line['share of the table']):.0%}"] for line in read_results("memory")]
+    return markdown(["", "share of the table"], rows)
+
+
+TABLES = {
+    "dense": dense_table,
+    "step": step_table,
+    "growth": growth_table,
+    "memory": memory_table,
+    "small": lambda: plain("small", ["k", "missing", "", "data sets", "time", "loss", "ARI"]),
+    "sparse-speed": lambda: plain("sparse-speed", ["", "", "ratio"]),
+    "sparse": lambda: plain("sparse", ["", "data sets", "time", "loss", "ARI"]),
+}
+
+
+def with_tables(page):
+    """A page with the tables between its markers as `benchmarks/results` has them."""
+
+    def fill(match):
+        return f"{match[1]}\n{TABLES[match[2]]()}\n{match[3]}"
+
+    return re.sub(r"(<!-- table: (\S+) -->)\n.*?\n(<!-- end -->)", fill, page, flags=re.S)
+
+
+MEASURED = ["speed.md", "sparse.md"]
+
+
 def paper_pages():
     """What the full run of the paper's experiments came to: the tables, and the verdicts on its claims."""
     from paper import claims, results, tables
@@ -73,6 +186,8 @@ def make_paper_pictures(folder):
 
 if __name__ == "__main__":
     (HERE / "cli.md").write_text(cli_reference())
+    for name in MEASURED:
+        (HERE / name).write_text(with_tables((HERE / name).read_text()))
     make_pictures(HERE / "images")
     for name, text in paper_pages().items():
         (HERE / name).write_text(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate import cli_reference, paper_pages
+from docs.generate import MEASURED, TABLES, cli_reference, paper_pages, with_tables
 from kpod import _columns, _tables
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod
@@ -17,6 +17,13 @@ PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 
 def test_the_reference_is_what_help_prints():
     assert (ROOT / "docs" / "cli.md").read_text() == cli_reference(), "run make docs"
+
+
+def test_measured_tables_are_those_of_the_results_files():
+    pages = [(ROOT / "docs" / name).read_text() for name in MEASURED]
+    for page in pages:
+        assert page == with_tables(page), "run make docs"
+    assert sorted(re.findall(r"<!-- table: (\S+) -->", "".join(pages))) == sorted(TABLES)
 
 
 def test_the_papers_tables_and_claims_are_those_of_the_results_file():
