@@ -25,9 +25,10 @@ from kpod import _validation
 from kpod._blocks import AnyFloats, Floats, Labels, Table, make_table
 from kpod._executors import Executor, available_threads
 from kpod._seeding import SEEDINGS, Seeding, fill_gaps, usable_rows
-from kpod._solvers import MANY_ENTRIES, SOLVERS, Settings, Solution, Start, nearest
+from kpod._solvers import SOLVERS, Settings, Solution, Start, nearest
 
 STARTS = 10
+ONE_START = 1_000_000  # observed entries beyond which "auto" is one start
 
 
 class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -70,12 +71,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     max_iter : int, default=300
         Most iterations of "lloyd" (and then most sweeps of "hartigan": never more than 60
-        beyond a million observed entries), or of filling in for "mm".
+        beyond 300,000 observed entries), or of filling in for "mm".
 
     tol : float, default=1e-4
         "lloyd" stops when the centers move by no more than `tol` times the mean variance of
         the observed entries of a column (sum of squares, as in scikit-learn). "hartigan" then
-        goes on until no row moves; beyond a million observed entries, until a sweep of moves
+        goes on until no row moves; beyond 300,000 observed entries, until a sweep of moves
         lowers the loss by less than `tol` / 10 of it.
 
     shrinkage : float, default=0.0
@@ -376,7 +377,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     stacklevel=3,
                 )
             return [partial(self._start_at, self.init, table)]
-        many = int(table.observed.sum()) > MANY_ENTRIES
+        many = int(table.observed.sum()) > ONE_START
         n_init = int(self.n_init) if self.n_init != "auto" else 1 if many else STARTS
         if callable(self.init):
             given = [

@@ -29,7 +29,7 @@ from kpod._kernels import chunks
 # Up to this many observed entries, sweeps of single-row moves go on until no row moves. Beyond,
 # they are a polish: one that gains little is the last, and so is the sixtieth, because columns
 # that few rows observe give the bounds nothing to hold on to and each may read the whole table.
-MANY_ENTRIES = 1_000_000
+MANY_ENTRIES = 300_000
 MAX_SWEEPS = 60
 
 # A factor beyond any that occurs, whose root single precision still holds.
