@@ -112,6 +112,7 @@ def run(options: argparse.Namespace) -> None:
     trials = options.trials or (QUICK_TRIALS if options.quick else 100)
     limit = options.time_limit or (QUICK_LIMIT if options.quick else 120)
     plan = make_plan(options.tables, options.methods, options.mechanisms, trials, limit)
+    RESULTS.mkdir(exist_ok=True)
     with results.opened(results_file(options), options.seed) as file:
         follow(plan, file, seed=options.seed, n_workers=options.workers)
 
