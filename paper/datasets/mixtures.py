@@ -1,18 +1,18 @@
 """Round normal clusters, 500 x 100: means of standard deviation 10, covariance 10 I."""
 
+import numpy as np
+
 from kpod.datasets import make_mixture
 from paper.datasets import Design
 
 PERCENTS = {"MCAR": (25, 50, 75), "NMAR": (25, 50, 75)}
 
-MIXTURES = tuple(
-    Design(
-        name=f"k{k}",
-        title=f"simulated, {k} clusters",
-        n_clusters=k,
-        make=lambda rng, k=k: make_mixture(k, rng=rng),
-        percents=PERCENTS,
-        numbers=numbers,
-    )
-    for k, numbers in ((10, (3, 4)), (25, (5, 6)))
-)
+
+def mixture(k: int, numbers: tuple[int, int]) -> Design:
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        return make_mixture(k, rng=rng)
+
+    return Design(f"k{k}", f"simulated, {k} clusters", k, make, PERCENTS, numbers)
+
+
+MIXTURES = (mixture(10, (3, 4)), mixture(25, (5, 6)))
