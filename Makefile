@@ -32,7 +32,7 @@ paper: $(VENV)/.paper
 	$(BIN)/python -m paper plot --quick --output build/paper
 
 docs: $(VENV)/.test
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

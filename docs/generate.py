@@ -1,4 +1,4 @@
-"""Make what the docs take from the program: python docs/generate.py (or make docs)."""
+"""Make what the docs take from the program: python -m docs.generate (or make docs)."""
 
 import csv
 import re

@@ -65,7 +65,7 @@ def draw(
     figure.legend(list(drawn.values()), names, loc="outside right center", frameon=False)
     figure.suptitle(f"{design.title}: mean and standard error")
     path = folder / f"paper-{table}.png"
-    figure.savefig(path, dpi=90, metadata={"Software": None})
+    figure.savefig(path, dpi=80, metadata={"Software": None})
     return path
 
 

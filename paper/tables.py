@@ -74,9 +74,9 @@ def entry_text(summary: Summary, cell: Cell, row: str, score: str, plus_minus: s
 
 
 def is_best(summary: Summary, cell: Cell, row: str, score: str) -> bool:
-    """No other method is ahead of it by more than one standard error."""
-    rows = contestants()
-    if row not in rows or score in OTHER_WAY or not summary.at(cell, row).complete:
+    """No other method is ahead of it by more than one standard error; one trial has none."""
+    rows, entry = contestants(), summary.at(cell, row)
+    if row not in rows or score in OTHER_WAY or not entry.complete or len(entry.outcomes) < 2:
         return False
     return not summary.behind(cell, row, rows, score)
 

@@ -479,6 +479,10 @@ class TestTables:
         best = [row for row in titles() if tables.is_best(summary, WINE, row, "rand")]
         assert best == ["mi", "mice"]
 
+    def test_a_single_trial_is_not_called_the_best(self):
+        assert not tables.is_best(made_up(n_trials=1), WINE, "mice", "rand")
+        assert tables.is_best(made_up(n_trials=2), WINE, "mice", "rand")
+
     def test_csv_has_every_figure(self):
         summary = made_up()
         text = tables.as_csv(summary, tables.make_sheets(summary, ["k10"], ["rand"]))
