@@ -68,7 +68,6 @@ class Difference:
 
     mean: float
     error: float
-    n: int
 
     @property
     def behind(self) -> bool:
@@ -105,7 +104,7 @@ class Summary:
         if not (one.complete and two.complete and len(shared) > 1):
             return None
         values = [getattr(one.outcomes[t], score) - getattr(two.outcomes[t], score) for t in shared]
-        return Difference(float(np.mean(values)), standard_error(np.array(values)), len(shared))
+        return Difference(float(np.mean(values)), standard_error(np.array(values)))
 
     def behind(
         self, cell: Cell, row: str, others: Iterable[str], score: str = "rand"
