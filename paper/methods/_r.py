@@ -68,7 +68,7 @@ def limit_processor_time(limit: int) -> None:
 
 def failure(code: int, stderr: str, limit: int) -> MethodError:
     """What to say of an R process that ended badly."""
-    if -code in (signal.SIGXCPU, signal.SIGKILL):
+    if -code == signal.SIGXCPU:
         return OverTimeError(f"over {limit} s")
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [at for at, line in enumerate(lines) if line.startswith("Error")]
