@@ -11,8 +11,8 @@ from kpod._files import InputError, check_writable, written_whole
 from paper import claims, results, tables
 from paper.datasets import designs
 from paper.methods import methods
+from paper.progress import follow
 from paper.running import make_plan
-from paper.showing import follow
 from paper.summary import Summary
 
 MECHANISMS = ("MCAR", "MAR", "NMAR")
