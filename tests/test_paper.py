@@ -70,6 +70,10 @@ class TestData:
         masks = [np.isnan(problem(trial=trial)[0].X) for trial in (0, 1)]
         assert not np.array_equal(*masks)
 
+    def test_gaps_are_drawn_anew_at_every_percentage(self):
+        few, many = (np.isnan(problem(Cell("wine", "MCAR", percent))[0].X) for percent in (5, 45))
+        assert (few & ~many).any()
+
     @pytest.mark.parametrize("table", list(designs()))
     def test_shapes_shares_and_scale_are_the_protocols(self, table):
         design = designs()[table]
@@ -478,6 +482,10 @@ class TestTables:
         summary = made_up(rand)
         best = [row for row in titles() if tables.is_best(summary, WINE, row, "rand")]
         assert best == ["mi", "mice"]
+
+    def test_a_single_trial_in_common_compares_nothing(self):
+        assert made_up(n_trials=1).difference(WINE, "mice", "mi") is None
+        assert made_up(n_trials=2).difference(WINE, "mice", "mi").mean == 0
 
     def test_a_single_trial_is_not_called_the_best(self):
         assert not tables.is_best(made_up(n_trials=1), WINE, "mice", "rand")
