@@ -124,7 +124,8 @@ class Descent:
         single, single_offsets, longest = panel, offsets, 0.0
         if table.dtype != SINGLE:  # for a first look
             single, single_offsets = table.panel(self.centers, SINGLE), table.offsets(self.k, SINGLE)
-            longest = float(np.sqrt((self.centers**2).sum(axis=1).max()))
+            with np.errstate(over="ignore"):  # an infinite norm leaves every row in doubt
+                longest = float(np.sqrt((self.centers**2).sum(axis=1).max()))
         if not self.settings.bounded:
             np.copyto(self.upper, np.float32(np.inf), where=table.observed > 0)
 
