@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from kpod import KPOD
+from kpod import KPOD, _solvers
 from kpod._seeding import RandomRows
 from kpod._solvers import SOLVERS, Settings, Start, hartigan, lloyd, mm
 
@@ -63,13 +63,61 @@ def test_max_iter_is_respected_and_reported(solver, rng):
         assert not short.converged
 
 
-def test_lloyd_is_the_oracles(rng, weights):
+def test_lloyd_is_the_oracles_until_it_creeps(rng, weights):
     X, _ = clustered(rng, missing=0.5, spread=1.0)
     table = table_of(X, 5, weights)
     for start in starts(table, 5, rng):
-        labels, _ = oracle.lloyd(X, start.centers + table.shift, 300, weights)
+        labels, _ = oracle.lloyd(X, start.centers + table.shift, _solvers.CREEP, weights)
         if len(np.unique(labels)) == 5:
-            assert_array_equal(lloyd(table, start, Settings()).labels, labels)
+            assert_array_equal(lloyd(table, start, Settings(max_iter=_solvers.CREEP)).labels, labels)
+
+
+def creeping(rng, dtype=np.float64, n=5000):
+    """A table that takes Lloyd many steps, hundreds if it is long, and a start."""
+    X, _ = clustered(rng, n, 20, k=20, missing=0.7, spread=2.0, dtype=dtype)
+    table = table_of(X, 20)
+    return table, starts(table, 20, rng, 1)[0]
+
+
+def test_carrying_creeping_centers_on_saves_iterations(rng, monkeypatch):
+    """And ends lower in the mean: single tables may fall into another minimum."""
+    settings = Settings(max_iter=2000)
+    carried, plain = [], []
+    for _ in range(5):
+        table, start = creeping(rng, n=20_000)
+        with monkeypatch.context() as patch:
+            carried.append(lloyd(table, start, settings))
+            patch.setattr(_solvers, "MOMENTUM", 0.0)
+            plain.append(lloyd(table, start, settings))
+    assert sum(fit.n_iter for fit in carried) < sum(fit.n_iter for fit in plain)
+    assert np.mean([fit.loss for fit in carried]) < np.mean([fit.loss for fit in plain])
+
+
+@pytest.mark.parametrize("momentum", [0.9, 5.0, 100.0])
+def test_carried_centers_end_at_rest_and_never_rise(momentum, rng, dtype, monkeypatch):
+    """However far they are carried: a step that goes too far is taken back."""
+    monkeypatch.setattr(_solvers, "MOMENTUM", momentum)
+    monkeypatch.setattr(_solvers, "CREEP", 2)
+    table, start = creeping(rng, dtype)
+    for settings in (Settings(max_iter=2000), Settings(max_iter=7), Settings(max_iter=8)):
+        end = lloyd(table, start, settings)
+        rounding = 1e-6 if dtype is np.float32 else 1e-12
+        assert (np.diff(end.trace) <= rounding * end.loss).all()
+        assert end.n_iter == len(end.trace)
+    at_rest = lloyd(table, start, Settings(max_iter=2000))
+    assert at_rest.converged
+    again = lloyd(table, Start(at_rest.centers), Settings(max_iter=1))
+    assert (again.labels != at_rest.labels).mean() < (1e-2 if dtype is np.float32 else 1e-12)
+
+
+def test_complete_tables_are_never_carried_on(rng, monkeypatch):
+    """There Lloyd is scikit-learn's to the last iteration."""
+    monkeypatch.setattr(_solvers, "CREEP", 1)
+    X, _ = clustered(rng, 2000, 12, k=10, missing=0, spread=2.0)
+    table = table_of(X, 10)
+    (start,) = starts(table, 10, rng, 1)
+    theirs = KMeans(10, init=start.centers + table.shift, n_init=1, tol=0).fit(X)
+    assert_array_equal(lloyd(table, start, Settings()).labels, theirs.labels_)
 
 
 def test_lloyd_on_complete_data_is_scikit_learns(rng, dtype):
@@ -86,7 +134,7 @@ def test_lloyd_on_complete_data_is_scikit_learns(rng, dtype):
 def test_bounded_and_unbounded_lloyd_agree(rng, dtype):
     X, _ = clustered(rng, 3000, 10, spread=1.0, dtype=dtype)
     table = table_of(X, 8)
-    for start in starts(table, 8, rng):
+    for table, start in [*((table, start) for start in starts(table, 8, rng)), creeping(rng, dtype)]:
         bounded = lloyd(table, start, Settings())
         unbounded = lloyd(table, start, Settings(bounded=False))
         assert_array_equal(bounded.labels, unbounded.labels)

@@ -136,6 +136,7 @@ class Table(ABC):
 
         self.squares, counts = merge(self.map(run))
         live = counts > 0
+        self.has_gaps = bool((self.observed < live.sum()).any())
         self.fallback = np.where(live, np.nan_to_num(self.column_means - self.shift), 0.0)
         variances = self.squares[live] / counts[live] - self.fallback[live] ** 2
         self.variance = float(variances.mean()) if live.any() else 0.0

@@ -32,6 +32,11 @@ from kpod._kernels import chunks
 MANY_ENTRIES = 300_000
 MAX_SWEEPS = 60
 
+# Many gaps make Lloyd creep: centers take hundreds of small steps in one direction. From this
+# iteration on each goes on by this share of its last step before rows are assigned again.
+CREEP = 30
+MOMENTUM = 0.9
+
 # A factor beyond any that occurs, whose root single precision still holds.
 LARGE = 1e30
 
@@ -40,8 +45,8 @@ LARGE = 1e30
 class Settings:
     """When to stop, and whom to tell: `report` hears the loss after every iteration.
 
-    Lloyd rests when no row changes, or the centers move by no more than `tol` times the mean
-    variance of the columns (squared, in all). Single-row moves rest when no row moves; in a
+    Lloyd rests when a step would move the centers by no more than `tol` times the mean variance of
+    the columns (squared, in all), so with 0 when no row changes. Single-row moves rest when no row moves; in a
     table of more than `MANY_ENTRIES`, also when a sweep lowers the loss by no more than a tenth
     of `tol` of it.
     """
@@ -206,13 +211,32 @@ class Descent:
         return max(float(self.table.squares.sum() + prior - explained.sum()), 0.0)
 
     def lloyd(self) -> bool:
-        """Assignment and update in turn; whether they came to rest within `max_iter`."""
-        for iteration in range(1, self.settings.max_iter + 1):
-            changed = self.assign()
+        """Assignment and update in turn; whether they came to rest within `max_iter`.
+
+        Where Lloyd creeps, centers are carried on beyond their rows' means; if that raises the
+        objective, the next assignment is from the means again. The last one always is.
+        """
+        settings, table = self.settings, self.table
+        creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps else range(0)
+        means, carried = self.centers, False
+        for iteration in range(1, settings.max_iter + 1):
+            before = self.centers
+            self.assign()
             moved = self.update()
-            self.note("lloyd", iteration, self.objective())
-            if (changed == 0 and iteration > 1) or moved <= self.settings.tol * self.table.variance:
+            objective = self.objective()
+            if carried and objective > self.trace[-1]:
+                self.note("lloyd", iteration, self.trace[-1])
+                self.centers, carried = means, False
+                self.carry_bounds(before)
+                continue
+            self.note("lloyd", iteration, objective)
+            if moved <= settings.tol * table.variance:
                 return True
+            step, means = self.centers - means, self.centers
+            carried = iteration in creeping
+            if carried:
+                self.centers = means + MOMENTUM * step
+                self.carry_bounds(before)
         return False
 
     def note(self, step: str, iteration: int, loss: float) -> None:
