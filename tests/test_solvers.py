@@ -79,7 +79,7 @@ def creeping(rng, dtype=np.float64, n=5000):
     return table, starts(table, 20, rng, 1)[0]
 
 
-def test_carrying_creeping_centers_on_saves_iterations(rng, monkeypatch):
+def test_momentum_saves_iterations(rng, monkeypatch):
     """And ends lower in the mean: single tables may fall into another minimum."""
     settings = Settings(max_iter=2000)
     carried, plain = [], []
@@ -87,16 +87,16 @@ def test_carrying_creeping_centers_on_saves_iterations(rng, monkeypatch):
         table, start = creeping(rng, n=20_000)
         with monkeypatch.context() as patch:
             carried.append(lloyd(table, start, settings))
-            patch.setattr(_solvers, "MOMENTUM", 0.0)
+            patch.setattr(_solvers, "CREEP", settings.max_iter)
             plain.append(lloyd(table, start, settings))
     assert sum(fit.n_iter for fit in carried) < sum(fit.n_iter for fit in plain)
     assert np.mean([fit.loss for fit in carried]) < np.mean([fit.loss for fit in plain])
 
 
 @pytest.mark.parametrize("momentum", [0.9, 5.0, 100.0])
-def test_carried_centers_end_at_rest_and_never_rise(momentum, rng, dtype, monkeypatch):
-    """However far they are carried: a step that goes too far is taken back."""
-    monkeypatch.setattr(_solvers, "MOMENTUM", momentum)
+def test_with_any_momentum_the_loss_never_rises_and_centers_come_to_rest(momentum, rng, dtype, monkeypatch):
+    """A step that goes too far is taken back."""
+    monkeypatch.setattr(_solvers, "momentum", lambda run: momentum)
     monkeypatch.setattr(_solvers, "CREEP", 2)
     table, start = creeping(rng, dtype)
     for settings in (Settings(max_iter=2000), Settings(max_iter=7), Settings(max_iter=8)):
@@ -110,7 +110,7 @@ def test_carried_centers_end_at_rest_and_never_rise(momentum, rng, dtype, monkey
     assert (again.labels != at_rest.labels).mean() < (1e-2 if dtype is np.float32 else 1e-12)
 
 
-def test_complete_tables_are_never_carried_on(rng, monkeypatch):
+def test_complete_tables_get_no_momentum(rng, monkeypatch):
     """There Lloyd is scikit-learn's to the last iteration."""
     monkeypatch.setattr(_solvers, "CREEP", 1)
     X, _ = clustered(rng, 2000, 12, k=10, missing=0, spread=2.0)
@@ -133,8 +133,11 @@ def test_lloyd_on_complete_data_is_scikit_learns(rng, dtype):
 
 def test_bounded_and_unbounded_lloyd_agree(rng, dtype):
     X, _ = clustered(rng, 3000, 10, spread=1.0, dtype=dtype)
-    table = table_of(X, 8)
-    for table, start in [*((table, start) for start in starts(table, 8, rng)), creeping(rng, dtype)]:
+    plain_table = table_of(X, 8)
+    for table, start in [
+        *((plain_table, start) for start in starts(plain_table, 8, rng)),
+        creeping(rng, dtype),
+    ]:
         bounded = lloyd(table, start, Settings())
         unbounded = lloyd(table, start, Settings(bounded=False))
         assert_array_equal(bounded.labels, unbounded.labels)

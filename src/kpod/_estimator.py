@@ -64,19 +64,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         10 up to a million observed entries and 1 beyond.
 
     algorithm : {"hartigan", "lloyd", "mm"}, default="hartigan"
-        "lloyd" assigns rows and moves centers in turn; in a table with gaps that takes it more
-        than 30 iterations, centers are carried on the way they creep for as long as that
-        lowers the loss. "hartigan" goes on with single rows for as long as moving one lowers
-        the loss, and never ends higher. "mm" is the algorithm as published [1]_, k-means on a
-        table filled in from its own centers time and again; it is here for comparison and ends
-        higher than the other two.
+        "lloyd" assigns rows and moves centers in turn; beyond 20 iterations on a table with
+        gaps, centers get momentum for as long as it lowers the loss. "hartigan" goes on with
+        single rows for as long as moving one lowers the loss, and never ends higher. "mm" is
+        the algorithm as published [1]_, k-means on a table filled in from its own centers time
+        and again; it is here for comparison and ends higher than the other two.
 
     max_iter : int, default=300
         Most iterations of "lloyd" (and then most sweeps of "hartigan": never more than 60
         beyond 300,000 observed entries), or of filling in for "mm".
 
     tol : float, default=1e-4
-        "lloyd" stops when a step moves the centers by no more than `tol` times the mean variance of
+        "lloyd" stops when the centers move by no more than `tol` times the mean variance of
         the observed entries of a column (sum of squares, as in scikit-learn). "hartigan" then
         goes on until no row moves; beyond 300,000 observed entries, until a sweep of moves
         lowers the loss by less than `tol` / 10 of it.

@@ -32,10 +32,9 @@ from kpod._kernels import chunks
 MANY_ENTRIES = 300_000
 MAX_SWEEPS = 60
 
-# Many gaps make Lloyd creep: centers take hundreds of small steps in one direction. From this
-# iteration on each goes on by this share of its last step before rows are assigned again.
-CREEP = 30
-MOMENTUM = 0.9
+# Many gaps make Lloyd creep: centers take hundreds of small steps in one direction. Beyond this
+# many iterations they get momentum.
+CREEP = 20
 
 # A factor beyond any that occurs, whose root single precision still holds.
 LARGE = 1e30
@@ -45,10 +44,10 @@ LARGE = 1e30
 class Settings:
     """When to stop, and whom to tell: `report` hears the loss after every iteration.
 
-    Lloyd rests when a step would move the centers by no more than `tol` times the mean variance of
-    the columns (squared, in all), so with 0 when no row changes. Single-row moves rest when no row moves; in a
-    table of more than `MANY_ENTRIES`, also when a sweep lowers the loss by no more than a tenth
-    of `tol` of it.
+    Lloyd rests when a step moves the centers by no more than `tol` times the mean variance of the
+    columns (squared, in all); with 0, when no row changes. Single-row moves rest when no row
+    moves; in a table of more than `MANY_ENTRIES`, also when a sweep lowers the loss by no more
+    than a tenth of `tol` of it.
     """
 
     max_iter: int = 300
@@ -213,29 +212,33 @@ class Descent:
     def lloyd(self) -> bool:
         """Assignment and update in turn; whether they came to rest within `max_iter`.
 
-        Where Lloyd creeps, centers are carried on beyond their rows' means; if that raises the
-        objective, the next assignment is from the means again. The last one always is.
+        Where Lloyd creeps, each center goes on beyond the mean of its rows by a share of its last
+        step: Nesterov's momentum, which grows with every step and starts anew when the steps turn
+        round or the objective rises. If it rises, the step is taken back: the next assignment is
+        from the means. The last one always is.
         """
         settings, table = self.settings, self.table
         creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps else range(0)
-        means, carried = self.centers, False
+        means, run = self.centers, 0  # how many steps the centers have been going one way
         for iteration in range(1, settings.max_iter + 1):
             before = self.centers
             self.assign()
             moved = self.update()
             objective = self.objective()
-            if carried and objective > self.trace[-1]:
+            if run > 1 and objective > self.trace[-1]:
                 self.note("lloyd", iteration, self.trace[-1])
-                self.centers, carried = means, False
+                self.centers, run = means, 0
                 self.carry_bounds(before)
                 continue
             self.note("lloyd", iteration, objective)
             if moved <= settings.tol * table.variance:
                 return True
             step, means = self.centers - means, self.centers
-            carried = iteration in creeping
-            if carried:
-                self.centers = means + MOMENTUM * step
+            if iteration not in creeping or ((means - before) * step).sum() < 0:
+                run = 0
+            run += 1
+            if run > 1:
+                self.centers = means + momentum(run) * step
                 self.carry_bounds(before)
         return False
 
@@ -321,6 +324,11 @@ class Descent:
             if weightless.any():
                 self.labels[weightless] = nearest(self.table, self.centers)[weightless]
         return solution(self.table, self.labels, self.prior, self.trace, n_iter, converged)
+
+
+def momentum(run: int) -> float:
+    """The share of the last step that centers go on by when they take their `run`-th one way."""
+    return (run - 1) / (run + 2)
 
 
 def prior_totals(table: Table, k: int, shrinkage: float) -> Totals:
