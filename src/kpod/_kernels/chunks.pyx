@@ -18,8 +18,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from kpod._kernels.loops cimport (
-    COMPACT_SLACK, build_front, compact, distances_to, real, scaled_distances_to,
-    seed_distances, two_smallest
+    COMPACT_SLACK, FEW_CENTERS, build_front, compact, distances_to, few_nearest_f32, few_nearest_f64,
+    real, scaled_distances_to, seed_distances, two_smallest
 )
 
 cdef extern from "stdlib.h" nogil:
@@ -56,6 +56,7 @@ cdef class Rows:
 
     cdef readonly Py_ssize_t n_rows, n_columns
     cdef readonly bint is_sparse
+    cdef bint is_double
     cdef object arrays
     cdef const void* values
     cdef const void* shift
@@ -67,6 +68,7 @@ cdef class Rows:
         self.arrays = (values, shift, weights, indices, indptr)
         self.n_columns = shift.shape[0]
         self.is_sparse = indptr is not None
+        self.is_double = values.dtype.itemsize == sizeof(double)
         self.n_rows = indptr.shape[0] - 1 if self.is_sparse else values.shape[0]
         self.values = <const void*> <size_t> values.ctypes.data
         self.shift = <const void*> <size_t> shift.ctypes.data
@@ -91,6 +93,7 @@ cdef class Workspace:
     cdef void* distances
     cdef void* best
     cdef void* second
+    cdef void* own
     cdef int32_t* nearest
 
     def __cinit__(self, Py_ssize_t longest_row, Py_ssize_t stride, Py_ssize_t chunk):
@@ -101,14 +104,15 @@ cdef class Workspace:
         self.end = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
         self.columns = <int32_t*> malloc(n_entries * sizeof(int32_t))
         self.values = malloc(n_entries * sizeof(double))
-        self.singles = <float*> malloc(n_entries * sizeof(float))
+        self.singles = <float*> aligned_alloc(64, (n_entries * sizeof(float) // 64 + 1) * 64)
         self.distances = aligned_alloc(64, (chunk * stride * sizeof(double) // 64 + 1) * 64)
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
+        self.own = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
         if not (
             self.index and self.begin and self.end and self.columns and self.values and self.singles
-            and self.distances and self.best and self.second and self.nearest
+            and self.distances and self.best and self.second and self.own and self.nearest
         ):
             raise MemoryError
 
@@ -122,6 +126,7 @@ cdef class Workspace:
         free(self.distances)
         free(self.best)
         free(self.second)
+        free(self.own)
         free(self.nearest)
 
 
@@ -384,23 +389,70 @@ cdef inline float slack_of(Py_ssize_t m, double epsilon) noexcept nogil:
 
 cdef inline void relabel(
     Rows rows,
+    const real* like,             # chooses the precision
     Py_ssize_t i,
     int32_t label,
-    const int32_t* columns,       # IN the entries of row i
-    const real* values,
-    Py_ssize_t m,
     int32_t* labels,
     double* sums,                 # INOUT (k, p), or NULL if not wanted
     double* counts,
+    Workspace space,
 ) noexcept nogil:
     """Give row i another label, and the two clusters their new totals."""
-    cdef Py_ssize_t p = rows.n_columns, now = labels[i]
+    cdef const int32_t* columns
+    cdef const real* values
+    cdef Py_ssize_t p = rows.n_columns, m, now = labels[i]
     cdef double weight = weight_of(rows, i)
     if sums != NULL:
+        m = entries_of(rows, i, space, &columns, &values)
         if now >= 0:
             add_entries(columns, values, m, -weight, sums + now * p, counts + now * p)
         add_entries(columns, values, m, weight, sums + label * p, counts + label * p)
     labels[i] = label
+
+
+cdef void compare(
+    Rows rows,
+    Py_ssize_t n,                 # rows in the chunk: space.index[:n]
+    const real* panel,            # single precision will do for a table of doubles, too
+    const real* offsets,
+    Py_ssize_t stride,
+    Py_ssize_t k,
+    const int32_t* labels,
+    Workspace space,
+) noexcept nogil:
+    """Each row's nearest center, and its distances to that, to the next and to its own."""
+    cdef const int32_t* columns
+    cdef const real* values
+    cdef const double* doubles
+    cdef real* near = <real*> space.distances
+    cdef real* own = <real*> space.own
+    cdef Py_ssize_t r, e
+    cdef int32_t now
+    if real is float:
+        if k <= FEW_CENTERS and not rows.is_sparse:
+            if rows.is_double:
+                few_nearest_f64(<const double*> rows.values, <const double*> rows.shift, rows.n_columns,
+                                space.index, n, panel, stride, k, labels, space.singles,
+                                <float*> space.best, <float*> space.second, space.nearest, own)
+            else:
+                few_nearest_f32(<const float*> rows.values, <const float*> rows.shift, rows.n_columns,
+                                space.index, n, panel, stride, k, labels, space.singles,
+                                <float*> space.best, <float*> space.second, space.nearest, own)
+            return
+        if rows.is_double:
+            chunk_entries(rows, n, space, &columns, &doubles)
+            for e in range(space.begin[0], space.end[n - 1]):
+                space.singles[e] = <float> doubles[e]
+            values = space.singles
+        else:
+            chunk_entries(rows, n, space, &columns, &values)
+    else:
+        chunk_entries(rows, n, space, &columns, &values)
+    distances_to(columns, values, space.begin, space.end, n, panel, offsets, stride, near)
+    two_smallest(near, n, stride, <real*> space.best, <real*> space.second, space.nearest)
+    for r in range(n):
+        now = labels[space.index[r]]
+        own[r] = <real> INFINITY if now < 0 else near[r * stride + now]
 
 
 cdef Py_ssize_t settle(
@@ -409,6 +461,7 @@ cdef Py_ssize_t settle(
     const real* panel,
     const real* offsets,
     Py_ssize_t stride,
+    Py_ssize_t k,
     double epsilon,
     int32_t* labels,
     float* upper,
@@ -418,34 +471,24 @@ cdef Py_ssize_t settle(
     Workspace space,
 ) noexcept nogil:
     """Assign the rows of one chunk; returns how many changed their label."""
-    cdef const int32_t* columns
-    cdef const real* values
-    cdef real* near = <real*> space.distances
-    cdef Py_ssize_t r, i, at, m, changed = 0
-    cdef int32_t now, nearest
     cdef real* best = <real*> space.best
     cdef real* second = <real*> space.second
+    cdef Py_ssize_t r, i, changed = 0
+    cdef int32_t nearest
     cdef real own, other
-    cdef float slack
-    chunk_entries(rows, n, space, &columns, &values)
-    distances_to(columns, values, space.begin, space.end, n, panel, offsets, stride, near)
-    two_smallest(near, n, stride, best, second, space.nearest)
+    cdef float slack = slack_of(rows.n_columns, epsilon)
+    compare(rows, n, panel, offsets, stride, k, labels, space)
     for r in range(n):
         i = space.index[r]
-        at = space.begin[r]
-        m = space.end[r] - at
         nearest = space.nearest[r]
-        now = labels[i]
-        own = <real> INFINITY if now < 0 else near[r * stride + now]
+        own = (<real*> space.own)[r]
+        other = second[r] if nearest == labels[i] else best[r]
         # A near tie must not flicker with the rounding of the centers.
         if best[r] < own * <real> (1 - 4 * epsilon):
             own = best[r]
             other = second[r]
-            relabel(rows, i, nearest, columns + at, values + at, m, labels, sums, counts)
+            relabel(rows, panel, i, nearest, labels, sums, counts, space)
             changed += 1
-        else:
-            other = second[r] if nearest == now else best[r]
-        slack = slack_of(m, epsilon)
         upper[i] = sqrtf(<float> own) * (1 + slack)
         lower[i] = sqrtf(<float> min(other, <real> LARGEST)) * (1 - slack)
     return changed
@@ -457,6 +500,7 @@ cdef Py_ssize_t settle_clear(
     const float* panel,
     const float* offsets,
     Py_ssize_t stride,
+    Py_ssize_t k,
     float longest,                # IN norm of the longest center
     int32_t* labels,
     float* upper,
@@ -472,23 +516,14 @@ cdef Py_ssize_t settle_clear(
     off, a unit roundoff of their own norms; and a row is no longer than a center and its distance
     from it together. Returns how many rows are left: the first in space.index.
     """
-    cdef const int32_t* columns
-    cdef const double* values
-    cdef float* near = <float*> space.distances
+    cdef const double* like = NULL
     cdef float* best = <float*> space.best
     cdef float* second = <float*> space.second
-    cdef Py_ssize_t r, i, e, at, m, n_left = 0
-    cdef float slack, margin, own, other
-    chunk_entries(rows, n, space, &columns, &values)
-    for e in range(space.end[n - 1]):
-        space.singles[e] = <float> values[e]
-    distances_to(columns, <const float*> space.singles, space.begin, space.end, n, panel, offsets, stride, near)
-    two_smallest(near, n, stride, best, second, space.nearest)
+    cdef Py_ssize_t r, i, n_left = 0
+    cdef float slack = slack_of(rows.n_columns, SINGLE), margin, own, other
+    compare(rows, n, panel, offsets, stride, k, labels, space)
     for r in range(n):
         i = space.index[r]
-        at = space.begin[r]
-        m = space.end[r] - at
-        slack = slack_of(m, SINGLE)
         own = sqrtf(best[r])
         other = sqrtf(second[r])
         margin = <float> (2 * SINGLE) * (own + 2 * longest) + TINY
@@ -496,7 +531,7 @@ cdef Py_ssize_t settle_clear(
         other = other * (1 - slack) - margin
         if own < other < INFINITY:
             if space.nearest[r] != labels[i]:
-                relabel(rows, i, space.nearest[r], columns + at, values + at, m, labels, sums, counts)
+                relabel(rows, like, i, space.nearest[r], labels, sums, counts, space)
                 changed[0] += 1
             upper[i] = own
             lower[i] = other
@@ -543,7 +578,7 @@ def assign(
 
     Returns the number of rows that changed, and of rows looked at.
     """
-    cdef Py_ssize_t i, n = 0, n_seen, stride = panel.shape[1], changed = 0, looked = 0
+    cdef Py_ssize_t i, n = 0, n_seen, stride = panel.shape[1], k = drift.shape[0], changed = 0, looked = 0
     cdef int32_t now
     cdef bint clear = not rows.is_sparse  # whether most rows are settled in single precision
     cdef double* add_sums = &sums[0, 0] if sums.shape[0] else NULL
@@ -558,10 +593,10 @@ def assign(
                 looked += n
                 if real is double and clear:
                     n_seen = n
-                    n = settle_clear(rows, n, &single_panel[0, 0], &single_offsets[0], single_panel.shape[1], longest,
+                    n = settle_clear(rows, n, &single_panel[0, 0], &single_offsets[0], single_panel.shape[1], k, longest,
                                      &labels[0], &upper[0], &lower[0], add_sums, add_counts, space, &changed)
                     clear = 2 * n < n_seen
-                changed += settle(rows, n, &panel[0, 0], &offsets[0], stride, epsilon,
+                changed += settle(rows, n, &panel[0, 0], &offsets[0], stride, k, epsilon,
                                   &labels[0], &upper[0], &lower[0], add_sums, add_counts, space)
                 n = 0
     return changed, looked

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Levels of the architecture rather than models of processors: a model matches no other maker's. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12
@@ -54,6 +55,8 @@
 #undef SUFFIX
 #undef REAL
 #undef INTEGER
+
+#include "few.h"
 
 #undef NAME
 

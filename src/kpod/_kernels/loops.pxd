@@ -6,7 +6,7 @@ ctypedef fused real:
     double
 
 cdef extern from "loops.h" nogil:
-    int COMPACT_SLACK
+    int COMPACT_SLACK, FEW_CENTERS
     void build_front() noexcept
     Py_ssize_t compact_f32(const float*, const float*, Py_ssize_t, int32_t*, float*) noexcept
     Py_ssize_t compact_f64(const double*, const double*, Py_ssize_t, int32_t*, double*) noexcept
@@ -17,6 +17,14 @@ cdef extern from "loops.h" nogil:
     void distances_f64(
         const int32_t*, const double*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
         const double*, const double*, Py_ssize_t, double*
+    ) noexcept
+    void few_nearest_f32(
+        const float*, const float*, Py_ssize_t, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, Py_ssize_t,
+        const int32_t*, float*, float*, float*, int32_t*, float*
+    ) noexcept
+    void few_nearest_f64(
+        const double*, const double*, Py_ssize_t, const Py_ssize_t*, Py_ssize_t, const float*, Py_ssize_t, Py_ssize_t,
+        const int32_t*, float*, float*, float*, int32_t*, float*
     ) noexcept
     void scaled_distances_f32(
         const int32_t*, const float*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
