@@ -85,15 +85,46 @@ def test_nearest(case, dtype, rng):
         assert_array_equal(labels, oracle.assign(X, centers))
 
 
+@pytest.mark.parametrize("k", range(1, chunks.MOST_FEW + 1))
+def test_few_centers_are_compared_as_many_are(k, rng, dtype, n_columns, monkeypatch):
+    """Rows that are not a multiple of eight, fewer columns than eight, some rows and columns empty."""
+    X, _ = clustered(rng, 203, n_columns, missing=0.4, dtype=dtype)
+    X[5] = np.nan
+    if n_columns > 1:
+        X[:, 1] = np.nan
+    table = table_of(X, k)
+    centers = rng.normal(size=(k, n_columns))
+    fits = []
+    for few in (k, 0):
+        monkeypatch.setattr(table, "few", lambda k, few=few: few)
+        fits.append(Descent(table, centers, Settings()))
+        for _ in range(3):
+            fits[-1].assign()
+            fits[-1].update()
+    few, many = fits
+    assert_array_equal(few.labels, many.labels)
+    assert_allclose(few.centers, many.centers, rtol=1e-6, atol=1e-6)
+    assert_allclose(few.upper, many.upper, rtol=1e-4, atol=1e-4)
+    assert_allclose(few.lower, many.lower, rtol=1e-4, atol=1e-4)
+
+
+def test_many_gaps_or_clusters_are_too_many_for_rows_side_by_side(rng):
+    dense, holed = (table_of(clustered(rng, 500, 20, missing=m)[0], 5) for m in (0.0, 0.9))
+    assert dense.few(5) == holed.few(5) == 5
+    assert dense.few(chunks.MOST_FEW) == chunks.MOST_FEW
+    assert dense.few(chunks.MOST_FEW + 1) == holed.few(chunks.MOST_FEW) == 0
+
+
 @pytest.mark.parametrize("scale", [1e-22, 1.0, 1e30])
 @pytest.mark.parametrize("apart", [1e-9, 1e-7, 1e-5, 1e-4, 1e-3])
-def test_near_ties_of_doubles_are_decided_in_double_precision(apart, scale, rng):
+@pytest.mark.parametrize("k", [8, 20])
+def test_near_ties_of_doubles_are_decided_in_double_precision(k, apart, scale, rng):
     """Single precision has the first look, and must know what it cannot tell."""
     X, _ = clustered(rng, 2000, 9, missing=0.6, spread=1.0)
-    centers = rng.normal(size=9) + apart * rng.normal(size=(20, 9))
+    centers = rng.normal(size=9) + apart * rng.normal(size=(k, 9))
     X[:, 0] += 1e4 * rng.choice([-1, 1], size=len(X))
-    centers[:, 0] += 1e4 * rng.choice([-1, 1], size=20)
-    table = table_of(X * scale, 20)
+    centers[:, 0] += 1e4 * rng.choice([-1, 1], size=k)
+    table = table_of(X * scale, k)
     centers = centers * scale - table.shift
     distances = oracle.distances(X * scale - table.shift, centers)
     best, second = np.sort(distances, axis=1)[:, :2].T
@@ -102,11 +133,12 @@ def test_near_ties_of_doubles_are_decided_in_double_precision(apart, scale, rng)
     assert_array_equal(nearest(table, centers)[clear], distances.argmin(axis=1)[clear])
 
 
-def test_bounds_hold(rng, dtype):
+@pytest.mark.parametrize("k", [5, 30])
+def test_bounds_hold(k, rng, dtype):
     """After a few steps, upper and lower bounds still enclose the true distances."""
     X, _ = clustered(rng, 2000, 6, missing=0.5, spread=1.0, dtype=dtype)
-    table = table_of(X, 5)
-    descent = Descent(table, rng.normal(size=(5, 6)), Settings())
+    table = table_of(X, k)
+    descent = Descent(table, rng.normal(size=(k, 6)), Settings())
     for _ in range(4):
         descent.assign()
         descent.update()

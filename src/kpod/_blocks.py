@@ -117,6 +117,10 @@ class Table(ABC):
     def _rows(self) -> chunks.Rows:
         """The entries as the kernels see them."""
 
+    def few(self, k: int) -> int:
+        """As many centers as there are, if eight rows side by side are faster; otherwise 0."""
+        return 0
+
     @abstractmethod
     def entries(self, rows: Positions) -> AnyFloats:
         """The given rows as a dense array with NaN, less the shift."""
@@ -129,21 +133,26 @@ class Table(ABC):
         """Row and column statistics: what the solvers need beyond the entries."""
         self.observed = np.empty(self.n_rows, np.int32)
 
-        def run(block: Span, space: chunks.Workspace) -> Floats:
+        def run(block: Span) -> Floats:
             out = np.zeros((2, self.n_columns))
-            chunks.measure(self.rows, *block, self.like, out[0], out[1], self.observed, space)
+            chunks.measure(self.rows, *block, self.like, out[0], out[1], self.observed)
             return out
 
         self.squares, counts = merge(self.map(run))
         live = counts > 0
+        self.share_observed = float(self.observed.mean()) / self.n_columns
         self.has_gaps = bool((self.observed < live.sum()).any())
         self.fallback = np.where(live, np.nan_to_num(self.column_means - self.shift), 0.0)
         variances = self.squares[live] / counts[live] - self.fallback[live] ** 2
         self.variance = float(variances.mean()) if live.any() else 0.0
         self.tiny = 0.0 if self.weights is None else 1e-9 * float(self.weights[self.weights > 0].min())
 
-    def map(self, function: Callable[[Span, chunks.Workspace], Result], k: int = 1) -> list[Result]:
-        """The results of a function for every block, in order; buffers are used again."""
+    def map(self, function: Callable[[Span], Result]) -> list[Result]:
+        """The results of a function for every block, in order."""
+        return self.executor.map(function, self.blocks)
+
+    def map_distances(self, function: Callable[[Span, chunks.Workspace], Result], k: int) -> list[Result]:
+        """The same with buffers for comparing rows with k centers, which are used again."""
         stride = self.stride(k)
         idle = self._spaces.setdefault(stride, [])
 
@@ -157,7 +166,7 @@ class Table(ABC):
             finally:
                 idle.append(space)
 
-        return self.executor.map(run, self.blocks)
+        return self.map(run)
 
     def pieces(self, block: Span, k: int) -> Iterator[Span]:
         """A block in as many calls as it takes for none to be long."""
@@ -191,10 +200,10 @@ class Table(ABC):
     def totals(self, labels: Labels, k: int) -> Totals:
         """Sums and counts of the clusters, added up block by block."""
 
-        def run(block: Span, space: chunks.Workspace) -> Floats:
+        def run(block: Span) -> Floats:
             totals = np.zeros((2, k, self.n_columns))
             for piece in self.pieces(block, 1):
-                chunks.add_up(self.rows, *piece, labels, self.like, totals[0], totals[1], space)
+                chunks.add_up(self.rows, *piece, labels, self.like, totals[0], totals[1])
             return totals
 
         return Totals(*merge(self.map(run)))
@@ -210,9 +219,7 @@ class Table(ABC):
         return float(sum(self._losses(labels, centers, np.empty(0))))
 
     def _losses(self, labels: Labels, centers: Floats, out: Floats) -> list[float]:
-        return self.map(
-            lambda block, space: chunks.losses(self.rows, *block, labels, self.like, centers, out, space)
-        )
+        return self.map(lambda block: chunks.losses(self.rows, *block, labels, self.like, centers, out))
 
     def distances(self, centers: Floats) -> AnyFloats:
         """Squared partial distances (n_rows, k)."""
@@ -224,7 +231,7 @@ class Table(ABC):
             for piece in self.pieces(block, k):
                 chunks.distances(self.rows, *piece, panel, offsets, out, space)
 
-        self.map(run, k)
+        self.map_distances(run, k)
         return out
 
 
@@ -239,6 +246,11 @@ class DenseTable(Table):
 
     def _rows(self) -> chunks.Rows:
         return chunks.Rows(self.values, self.shift, self.weights)
+
+    def few(self, k: int) -> int:
+        """As many centers as there are, if eight rows side by side are faster; otherwise 0."""
+        most = chunks.MOST_FEW // 2 * (1 + self.share_observed)  # gaps cost time there
+        return k if k <= most else 0
 
     def entries(self, rows: Positions) -> AnyFloats:
         """The given rows as a dense array with NaN, less the shift."""

@@ -130,6 +130,7 @@ class Descent:
             single, single_offsets = table.panel(self.centers, SINGLE), table.offsets(self.k, SINGLE)
             with np.errstate(over="ignore"):  # an infinite norm leaves every row in doubt
                 longest = float(np.sqrt((self.centers**2).sum(axis=1).max()))
+        few = table.few(self.k)
         if not self.settings.bounded:
             np.copyto(self.upper, np.float32(np.inf), where=table.observed > 0)
 
@@ -139,12 +140,12 @@ class Descent:
             for piece in table.pieces(block, self.k):
                 changed += chunks.assign(
                     table.rows, *piece, panel, offsets, single, single_offsets, longest,
-                    self.epsilon, self.drift, self.others,
+                    few, self.epsilon, self.drift, self.others,
                     self.labels, self.upper, self.lower, totals[0], totals[1], space,
                 )[0]  # fmt: skip
             return changed, totals
 
-        results = table.map(run, self.k)
+        results = table.map_distances(run, self.k)
         for changed, delta in results:
             if changed and add_up:
                 self.totals.sums[...] += delta[0]
@@ -296,7 +297,7 @@ class Descent:
                 )  # fmt: skip
             return found[block.start : block.start + n]
 
-        return np.concatenate(table.map(run, self.k))
+        return np.concatenate(table.map_distances(run, self.k))
 
     def move(self, candidates: Positions, sizes: NDArray[np.int64]) -> tuple[int, float]:
         """Try the candidates one by one; returns the number of moves and what they gained."""

@@ -9,6 +9,8 @@ Singles = NDArray[np.float32]
 Labels = NDArray[np.int32]
 Positions = NDArray[np.intp]
 
+MOST_FEW: int
+
 class Rows:
     n_rows: int
     n_columns: int
@@ -34,7 +36,6 @@ def measure(
     squares: Floats,
     counts: Floats,
     observed: Labels,
-    space: Workspace,
 ) -> None: ...
 def add_up(
     rows: Rows,
@@ -44,7 +45,6 @@ def add_up(
     like: Reals,
     sums: Floats,
     counts: Floats,
-    space: Workspace,
 ) -> None: ...
 def losses(
     rows: Rows,
@@ -54,7 +54,6 @@ def losses(
     like: Reals,
     centers: Floats,
     out: Floats,
-    space: Workspace,
 ) -> float: ...
 def distances(
     rows: Rows, start: int, stop: int, panel: Reals, offsets: Reals, out: Reals, space: Workspace
@@ -91,6 +90,7 @@ def assign(
     single_panel: Singles,
     single_offsets: Singles,
     longest: float,
+    few: int,
     epsilon: float,
     drift: Singles,
     others: Singles,

@@ -3,8 +3,9 @@
 """Arithmetic on the rows of a table, one chunk at a time.
 
 A chunk is a handful of rows as lists of their observed entries: columns, and values less the
-shift. Dense and CSR tables differ in how such a list is made (`entries_of`, `chunk_entries`) and
-nowhere else.
+shift. Dense and CSR tables differ in how such a list is made (`entries_of`, `chunk_entries`).
+Where one pass over a row will do, and with few centers, a dense row is not listed: its gaps are
+masked out.
 Distances run over a row's entries and, in vector registers, over the centers side by side:
 only what was observed costs time, nothing cancels, and no copy of the table is filled in.
 (A matrix product of packed rows ``[z | observed]`` against ``[-2 c | c^2]`` was built first; see
@@ -18,8 +19,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from kpod._kernels.loops cimport (
-    COMPACT_SLACK, FEW_CENTERS, build_front, compact, distances_to, few_nearest_f32, few_nearest_f64,
-    real, scaled_distances_to, seed_distances, two_smallest
+    COMPACT_SLACK, FEW_CENTERS, add_row, build_front, compact, distances_to, few_nearest_f32,
+    few_nearest_f64, measure_row, real, row_loss, scaled_distances_to, seed_distances, two_smallest
 )
 
 cdef extern from "stdlib.h" nogil:
@@ -36,6 +37,9 @@ cdef double SINGLE = 2.0 ** -24
 
 # A square that single precision holds: a lower bound must not be infinite, which is for good.
 cdef float LARGEST = 1e38
+
+# The most centers that rows can be compared with side by side.
+MOST_FEW = FEW_CENTERS
 
 # More than squares too small for single precision can add up to.
 cdef float TINY = 1e-17
@@ -179,17 +183,22 @@ cdef inline void chunk_entries(
 
 
 cdef inline void add_entries(
-    const int32_t* columns,
-    const real* values,
-    Py_ssize_t m,
+    Rows rows,
+    const real* like,             # chooses the precision
+    Py_ssize_t i,
     double weight,
     double* sums,                 # INOUT (p,) of one cluster
     double* counts,               # INOUT (p,) of one cluster
 ) noexcept nogil:
+    """Add row i to a cluster, or take it out with a weight below 0."""
+    cdef const real* values = <const real*> rows.values
     cdef Py_ssize_t e
-    for e in range(m):
-        sums[columns[e]] += weight * values[e]
-        counts[columns[e]] += weight
+    if not rows.is_sparse:
+        add_row(values + i * rows.n_columns, <const real*> rows.shift, rows.n_columns, weight, sums, counts)
+        return
+    for e in range(rows.indptr[i], rows.indptr[i + 1]):
+        sums[rows.indices[e]] += weight * values[e]
+        counts[rows.indices[e]] += weight
 
 
 def measure(
@@ -200,21 +209,22 @@ def measure(
     double[::1] squares,          # INOUT (p,) += weight * z^2
     double[::1] counts,           # INOUT (p,) += weight
     int32_t[::1] observed,        # OUT (n_rows,) number of observed columns
-    Workspace space,
 ):
     """How much of each row is observed, and the weighted sum of squares of each column."""
-    cdef const int32_t* columns
-    cdef const real* values
-    cdef Py_ssize_t i, e, m
+    cdef const real* values = <const real*> rows.values
+    cdef Py_ssize_t i, e, p = rows.n_columns
     cdef double weight
     with nogil:
         for i in range(start, stop):
-            m = entries_of(rows, i, space, &columns, &values)
             weight = weight_of(rows, i)
-            for e in range(m):
-                squares[columns[e]] += weight * values[e] * values[e]
-                counts[columns[e]] += weight
-            observed[i] = <int32_t> m
+            if rows.is_sparse:
+                for e in range(rows.indptr[i], rows.indptr[i + 1]):
+                    squares[rows.indices[e]] += weight * values[e] * values[e]
+                    counts[rows.indices[e]] += weight
+                observed[i] = <int32_t> (rows.indptr[i + 1] - rows.indptr[i])
+            else:
+                observed[i] = <int32_t> measure_row(values + i * p, <const real*> rows.shift, p, weight,
+                                                    &squares[0], &counts[0])
 
 
 def add_up(
@@ -225,17 +235,13 @@ def add_up(
     real[::1] like,               # (0,) chooses the precision
     double[:, ::1] sums,          # INOUT (k, p)
     double[:, ::1] counts,        # INOUT (k, p)
-    Workspace space,
 ):
     """Add the rows to the sums and counts of their clusters."""
-    cdef const int32_t* columns
-    cdef const real* values
-    cdef Py_ssize_t i, m
+    cdef Py_ssize_t i
     with nogil:
         for i in range(start, stop):
             if labels[i] >= 0:
-                m = entries_of(rows, i, space, &columns, &values)
-                add_entries(columns, values, m, weight_of(rows, i), &sums[labels[i], 0], &counts[labels[i], 0])
+                add_entries(rows, &like[0], i, weight_of(rows, i), &sums[labels[i], 0], &counts[labels[i], 0])
 
 
 def losses(
@@ -246,24 +252,24 @@ def losses(
     real[::1] like,               # (0,) chooses the precision
     const double[:, ::1] centers,  # IN (k, p), less the shift
     double[::1] out,              # OUT (n_rows,) loss of each row, or (0,) if not wanted
-    Workspace space,
 ):
     """Sum of weight * squared partial distance of the rows to their own centers."""
-    cdef const int32_t* columns
-    cdef const real* values
+    cdef const real* values = <const real*> rows.values
     cdef const double* center
-    cdef Py_ssize_t i, e, m
+    cdef Py_ssize_t i, e
     cdef bint keep = out.shape[0] > 0
     cdef double total = 0, loss, d
     with nogil:
         for i in range(start, stop):
             loss = 0
             if labels[i] >= 0:
-                m = entries_of(rows, i, space, &columns, &values)
                 center = &centers[labels[i], 0]
-                for e in range(m):
-                    d = values[e] - center[columns[e]]
-                    loss += d * d
+                if rows.is_sparse:
+                    for e in range(rows.indptr[i], rows.indptr[i + 1]):
+                        d = values[e] - center[rows.indices[e]]
+                        loss += d * d
+                else:
+                    loss = row_loss(values + i * rows.n_columns, <const real*> rows.shift, rows.n_columns, center)
                 loss *= weight_of(rows, i)
             if keep:
                 out[i] = loss
@@ -395,18 +401,14 @@ cdef inline void relabel(
     int32_t* labels,
     double* sums,                 # INOUT (k, p), or NULL if not wanted
     double* counts,
-    Workspace space,
 ) noexcept nogil:
     """Give row i another label, and the two clusters their new totals."""
-    cdef const int32_t* columns
-    cdef const real* values
-    cdef Py_ssize_t p = rows.n_columns, m, now = labels[i]
+    cdef Py_ssize_t p = rows.n_columns, now = labels[i]
     cdef double weight = weight_of(rows, i)
     if sums != NULL:
-        m = entries_of(rows, i, space, &columns, &values)
         if now >= 0:
-            add_entries(columns, values, m, -weight, sums + now * p, counts + now * p)
-        add_entries(columns, values, m, weight, sums + label * p, counts + label * p)
+            add_entries(rows, like, i, -weight, sums + now * p, counts + now * p)
+        add_entries(rows, like, i, weight, sums + label * p, counts + label * p)
     labels[i] = label
 
 
@@ -416,7 +418,7 @@ cdef void compare(
     const real* panel,            # single precision will do for a table of doubles, too
     const real* offsets,
     Py_ssize_t stride,
-    Py_ssize_t k,
+    Py_ssize_t few,               # how many centers, if they are few and the table dense; or 0
     const int32_t* labels,
     Workspace space,
 ) noexcept nogil:
@@ -429,14 +431,14 @@ cdef void compare(
     cdef Py_ssize_t r, e
     cdef int32_t now
     if real is float:
-        if k <= FEW_CENTERS and not rows.is_sparse:
+        if few:
             if rows.is_double:
                 few_nearest_f64(<const double*> rows.values, <const double*> rows.shift, rows.n_columns,
-                                space.index, n, panel, stride, k, labels, space.singles,
+                                space.index, n, panel, stride, few, labels, space.singles,
                                 <float*> space.best, <float*> space.second, space.nearest, own)
             else:
                 few_nearest_f32(<const float*> rows.values, <const float*> rows.shift, rows.n_columns,
-                                space.index, n, panel, stride, k, labels, space.singles,
+                                space.index, n, panel, stride, few, labels, space.singles,
                                 <float*> space.best, <float*> space.second, space.nearest, own)
             return
         if rows.is_double:
@@ -461,7 +463,7 @@ cdef Py_ssize_t settle(
     const real* panel,
     const real* offsets,
     Py_ssize_t stride,
-    Py_ssize_t k,
+    Py_ssize_t few,
     double epsilon,
     int32_t* labels,
     float* upper,
@@ -477,7 +479,7 @@ cdef Py_ssize_t settle(
     cdef int32_t nearest
     cdef real own, other
     cdef float slack = slack_of(rows.n_columns, epsilon)
-    compare(rows, n, panel, offsets, stride, k, labels, space)
+    compare(rows, n, panel, offsets, stride, few, labels, space)
     for r in range(n):
         i = space.index[r]
         nearest = space.nearest[r]
@@ -487,7 +489,7 @@ cdef Py_ssize_t settle(
         if best[r] < own * <real> (1 - 4 * epsilon):
             own = best[r]
             other = second[r]
-            relabel(rows, panel, i, nearest, labels, sums, counts, space)
+            relabel(rows, panel, i, nearest, labels, sums, counts)
             changed += 1
         upper[i] = sqrtf(<float> own) * (1 + slack)
         lower[i] = sqrtf(<float> min(other, <real> LARGEST)) * (1 - slack)
@@ -500,7 +502,7 @@ cdef Py_ssize_t settle_clear(
     const float* panel,
     const float* offsets,
     Py_ssize_t stride,
-    Py_ssize_t k,
+    Py_ssize_t few,
     float longest,                # IN norm of the longest center
     int32_t* labels,
     float* upper,
@@ -521,7 +523,7 @@ cdef Py_ssize_t settle_clear(
     cdef float* second = <float*> space.second
     cdef Py_ssize_t r, i, n_left = 0
     cdef float slack = slack_of(rows.n_columns, SINGLE), margin, own, other
-    compare(rows, n, panel, offsets, stride, k, labels, space)
+    compare(rows, n, panel, offsets, stride, few, labels, space)
     for r in range(n):
         i = space.index[r]
         own = sqrtf(best[r])
@@ -531,7 +533,7 @@ cdef Py_ssize_t settle_clear(
         other = other * (1 - slack) - margin
         if own < other < INFINITY:
             if space.nearest[r] != labels[i]:
-                relabel(rows, like, i, space.nearest[r], labels, sums, counts, space)
+                relabel(rows, like, i, space.nearest[r], labels, sums, counts)
                 changed[0] += 1
             upper[i] = own
             lower[i] = other
@@ -564,6 +566,7 @@ def assign(
     const float[:, ::1] single_panel,  # IN panel and offsets in single precision, for a first look
     const float[::1] single_offsets,
     float longest,                # IN norm of the longest center
+    Py_ssize_t few,               # IN number of centers, if it is at most MOST_FEW and rows are dense; or 0
     double epsilon,               # IN unit roundoff of the distances
     const float[::1] drift,       # IN (k,) how far each center moved since the last call
     const float[::1] others,      # IN (k,) how far the farthest-moving other center did
@@ -578,7 +581,7 @@ def assign(
 
     Returns the number of rows that changed, and of rows looked at.
     """
-    cdef Py_ssize_t i, n = 0, n_seen, stride = panel.shape[1], k = drift.shape[0], changed = 0, looked = 0
+    cdef Py_ssize_t i, n = 0, n_seen, stride = panel.shape[1], changed = 0, looked = 0
     cdef int32_t now
     cdef bint clear = not rows.is_sparse  # whether most rows are settled in single precision
     cdef double* add_sums = &sums[0, 0] if sums.shape[0] else NULL
@@ -593,10 +596,10 @@ def assign(
                 looked += n
                 if real is double and clear:
                     n_seen = n
-                    n = settle_clear(rows, n, &single_panel[0, 0], &single_offsets[0], single_panel.shape[1], k, longest,
-                                     &labels[0], &upper[0], &lower[0], add_sums, add_counts, space, &changed)
+                    n = settle_clear(rows, n, &single_panel[0, 0], &single_offsets[0], single_panel.shape[1], few,
+                                     longest, &labels[0], &upper[0], &lower[0], add_sums, add_counts, space, &changed)
                     clear = 2 * n < n_seen
-                changed += settle(rows, n, &panel[0, 0], &offsets[0], stride, k, epsilon,
+                changed += settle(rows, n, &panel[0, 0], &offsets[0], stride, few, epsilon,
                                   &labels[0], &upper[0], &lower[0], add_sums, add_counts, space)
                 n = 0
     return changed, looked

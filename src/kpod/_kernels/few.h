@@ -2,7 +2,7 @@
 #ifndef KPOD_FEW_H
 #define KPOD_FEW_H
 
-#define FEW_CENTERS 16
+#define FEW_CENTERS 20
 
 /* Eight of the sixteen lanes of two vectors. */
 #if defined(__clang__)

@@ -57,6 +57,7 @@
 #undef INTEGER
 
 #include "few.h"
+#include "passes.h"
 
 #undef NAME
 

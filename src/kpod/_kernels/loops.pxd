@@ -38,6 +38,12 @@ cdef extern from "loops.h" nogil:
         const int32_t*, const float*, Py_ssize_t, const float*, const float*, Py_ssize_t,
         float, float, float, double, float*, double*
     ) noexcept
+    void add_row_f32(const float*, const float*, Py_ssize_t, double, double*, double*) noexcept
+    void add_row_f64(const double*, const double*, Py_ssize_t, double, double*, double*) noexcept
+    double row_loss_f32(const float*, const float*, Py_ssize_t, const double*) noexcept
+    double row_loss_f64(const double*, const double*, Py_ssize_t, const double*) noexcept
+    Py_ssize_t measure_row_f32(const float*, const float*, Py_ssize_t, double, double*, double*) noexcept
+    Py_ssize_t measure_row_f64(const double*, const double*, Py_ssize_t, double, double*, double*) noexcept
     void two_smallest_f32(const float*, Py_ssize_t, Py_ssize_t, float*, float*, int32_t*) noexcept
     void two_smallest_f64(const double*, Py_ssize_t, Py_ssize_t, double*, double*, int32_t*) noexcept
 
@@ -78,3 +84,28 @@ cdef inline void two_smallest(
         two_smallest_f32(distance, n_rows, stride, best, second, which)
     else:
         two_smallest_f64(distance, n_rows, stride, best, second, which)
+
+
+cdef inline void add_row(
+    const real* x, const real* shift, Py_ssize_t p, double weight, double* sums, double* counts
+) noexcept nogil:
+    if real is float:
+        add_row_f32(x, shift, p, weight, sums, counts)
+    else:
+        add_row_f64(x, shift, p, weight, sums, counts)
+
+
+cdef inline double row_loss(const real* x, const real* shift, Py_ssize_t p, const double* center) noexcept nogil:
+    if real is float:
+        return row_loss_f32(x, shift, p, center)
+    else:
+        return row_loss_f64(x, shift, p, center)
+
+
+cdef inline Py_ssize_t measure_row(
+    const real* x, const real* shift, Py_ssize_t p, double weight, double* squares, double* counts
+) noexcept nogil:
+    if real is float:
+        return measure_row_f32(x, shift, p, weight, squares, counts)
+    else:
+        return measure_row_f64(x, shift, p, weight, squares, counts)
