@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from kpod import KPOD, _solvers
+from kpod import KPOD, _blocks, _solvers
 from kpod._seeding import RandomRows
 from kpod._solvers import SOLVERS, Settings, Start, hartigan, lloyd, mm
 
@@ -268,8 +268,9 @@ def test_data_far_from_zero_does_not_cancel(rng):
 
 @pytest.mark.filterwarnings("ignore:Not converged")
 @pytest.mark.parametrize("n_threads", [2, 3, 5])
-def test_same_bits_on_any_number_of_threads(n_threads, rng, dtype):
+def test_same_bits_on_any_number_of_threads(n_threads, rng, dtype, monkeypatch):
     """With many more blocks than threads, so that the order of merging is put to the test."""
+    monkeypatch.setattr(_blocks, "SHORT_WORK", 0)
     X, _ = clustered(rng, 60_000, 7, spread=1.5, dtype=dtype)
     weights = rng.random(len(X))
     fits = [

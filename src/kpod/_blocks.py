@@ -29,6 +29,10 @@ AnyFloats = NDArray[Any]
 
 MAX_BLOCKS = 64
 ROWS_PER_BLOCK = 4096
+# Work that is done before a second thread has woken up, for which a table stays in one block: a
+# pass costs as much as comparing its entries with eight centers.
+PASS = 8
+SHORT_WORK = 15_000_000
 CHUNK_ENTRIES = 1 << 12
 # Additions in one compiled call: a fraction of a second, so that Ctrl-C is heard between calls.
 CALL_WORK = 1 << 30
@@ -51,15 +55,17 @@ class Span(NamedTuple):
     stop: int
 
 
-def cut(n_rows: int, n_columns: int, n_clusters: int, table_bytes: int) -> list[Span]:
+def cut(n_rows: int, n_columns: int, n_clusters: int, n_entries: int, entry_bytes: int) -> list[Span]:
     """Blocks of equal size whose number depends on the table's shape alone.
 
     There are enough of them to keep many threads busy, and few enough that the totals kept
     for each stay small next to the table.
     """
     totals_bytes = 16 * n_clusters * n_columns
-    affordable = max(1, max(table_bytes // 3, 1 << 22) // totals_bytes)
+    affordable = max(1, max(n_entries * entry_bytes // 3, 1 << 22) // totals_bytes)
     n_blocks = max(1, min(MAX_BLOCKS, n_rows // ROWS_PER_BLOCK, affordable))
+    if n_entries * (PASS + n_clusters) < SHORT_WORK:
+        n_blocks = 1
     edges = np.linspace(0, n_rows, n_blocks + 1).astype(int)
     return [Span(int(a), int(b)) for a, b in pairwise(edges)]
 
@@ -94,7 +100,7 @@ class Table(ABC):
         self.executor = executor
         self.dtype = values.dtype
         self.n_rows, self.n_columns = values.shape
-        self.blocks = cut(self.n_rows, self.n_columns, n_clusters, self.n_entries * self.dtype.itemsize)
+        self.blocks = cut(self.n_rows, self.n_columns, n_clusters, self.n_entries, self.dtype.itemsize)
         self.row_entries = max(1, self.n_entries // self.n_rows)
         self.chunk = int(np.clip(CHUNK_ENTRIES // self.row_entries, 8, 64))
         self._spaces: dict[int, list[chunks.Workspace]] = {}
