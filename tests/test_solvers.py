@@ -146,9 +146,11 @@ def test_bounded_and_unbounded_lloyd_agree(rng, dtype):
 
 @pytest.mark.parametrize("k", [2, 9, 40])
 @pytest.mark.parametrize("missing", [0.0, 0.5, 0.85])
-def test_bounded_and_unbounded_lloyd_agree_on_short_rows_and_weights(missing, k, rng, dtype):
-    """Rows of one or two entries, some of no weight. (Exact ties go either way, by rounding.)"""
+@pytest.mark.parametrize("ties", [False, True])
+def test_bounded_and_unbounded_lloyd_agree_on_short_rows_ties_and_weights(ties, missing, k, rng, dtype):
+    """To the last bit. Rows of one or two entries, some of no weight; whole numbers, so rows repeat."""
     X, _ = clustered(rng, 1500, 12, missing=missing, spread=1.0, dtype=dtype)
+    X = np.round(X) if ties else X
     table = table_of(X, k, rng.integers(0, 3, size=len(X)).astype(np.float64))
     for start in starts(table, k, rng):
         bounded = lloyd(table, start, Settings(max_iter=50))

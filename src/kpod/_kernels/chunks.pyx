@@ -89,6 +89,8 @@ cdef class Workspace:
 
     cdef readonly Py_ssize_t chunk
     cdef Py_ssize_t* index
+    cdef Py_ssize_t* looked
+    cdef int32_t* before
     cdef Py_ssize_t* begin
     cdef Py_ssize_t* end
     cdef int32_t* columns
@@ -104,6 +106,8 @@ cdef class Workspace:
         cdef Py_ssize_t n_entries = longest_row * chunk + COMPACT_SLACK
         self.chunk = chunk
         self.index = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
+        self.looked = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
+        self.before = <int32_t*> malloc(chunk * sizeof(int32_t))
         self.begin = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
         self.end = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
         self.columns = <int32_t*> malloc(n_entries * sizeof(int32_t))
@@ -115,13 +119,16 @@ cdef class Workspace:
         self.own = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
         if not (
-            self.index and self.begin and self.end and self.columns and self.values and self.singles
+            self.index and self.looked and self.before and self.begin and self.end
+            and self.columns and self.values and self.singles
             and self.distances and self.best and self.second and self.own and self.nearest
         ):
             raise MemoryError
 
     def __dealloc__(self):
         free(self.index)
+        free(self.looked)
+        free(self.before)
         free(self.begin)
         free(self.end)
         free(self.columns)
@@ -393,25 +400,6 @@ cdef inline float slack_of(Py_ssize_t m, double epsilon) noexcept nogil:
     return <float> ((m + 3) * epsilon + 3e-7)
 
 
-cdef inline void relabel(
-    Rows rows,
-    const real* like,             # chooses the precision
-    Py_ssize_t i,
-    int32_t label,
-    int32_t* labels,
-    double* sums,                 # INOUT (k, p), or NULL if not wanted
-    double* counts,
-) noexcept nogil:
-    """Give row i another label, and the two clusters their new totals."""
-    cdef Py_ssize_t p = rows.n_columns, now = labels[i]
-    cdef double weight = weight_of(rows, i)
-    if sums != NULL:
-        if now >= 0:
-            add_entries(rows, like, i, -weight, sums + now * p, counts + now * p)
-        add_entries(rows, like, i, weight, sums + label * p, counts + label * p)
-    labels[i] = label
-
-
 cdef void compare(
     Rows rows,
     Py_ssize_t n,                 # rows in the chunk: space.index[:n]
@@ -457,7 +445,7 @@ cdef void compare(
         own[r] = <real> INFINITY if now < 0 else near[r * stride + now]
 
 
-cdef Py_ssize_t settle(
+cdef void settle(
     Rows rows,
     Py_ssize_t n,                 # rows in the chunk: space.index[:n]
     const real* panel,
@@ -468,32 +456,26 @@ cdef Py_ssize_t settle(
     int32_t* labels,
     float* upper,
     float* lower,
-    double* sums,                 # INOUT (k, p), or NULL if not wanted
-    double* counts,
     Workspace space,
 ) noexcept nogil:
-    """Assign the rows of one chunk; returns how many changed their label."""
+    """Assign the rows of one chunk."""
     cdef real* best = <real*> space.best
     cdef real* second = <real*> space.second
-    cdef Py_ssize_t r, i, changed = 0
-    cdef int32_t nearest
+    cdef Py_ssize_t r, i
     cdef real own, other
     cdef float slack = slack_of(rows.n_columns, epsilon)
     compare(rows, n, panel, offsets, stride, few, labels, space)
     for r in range(n):
         i = space.index[r]
-        nearest = space.nearest[r]
         own = (<real*> space.own)[r]
-        other = second[r] if nearest == labels[i] else best[r]
+        other = second[r] if space.nearest[r] == labels[i] else best[r]
         # A near tie must not flicker with the rounding of the centers.
         if best[r] < own * <real> (1 - 4 * epsilon):
             own = best[r]
             other = second[r]
-            relabel(rows, panel, i, nearest, labels, sums, counts)
-            changed += 1
+            labels[i] = space.nearest[r]
         upper[i] = sqrtf(<float> own) * (1 + slack)
         lower[i] = sqrtf(<float> min(other, <real> LARGEST)) * (1 - slack)
-    return changed
 
 
 cdef Py_ssize_t settle_clear(
@@ -507,10 +489,7 @@ cdef Py_ssize_t settle_clear(
     int32_t* labels,
     float* upper,
     float* lower,
-    double* sums,                 # INOUT (k, p), or NULL if not wanted
-    double* counts,
     Workspace space,
-    Py_ssize_t* changed,          # INOUT += how many changed their label
 ) noexcept nogil:
     """Assign those rows of a chunk of doubles for which single precision leaves no doubt.
 
@@ -518,7 +497,6 @@ cdef Py_ssize_t settle_clear(
     off, a unit roundoff of their own norms; and a row is no longer than a center and its distance
     from it together. Returns how many rows are left: the first in space.index.
     """
-    cdef const double* like = NULL
     cdef float* best = <float*> space.best
     cdef float* second = <float*> space.second
     cdef Py_ssize_t r, i, n_left = 0
@@ -532,15 +510,45 @@ cdef Py_ssize_t settle_clear(
         own = own * (1 + slack) + margin
         other = other * (1 - slack) - margin
         if own < other < INFINITY:
-            if space.nearest[r] != labels[i]:
-                relabel(rows, like, i, space.nearest[r], labels, sums, counts)
-                changed[0] += 1
+            labels[i] = space.nearest[r]
             upper[i] = own
             lower[i] = other
         else:
             space.index[n_left] = i
             n_left += 1
     return n_left
+
+
+cdef Py_ssize_t carry_over(
+    Rows rows,
+    const real* like,             # chooses the precision
+    Py_ssize_t n,                 # rows in the chunk: space.looked[:n], with labels space.before[:n] until now
+    const int32_t* labels,
+    double* sums,                 # INOUT (k, p), or NULL if not wanted
+    double* counts,
+    Workspace space,
+) noexcept nogil:
+    """Take the rows that changed their label from one cluster to the other, in order.
+
+    However rows came to share a chunk, they are added up in the order of the table, so bounds
+    make no difference to the last bit. Returns how many changed.
+    """
+    cdef Py_ssize_t r, i, p = rows.n_columns, changed = 0
+    cdef int32_t now, before
+    cdef double weight
+    for r in range(n):
+        i = space.looked[r]
+        now = labels[i]
+        before = space.before[r]
+        if now == before:
+            continue
+        changed += 1
+        if sums != NULL:
+            weight = weight_of(rows, i)
+            if before >= 0:
+                add_entries(rows, like, i, -weight, sums + before * p, counts + before * p)
+            add_entries(rows, like, i, weight, sums + now * p, counts + now * p)
+    return changed
 
 
 cdef inline bint far_apart(
@@ -581,7 +589,7 @@ def assign(
 
     Returns the number of rows that changed, and of rows looked at.
     """
-    cdef Py_ssize_t i, n = 0, n_seen, stride = panel.shape[1], changed = 0, looked = 0
+    cdef Py_ssize_t i, n = 0, n_left, stride = panel.shape[1], changed = 0, looked = 0
     cdef int32_t now
     cdef bint clear = not rows.is_sparse  # whether most rows are settled in single precision
     cdef double* add_sums = &sums[0, 0] if sums.shape[0] else NULL
@@ -591,16 +599,19 @@ def assign(
             now = max(labels[i], 0)
             if not far_apart(&upper[i], &lower[i], drift[now], others[now], 1, 1):
                 space.index[n] = i
+                space.looked[n] = i
+                space.before[n] = labels[i]
                 n += 1
             if n == space.chunk or (n and i == stop - 1):
                 looked += n
+                n_left = n
                 if real is double and clear:
-                    n_seen = n
-                    n = settle_clear(rows, n, &single_panel[0, 0], &single_offsets[0], single_panel.shape[1], few,
-                                     longest, &labels[0], &upper[0], &lower[0], add_sums, add_counts, space, &changed)
-                    clear = 2 * n < n_seen
-                changed += settle(rows, n, &panel[0, 0], &offsets[0], stride, few, epsilon,
-                                  &labels[0], &upper[0], &lower[0], add_sums, add_counts, space)
+                    n_left = settle_clear(rows, n, &single_panel[0, 0], &single_offsets[0], single_panel.shape[1],
+                                          few, longest, &labels[0], &upper[0], &lower[0], space)
+                    clear = 2 * n_left < n
+                settle(rows, n_left, &panel[0, 0], &offsets[0], stride, few, epsilon,
+                       &labels[0], &upper[0], &lower[0], space)
+                changed += carry_over(rows, &panel[0, 0], n, &labels[0], add_sums, add_counts, space)
                 n = 0
     return changed, looked
 
