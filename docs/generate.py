@@ -83,6 +83,7 @@ DENSE = {
     "`lloyd`, 30 % missing": "KPOD(lloyd), 30% missing",
     "default, 30 % missing": "KPOD(), 30% missing",
     "`lloyd`, 70 % missing": "KPOD(lloyd), 70% missing",
+    "mean fill + KMeans, 30 % missing": "SimpleImputer + KMeans, 30% missing",
 }
 
 
@@ -105,13 +106,24 @@ def dense_table():
         "| over all shapes | geometric mean | worst | geometric mean, over intelex |",
         "|---|---|---|---|",
     ]
-    for title, method in list(DENSE.items())[4:]:
+    for title, method in list(DENSE.items())[4:7]:
         lines = [line for (*_, name), line in found.items() if name == method]
         ratios = [float(line["time / KMeans"]) for line in lines]
         intelex = [float(line["time / intelex"]) for line in lines if line["time / intelex"]]
         over = f"{geometric_mean(intelex):.2f}" if intelex else ""
         means.append(f"| {title} | {geometric_mean(ratios):.2f} | {max(ratios):.2f} | {over} |")
     return table + "\n".join(means)
+
+
+def dense_quality_table():
+    """Loss per observed entry, and adjusted Rand score, of what the times above bought."""
+    found = {(line["shape"], line["dtype"], line["method"]): line for line in read_results("dense")}
+    titles = {title: method for title, method in DENSE.items() if title not in ("elkan", "intelex")}
+    rows = []
+    for shape in dict.fromkeys(key[:2] for key in found):
+        lines = [found[(*shape, method)] for method in titles.values()]
+        rows.append([*shape, *(f"{float(line['loss']):.3f} ({float(line['ARI']):.2f})" for line in lines)])
+    return markdown(["", "", *titles], rows)
 
 
 def step_table():
@@ -138,6 +150,7 @@ def memory_table():
 
 TABLES = {
     "dense": dense_table,
+    "dense-quality": dense_quality_table,
     "step": step_table,
     "growth": growth_table,
     "memory": memory_table,
