@@ -63,13 +63,13 @@ def test_max_iter_is_respected_and_reported(solver, rng):
         assert not short.converged
 
 
-def test_lloyd_is_the_oracles_until_it_creeps(rng, weights):
+def test_lloyd_is_the_oracles(rng, weights):
     X, _ = clustered(rng, missing=0.5, spread=1.0)
     table = table_of(X, 5, weights)
     for start in starts(table, 5, rng):
-        labels, _ = oracle.lloyd(X, start.centers + table.shift, _solvers.CREEP, weights)
+        labels, _ = oracle.lloyd(X, start.centers + table.shift, 300, weights)
         if len(np.unique(labels)) == 5:
-            assert_array_equal(lloyd(table, start, Settings(max_iter=_solvers.CREEP)).labels, labels)
+            assert_array_equal(lloyd(table, start, Settings()).labels, labels)
 
 
 def creeping(rng, dtype=np.float64, n=5000):
@@ -98,6 +98,7 @@ def test_with_any_momentum_the_loss_never_rises_and_centers_come_to_rest(momentu
     """A step that goes too far is taken back."""
     monkeypatch.setattr(_solvers, "momentum", lambda run: momentum)
     monkeypatch.setattr(_solvers, "CREEP", 2)
+    monkeypatch.setattr(_solvers, "CREEPING_ENTRIES", 0)
     table, start = creeping(rng, dtype)
     for settings in (Settings(max_iter=2000), Settings(max_iter=7), Settings(max_iter=8)):
         end = lloyd(table, start, settings)
@@ -113,6 +114,7 @@ def test_with_any_momentum_the_loss_never_rises_and_centers_come_to_rest(momentu
 def test_complete_tables_get_no_momentum(rng, monkeypatch):
     """There Lloyd is scikit-learn's to the last iteration."""
     monkeypatch.setattr(_solvers, "CREEP", 1)
+    monkeypatch.setattr(_solvers, "CREEPING_ENTRIES", 0)
     X, _ = clustered(rng, 2000, 12, k=10, missing=0, spread=2.0)
     table = table_of(X, 10)
     (start,) = starts(table, 10, rng, 1)
@@ -131,7 +133,8 @@ def test_lloyd_on_complete_data_is_scikit_learns(rng, dtype):
             assert_array_equal(ours.labels, theirs.labels_)
 
 
-def test_bounded_and_unbounded_lloyd_agree(rng, dtype):
+def test_bounded_and_unbounded_lloyd_agree(rng, dtype, monkeypatch):
+    monkeypatch.setattr(_solvers, "CREEPING_ENTRIES", 0)
     X, _ = clustered(rng, 3000, 10, spread=1.0, dtype=dtype)
     plain_table = table_of(X, 8)
     for table, start in [

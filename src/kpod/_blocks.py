@@ -146,7 +146,7 @@ class Table(ABC):
 
         self.squares, counts = merge(self.map(run))
         live = counts > 0
-        self.share_observed = float(self.observed.mean()) / self.n_columns
+        self.n_observed = int(self.observed.sum(dtype=np.int64))
         self.has_gaps = bool((self.observed < live.sum()).any())
         self.fallback = np.where(live, np.nan_to_num(self.column_means - self.shift), 0.0)
         variances = self.squares[live] / counts[live] - self.fallback[live] ** 2
@@ -255,7 +255,7 @@ class DenseTable(Table):
 
     def few(self, k: int) -> int:
         """As many centers as there are, if eight rows side by side are faster; otherwise 0."""
-        most = chunks.MOST_FEW // 2 * (1 + self.share_observed)  # gaps cost time there
+        most = chunks.MOST_FEW / 2 * (1 + self.n_observed / self.n_entries)  # gaps cost time there
         return k if k <= most else 0
 
     def entries(self, rows: Positions) -> AnyFloats:

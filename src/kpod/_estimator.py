@@ -64,11 +64,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         10 up to a million observed entries and 1 beyond.
 
     algorithm : {"hartigan", "lloyd", "mm"}, default="hartigan"
-        "lloyd" assigns rows and moves centers in turn; beyond 20 iterations on a table with
-        gaps, centers get momentum for as long as it lowers the loss. "hartigan" goes on with
-        single rows for as long as moving one lowers the loss, and never ends higher. "mm" is
-        the algorithm as published [1]_, k-means on a table filled in from its own centers time
-        and again; it is here for comparison and ends higher than the other two.
+        "lloyd" assigns rows and moves centers in turn; where that takes more than 20 iterations
+        on a table with gaps and over 100,000 observed entries, centers get momentum for as long
+        as it lowers the loss. "hartigan" goes on with single rows for as long as moving one
+        lowers the loss, and never ends higher. "mm" is the algorithm as published [1]_, k-means
+        on a table filled in from its own centers time and again; it is here for comparison and
+        ends higher than the other two.
 
     max_iter : int, default=300
         Most iterations of "lloyd" (and then most sweeps of "hartigan": never more than 60
@@ -378,7 +379,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     stacklevel=3,
                 )
             return [partial(self._start_at, self.init, table)]
-        many = int(table.observed.sum()) > ONE_START
+        many = table.n_observed > ONE_START
         n_init = int(self.n_init) if self.n_init != "auto" else 1 if many else STARTS
         if callable(self.init):
             given = [
