@@ -1,9 +1,12 @@
 """What every solver promises, then what each one does."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from kpod import KPOD, _blocks, _solvers
@@ -160,6 +163,74 @@ def test_bounded_and_unbounded_lloyd_agree_on_short_rows_ties_and_weights(ties, 
         unbounded = lloyd(table, start, Settings(max_iter=50, bounded=False))
         assert_array_equal(bounded.labels, unbounded.labels)
         assert bounded.trace == unbounded.trace
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e-17, 1e-20, 1e-22, 1e-23, 1e-30])
+def test_bounded_and_unbounded_lloyd_agree_on_tiny_values(scale, rng, dtype):
+    """Whose squares single precision, which bounds are kept in, does not hold."""
+    X, _ = clustered(rng, 1500, 6, missing=0.4, spread=1.0)
+    table = table_of((X * scale).astype(dtype), 8)
+    for start in starts(table, 8, rng):
+        bounded, unbounded = (lloyd(table, start, Settings(bounded=bounded)) for bounded in (True, False))
+        assert_array_equal(bounded.labels, unbounded.labels)
+        assert bounded.trace == unbounded.trace
+
+
+@pytest.mark.parametrize("spread", [1e-5, 1e-4])
+@pytest.mark.parametrize("missing", [0, 0.3])
+def test_bounded_and_unbounded_lloyd_agree_on_tight_clusters_far_apart(missing, spread, rng):
+    """Where a center's move of less than a rounding of single precision may round to a whole one."""
+    for _ in range(3):
+        X = spread * rng.normal(size=(20_000, 4)) + rng.choice([-1, 1], size=(20_000, 1))
+        X[rng.random(X.shape) < missing] = np.nan
+        table = table_of(X.astype(np.float32), 12)
+        (start,) = starts(table, 12, rng, 1)
+        bounded, unbounded = (lloyd(table, start, Settings(bounded=bounded)) for bounded in (True, False))
+        assert_array_equal(bounded.labels, unbounded.labels)
+        assert bounded.trace == unbounded.trace
+
+
+def test_a_constant_table_converges_whatever_its_weights(rng, dtype):
+    """The variance is 0, and rounding must not make it less."""
+    for _ in range(20):
+        X = np.full((50, 3), rng.normal(), dtype)
+        model = KPOD(1, algorithm="lloyd", random_state=0).fit(X, sample_weight=rng.random(50))
+        assert model.converged_
+        assert model.n_iter_ <= 2
+
+
+@pytest.mark.filterwarnings("ignore:1 of 50 rows have nothing observed")
+@pytest.mark.parametrize("scale", [1e37, 1e39, 1e100])
+def test_empty_rows_have_no_label_however_far_centers_move(scale, rng):
+    X, _ = clustered(rng, 50, 3)
+    X[7] = np.nan
+    model = KPOD(3, algorithm="lloyd", n_init=3, random_state=0).fit(X * scale)
+    assert_array_equal(np.flatnonzero(model.labels_ == -1), [7])
+
+
+def test_whole_numbers_come_to_rest(rng):
+    """Centers that coincide but for rounding do not pass rows to and fro."""
+    for _ in range(20):
+        X = rng.integers(0, 3, size=(500, 3)).astype(np.float64)
+        X[rng.random(X.shape) < 0.3] = np.nan
+        table = table_of(X, 20)
+        for start in starts(table, 20, rng):
+            assert lloyd(table, start, Settings()).converged
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct")
+def test_more_clusters_than_distinct_rows_with_weights_of_zero(rng):
+    """Empty clusters get no row that weighs nothing or has no loss, and weights that cancel leave no NaN."""
+    for seed in range(30):
+        n = int(rng.integers(8, 20))
+        X = rng.integers(0, 2, size=(n, 2)).astype(np.float64)
+        weights = rng.random(n) * rng.integers(0, 2, n)
+        weights[:7] += 0.1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            warnings.filterwarnings("ignore", category=ConvergenceWarning)
+            model = KPOD(7, n_init=3, random_state=seed).fit(X, sample_weight=weights)
+        assert_allclose(model.inertia_, oracle.loss_of_labels(X, model.labels_, 7, weights), atol=1e-12)
 
 
 def test_lloyd_ignores_the_order_of_rows_and_columns(rng):

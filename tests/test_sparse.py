@@ -252,3 +252,16 @@ def test_an_emptied_cluster_is_refilled_only_if_the_objective_falls(rng):
     for shrinkage, clusters in ((0.0, 3), (1.0, 2)):
         solution = lloyd(table, Start(start - table.shift), Settings(1, shrinkage=shrinkage))
         assert len(np.unique(solution.labels)) == clusters
+
+
+def test_stored_values_with_strides(rng):
+    X = rng.normal(size=(50, 4))
+    plain = sparse.csr_array(X)
+    twice = np.repeat(plain.data, 2)
+    twice[1::2] = 1e6
+    strided = sparse.csr_array(plain)
+    strided.data = twice[::2]
+    assert not strided.data.flags.c_contiguous
+    fits = [KPOD(3, random_state=0).fit(table) for table in (plain, strided)]
+    assert_array_equal(*(fit.column_means_ for fit in fits))
+    assert_array_equal(*(fit.labels_ for fit in fits))

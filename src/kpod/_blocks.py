@@ -150,7 +150,7 @@ class Table(ABC):
         self.has_gaps = bool((self.observed < live.sum()).any())
         self.fallback = np.where(live, np.nan_to_num(self.column_means - self.shift), 0.0)
         variances = self.squares[live] / counts[live] - self.fallback[live] ** 2
-        self.variance = float(variances.mean()) if live.any() else 0.0
+        self.variance = max(float(variances.mean()), 0.0) if live.any() else 0.0
         self.tiny = 0.0 if self.weights is None else 1e-9 * float(self.weights[self.weights > 0].min())
 
     def map(self, function: Callable[[Span], Result]) -> list[Result]:

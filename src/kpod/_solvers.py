@@ -41,6 +41,9 @@ CREEPING_ENTRIES = 100_000
 # A factor beyond any that occurs, whose root single precision still holds.
 LARGE = 1e30
 
+# A drift that no bound survives, and single precision holds.
+FARTHEST = 1e38
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -127,12 +130,11 @@ class Descent:
         """
         table = self.table
         panel, offsets = table.panel(self.centers), table.offsets(self.k)
-        single, single_offsets, longest = panel, offsets, 0.0
+        single, single_offsets = panel, offsets
         if table.dtype != SINGLE:  # for a first look
             single, single_offsets = table.panel(self.centers, SINGLE), table.offsets(self.k, SINGLE)
-            with np.errstate(over="ignore"):  # an infinite norm leaves every row in doubt
-                longest = float(np.sqrt((self.centers**2).sum(axis=1).max()))
-        few = table.few(self.k)
+        few, longest = table.few(self.k), self.longest()
+        tie = self.tie(longest)
         if not self.settings.bounded:
             np.copyto(self.upper, np.float32(np.inf), where=table.observed > 0)
 
@@ -142,7 +144,7 @@ class Descent:
             for piece in table.pieces(block, self.k):
                 changed += chunks.assign(
                     table.rows, *piece, panel, offsets, single, single_offsets, longest,
-                    few, self.epsilon, self.drift, self.others,
+                    few, self.epsilon, tie, self.drift, self.others,
                     self.labels, self.upper, self.lower, totals[0], totals[1], space,
                 )[0]  # fmt: skip
             return changed, totals
@@ -153,6 +155,15 @@ class Descent:
                 self.totals.sums[...] += delta[0]
                 self.totals.counts[...] += delta[1]
         return sum(changed for changed, _ in results)
+
+    def longest(self) -> float:
+        """Norm of the longest center; infinite if its square is, which leaves every row in doubt."""
+        with np.errstate(over="ignore"):
+            return float(np.sqrt((self.centers**2).sum(axis=1).max()))
+
+    def tie(self, longest: float) -> float:
+        """A squared distance that may be nothing but the rounding of the centers."""
+        return (8 * self.epsilon * longest) ** 2 if np.isfinite(longest) else 0.0
 
     def delta(self, block: Span) -> Floats:
         """Zeros for what an assignment adds to the totals; the memory is used again."""
@@ -173,19 +184,28 @@ class Descent:
         return self.carry_bounds(before)
 
     def carry_bounds(self, before: Floats) -> float:
-        """Note how far the centers moved from `before`, for the bounds to be carried by."""
-        moved = ((self.centers - before) ** 2).sum(axis=1)
-        distance = np.sqrt(moved) * (1 + 1e-6)
-        self.drift = distance.astype(np.float32)
+        """Note how far the centers moved from `before`, for the bounds to be carried by.
+
+        Rows are compared with centers rounded to the table's precision, so that is what counts;
+        returned is the squared distance without rounding.
+        """
+        dtype = self.table.dtype
+        with np.errstate(over="ignore"):
+            moved = float(((self.centers - before) ** 2).sum())
+            seen = self.centers.astype(dtype).astype(np.float64) - before.astype(dtype)
+            distance = np.sqrt((seen**2).sum(axis=1)) * (1 + 1e-6)
+        self.drift = np.minimum(distance, FARTHEST).astype(np.float32)
         farthest = int(self.drift.argmax())
         self.others = np.full(self.k, self.drift[farthest], np.float32)
         self.others[farthest] = np.partition(self.drift, -2)[-2] if self.k > 1 else 0
-        return float(moved.sum())
+        return moved
 
     def relocate(self, empty: Positions) -> None:
         """Give each empty cluster the row that loses most where it is, if that helps."""
         losses = self.table.losses(self.labels, self.centers)
         farthest = np.argsort(-losses, kind="stable")[: len(empty)]
+        weights = 1.0 if self.table.weights is None else self.table.weights[farthest]
+        farthest = farthest[losses[farthest] > weights * self.tie(self.longest())]
         for cluster, row in zip(empty, farthest, strict=False):
             donor = int(self.labels[row])
             entries = self.table.entries(np.array([row]))[0].astype(np.float64)
@@ -274,7 +294,7 @@ class Descent:
     def screen(self, found: Positions) -> Positions:
         """Rows that a move may pay for, in order."""
         table, weight = self.table, self.max_weight
-        counts, centers = self.totals.counts, self.centers
+        counts, centers = np.maximum(self.totals.counts, 0), self.centers  # weights may cancel to less
         with np.errstate(divide="ignore", invalid="ignore"):
             joining = counts / (counts + weight)
             # A column that the row alone supports gains nothing; with unequal weights, whether it

@@ -61,9 +61,9 @@ def as_csr(X: Any, estimator: Any) -> Any:
             stacklevel=5,
         )
     out = sparse.csr_array(csr.shape, dtype=csr.dtype)
-    out.data, out.indices, out.indptr = csr.data, csr.indices, csr.indptr
-    out.indices = csr.indices.astype(np.int32, copy=False)
-    out.indptr = csr.indptr.astype(np.int64, copy=False)
+    out.data = np.ascontiguousarray(csr.data)
+    out.indices = np.ascontiguousarray(csr.indices, np.int32)
+    out.indptr = np.ascontiguousarray(csr.indptr, np.int64)
     return out
 
 

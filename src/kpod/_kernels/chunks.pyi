@@ -92,6 +92,7 @@ def assign(
     longest: float,
     few: int,
     epsilon: float,
+    tie: float,
     drift: Singles,
     others: Singles,
     labels: Labels,

@@ -453,6 +453,7 @@ cdef void settle(
     Py_ssize_t stride,
     Py_ssize_t few,
     double epsilon,
+    double tie,
     int32_t* labels,
     float* upper,
     float* lower,
@@ -470,12 +471,12 @@ cdef void settle(
         own = (<real*> space.own)[r]
         other = second[r] if space.nearest[r] == labels[i] else best[r]
         # A near tie must not flicker with the rounding of the centers.
-        if best[r] < own * <real> (1 - 4 * epsilon):
+        if best[r] + <real> tie < own * <real> (1 - 4 * epsilon):
             own = best[r]
             other = second[r]
             labels[i] = space.nearest[r]
-        upper[i] = sqrtf(<float> own) * (1 + slack)
-        lower[i] = sqrtf(<float> min(other, <real> LARGEST)) * (1 - slack)
+        upper[i] = sqrtf(<float> own) * (1 + slack) + TINY
+        lower[i] = sqrtf(<float> min(other, <real> LARGEST)) * (1 - slack) - TINY
 
 
 cdef Py_ssize_t settle_clear(
@@ -576,6 +577,7 @@ def assign(
     float longest,                # IN norm of the longest center
     Py_ssize_t few,               # IN number of centers, if it is at most MOST_FEW and rows are dense; or 0
     double epsilon,               # IN unit roundoff of the distances
+    double tie,                   # IN what rounding the centers may add to a squared distance of 0
     const float[::1] drift,       # IN (k,) how far each center moved since the last call
     const float[::1] others,      # IN (k,) how far the farthest-moving other center did
     int32_t[::1] labels,          # INOUT (n_rows,), -1 before the first call
@@ -597,7 +599,7 @@ def assign(
     with nogil:
         for i in range(start, stop):
             now = max(labels[i], 0)
-            if not far_apart(&upper[i], &lower[i], drift[now], others[now], 1, 1):
+            if lower[i] != INFINITY and not far_apart(&upper[i], &lower[i], drift[now], others[now], 1, 1):
                 space.index[n] = i
                 space.looked[n] = i
                 space.before[n] = labels[i]
@@ -609,7 +611,7 @@ def assign(
                     n_left = settle_clear(rows, n, &single_panel[0, 0], &single_offsets[0], single_panel.shape[1],
                                           few, longest, &labels[0], &upper[0], &lower[0], space)
                     clear = 2 * n_left < n
-                settle(rows, n_left, &panel[0, 0], &offsets[0], stride, few, epsilon,
+                settle(rows, n_left, &panel[0, 0], &offsets[0], stride, few, epsilon, tie,
                        &labels[0], &upper[0], &lower[0], space)
                 changed += carry_over(rows, &panel[0, 0], n, &labels[0], add_sums, add_counts, space)
                 n = 0
