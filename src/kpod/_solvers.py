@@ -163,7 +163,7 @@ class Descent:
 
     def tie(self, longest: float) -> float:
         """A squared distance that may be nothing but the rounding of the centers."""
-        return (8 * self.epsilon * longest) ** 2 if np.isfinite(longest) else 0.0
+        return (2 * self.epsilon * longest) ** 2 if np.isfinite(longest) else 0.0
 
     def delta(self, block: Span) -> Floats:
         """Zeros for what an assignment adds to the totals; the memory is used again."""
