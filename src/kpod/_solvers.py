@@ -162,8 +162,13 @@ class Descent:
             return float(np.sqrt((self.centers**2).sum(axis=1).max()))
 
     def tie(self, longest: float) -> float:
-        """A squared distance that may be nothing but the rounding of the centers."""
-        return (2 * self.epsilon * longest) ** 2 if np.isfinite(longest) else 0.0
+        """How far the rounding of its totals may move a center, in double precision.
+
+        In single precision no distance is that exact.
+        """
+        if self.table.dtype == SINGLE or not np.isfinite(longest):
+            return 0.0
+        return 16 * self.epsilon * longest
 
     def delta(self, block: Span) -> Floats:
         """Zeros for what an assignment adds to the totals; the memory is used again."""
@@ -205,7 +210,7 @@ class Descent:
         losses = self.table.losses(self.labels, self.centers)
         farthest = np.argsort(-losses, kind="stable")[: len(empty)]
         weights = 1.0 if self.table.weights is None else self.table.weights[farthest]
-        farthest = farthest[losses[farthest] > weights * self.tie(self.longest())]
+        farthest = farthest[losses[farthest] > weights * self.tie(self.longest()) ** 2]
         for cluster, row in zip(empty, farthest, strict=False):
             donor = int(self.labels[row])
             entries = self.table.entries(np.array([row]))[0].astype(np.float64)

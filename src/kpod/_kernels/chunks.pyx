@@ -14,7 +14,7 @@ docs/speed.md.)
 Shapes are checked by the callers in `_blocks.py`; nothing here looks at them again.
 """
 
-from libc.math cimport INFINITY, fabs, sqrtf
+from libc.math cimport INFINITY, fabs, sqrt, sqrtf
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
@@ -471,7 +471,7 @@ cdef void settle(
         own = (<real*> space.own)[r]
         other = second[r] if space.nearest[r] == labels[i] else best[r]
         # A near tie must not flicker with the rounding of the centers.
-        if best[r] + <real> tie < own * <real> (1 - 4 * epsilon):
+        if best[r] < own and sqrt(best[r]) + tie < sqrt(own) * (1 - 2 * epsilon):
             own = best[r]
             other = second[r]
             labels[i] = space.nearest[r]
@@ -577,7 +577,7 @@ def assign(
     float longest,                # IN norm of the longest center
     Py_ssize_t few,               # IN number of centers, if it is at most MOST_FEW and rows are dense; or 0
     double epsilon,               # IN unit roundoff of the distances
-    double tie,                   # IN what rounding the centers may add to a squared distance of 0
+    double tie,                   # IN how far the rounding of a center may move it
     const float[::1] drift,       # IN (k,) how far each center moved since the last call
     const float[::1] others,      # IN (k,) how far the farthest-moving other center did
     int32_t[::1] labels,          # INOUT (n_rows,), -1 before the first call
