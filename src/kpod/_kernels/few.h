@@ -54,19 +54,4 @@ KPOD_INLINE void few_distances(const vector_f32 *restrict tile, ptrdiff_t p, con
         }
     }
 }
-
-#define SUFFIX f32
-#define REAL float
-#include "few.inc"
-#undef SUFFIX
-#undef REAL
-
-#define SUFFIX f64
-#define REAL double
-#include "few.inc"
-#undef SUFFIX
-#undef REAL
-
-#undef CHOOSE
-#undef KPOD_FEW
 #endif

@@ -59,6 +59,20 @@
 #include "few.h"
 #include "passes.h"
 
+#define SUFFIX f32
+#define REAL float
+#include "few.inc"
+#include "passes.inc"
+#undef SUFFIX
+#undef REAL
+
+#define SUFFIX f64
+#define REAL double
+#include "few.inc"
+#include "passes.inc"
+#undef SUFFIX
+#undef REAL
+
 #undef NAME
 
 /* One row against `width` vectors of seed candidates, as `seed_distances` has it. */

@@ -16,18 +16,4 @@ KPOD_INLINE double seen(double z, double value)
     memcpy(&value, &bits, sizeof bits);
     return value;
 }
-
-#define SUFFIX f32
-#define REAL float
-#include "passes.inc"
-#undef SUFFIX
-#undef REAL
-
-#define SUFFIX f64
-#define REAL double
-#include "passes.inc"
-#undef SUFFIX
-#undef REAL
-
-#undef SEEN4
 #endif
