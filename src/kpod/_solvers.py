@@ -123,8 +123,8 @@ class Descent:
         self.upper[...] = np.inf
         self.totals = with_prior(self.table.totals(self.labels, self.k), self.prior)
 
-    def assign(self, *, add_up: bool = True) -> int:
-        """Give every row its nearest center; returns how many rows changed.
+    def assign(self, *, add_up: bool = True) -> None:
+        """Give every row its nearest center.
 
         Without `add_up` the totals, and all that rests on them, are left behind.
         """
@@ -146,7 +146,7 @@ class Descent:
                     table.rows, *piece, panel, offsets, single, single_offsets, longest,
                     few, self.epsilon, tie, self.drift, self.others,
                     self.labels, self.upper, self.lower, totals[0], totals[1], space,
-                )[0]  # fmt: skip
+                )  # fmt: skip
             return changed, totals
 
         results = table.map_distances(run, self.k)
@@ -154,7 +154,6 @@ class Descent:
             if changed and add_up:
                 self.totals.sums[...] += delta[0]
                 self.totals.counts[...] += delta[1]
-        return sum(changed for changed, _ in results)
 
     def longest(self) -> float:
         """Norm of the longest center; infinite if its square is, which leaves every row in doubt."""

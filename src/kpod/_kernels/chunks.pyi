@@ -101,7 +101,7 @@ def assign(
     sums: Floats,
     counts: Floats,
     space: Workspace,
-) -> tuple[int, int]: ...
+) -> int: ...
 def screen(
     rows: Rows,
     start: int,

@@ -589,9 +589,9 @@ def assign(
 ):
     """One Lloyd assignment; rows whose bounds prove that nothing changes are passed over.
 
-    Returns the number of rows that changed, and of rows looked at.
+    Returns the number of rows that changed.
     """
-    cdef Py_ssize_t i, n = 0, n_left, stride = panel.shape[1], changed = 0, looked = 0
+    cdef Py_ssize_t i, n = 0, n_left, stride = panel.shape[1], changed = 0
     cdef int32_t now
     cdef bint clear = not rows.is_sparse  # whether most rows are settled in single precision
     cdef double* add_sums = &sums[0, 0] if sums.shape[0] else NULL
@@ -605,7 +605,6 @@ def assign(
                 space.before[n] = labels[i]
                 n += 1
             if n == space.chunk or (n and i == stop - 1):
-                looked += n
                 n_left = n
                 if real is double and clear:
                     n_left = settle_clear(rows, n, &single_panel[0, 0], &single_offsets[0], single_panel.shape[1],
@@ -615,7 +614,7 @@ def assign(
                        &labels[0], &upper[0], &lower[0], space)
                 changed += carry_over(rows, &panel[0, 0], n, &labels[0], add_sums, add_counts, space)
                 n = 0
-    return changed, looked
+    return changed
 
 
 cdef double leaving_gain(
