@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod import _validation
-from kpod._blocks import AnyFloats, Floats
+from kpod._typing import AnyFloats, Floats
 
 
 class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -15,10 +15,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from kpod._blocks import AnyFloats, Floats, Table
+from kpod._engine.table import Table
+from kpod._typing import AnyFloats, Floats
 
 FLOATS = [np.float64, np.float32]
 MOST_NAMED = 5
+TINIEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 
 def is_frame(X: Any) -> bool:
@@ -172,14 +174,15 @@ def name_columns(which: Any, names: Any) -> str:
 
 
 def check_finite(table: Table, names: Any) -> None:
-    """Refuse infinities, which the sums of squares of the columns give away."""
-    largest = np.sqrt(np.finfo(table.dtype).max) / (2 * table.n_columns)
-    if table.squares.max() < largest**2:
+    """Refuse infinities, and what would make the loss one."""
+    about = np.finfo(table.dtype)
+    largest = float(about.max) / 8 if about.bits == 32 else float(np.sqrt(about.max)) / (8 * table.n_columns)
+    if table.about.largest.max(initial=0) < largest * table.units.scale and np.isfinite(table.about.squares).all():
         return
     rows, columns = table.beyond(largest)
     if len(rows):
         raise ValueError(
-            f"X contains infinity, or a value too large to square in {table.dtype}, in column "
+            f"X contains infinity, or a value too large to compute with in {table.dtype}, in column "
             f"{name_columns(np.unique(columns), names)} (first in row {rows.min()}). Replace it by NaN "
             "if it stands for a missing value, otherwise by a finite number."
         )
@@ -203,4 +206,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
         raise ValueError(f"Negative values in sample_weight: row {row} has {weights[row]}.")
     if not (weights > 0).any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    if not TINIEST_WEIGHT < weights.max() <= weights.sum() < LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight sums to {weights.sum():g}, which is too "
+            f"{'large' if weights.max() > 1 else 'small'} to compute with. Only ratios of weights matter to "
+            "the labels: divide all weights by their mean."
+        )
     return np.ascontiguousarray(weights)

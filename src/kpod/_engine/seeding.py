@@ -16,30 +16,26 @@ from typing import Protocol
 
 import numpy as np
 
-from kpod._blocks import AnyFloats, Floats, Positions, Table, aligned_zeros
-from kpod._kernels import chunks
-from kpod._solvers import Settings, Start, complete_table, hartigan
-
-# Seeds are drawn from a random sample of the rows once a table has more entries than this:
-# they only have to be spread out, and every row is looked at by the solver anyway.
-SAMPLE_ENTRIES = 1 << 21
-SAMPLE_ROWS_PER_CLUSTER = 64
-
-
-def usable_rows(table: Table) -> Positions:
-    """Rows that may be seeds: something observed, and a positive weight."""
-    usable = table.observed > 0
-    if table.weights is not None:
-        usable &= table.weights > 0
-    return np.flatnonzero(usable)
+from kpod._engine.blocks import Block
+from kpod._engine.executors import Executor
+from kpod._engine.hartigan import hartigan
+from kpod._engine.lloyd import Settings, Start
+from kpod._engine.mm import complete_table
+from kpod._engine.sizes import LARGE_TABLE, SAMPLE_ENTRIES, SAMPLE_ROWS_PER_CLUSTER
+from kpod._engine.table import Table
+from kpod._kernels import rows as kernels
+from kpod._kernels import seeds
+from kpod._kernels.panel import aligned_zeros
+from kpod._kernels.rows import Workspace
+from kpod._typing import Floats
 
 
-def fill_gaps(table: Table, seeds: AnyFloats) -> Floats:
-    """The missing entries of a seed take the column's mean."""
-    return np.where(np.isnan(seeds), table.fallback, seeds.astype(np.float64))
+def fill_gaps(table: Table, centers: Floats) -> Floats:
+    """The missing entries of a center take the column's mean."""
+    return np.where(np.isnan(centers), table.fallback, centers)
 
 
-class Spread:
+class KMeansPlusPlus:
     """Greedy k-means++ on partial distances; one preparation serves any number of draws.
 
     The distance of two rows is that of the m columns both observe, rescaled to all p:
@@ -53,32 +49,53 @@ class Spread:
     """
 
     def __init__(
-        self, table: Table, n_clusters: int, rng: np.random.Generator, n_candidates: int | None = None
+        self,
+        table: Table,
+        executor: Executor,
+        n_clusters: int,
+        rng: np.random.Generator,
+        n_candidates: int | None = None,
     ) -> None:
-        rows = usable_rows(table)
-        size = max(SAMPLE_ENTRIES // table.row_entries, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
-        if size < len(rows):
+        rows = np.flatnonzero(table.usable)
+        row_entries = max(1, table.n_entries // table.n_rows)
+        size = max(SAMPLE_ENTRIES // row_entries, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
+        if table.n_observed > LARGE_TABLE and size < len(rows):
             rows = np.sort(rng.choice(rows, size, replace=False, shuffle=False))
         self.table = table
         self.rows = rows
         self.n_clusters = n_clusters
-        self.n_candidates = n_candidates or 4 + int(4 * np.log(n_clusters))
+        self.n_candidates = n_candidates or min(4 + int(4 * np.log(n_clusters)), seeds.MOST_CANDIDATES)
         self.weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
+        self.weights /= self.weights.max()
         self.start = np.concatenate([[0], np.cumsum(table.observed[rows], dtype=np.intp)])
         self.columns = np.empty(self.start[-1], np.int32)
         self.values = np.empty(self.start[-1], np.float32)
-        space = chunks.Workspace(table.longest_row, 1, 1)
-        chunks.list_entries(table.rows, rows, table.like, self.start, self.columns, self.values, space)
+        executor.map(self._list, table.blocks)
+
+    def _list(self, block: Block) -> None:
+        """Copy the entries of a block's rows that are in the sample."""
+        first, stop = np.searchsorted(self.rows, [block.first, block.first + block.n_rows])
+        if first == stop:
+            return
+        low, high = self.start[first], self.start[stop]
+        with block.rows() as rows:
+            kernels.list_entries(
+                rows,
+                self.rows[first:stop] - block.first,
+                self.start[first : stop + 1] - low,
+                self.columns[low:high],
+                self.values[low:high],
+                Workspace(rows, 0, 1),
+            )
 
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers at rows drawn with a chance that grows with their distance from the rest."""
         n_rows, n_columns, stride = len(self.rows), self.table.n_columns, -(-self.n_candidates // 8) * 8
-        single = np.dtype(np.float32)
         nearest = np.full(n_rows, np.inf, np.float32)
         buffers = (
             np.empty(n_rows),
-            aligned_zeros((n_columns, stride), single),
-            aligned_zeros((n_columns, stride), single),
+            aligned_zeros((n_columns, stride), np.float32),
+            aligned_zeros((n_columns, stride), np.float32),
             np.empty((n_rows, stride), np.float32),
             np.empty(stride),
         )
@@ -86,7 +103,7 @@ class Spread:
         while len(drawn) < self.n_clusters:
             uniform = rng.random(self.n_candidates if drawn else 1)
             drawn.append(
-                chunks.draw_seed(
+                seeds.draw_seed(
                     self.start, self.columns, self.values, self.weights, self.table.variance,
                     uniform, nearest, *buffers,
                 )
@@ -100,18 +117,20 @@ class MeanFill:
     Its seeds are those of plain k-means++, one candidate a draw.
     """
 
-    def __init__(self, table: Table, n_clusters: int, rng: np.random.Generator) -> None:
-        self.table = table
+    def __init__(
+        self, table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator
+    ) -> None:
+        self.table, self.executor = table, executor
         self.members = np.flatnonzero(table.observed > 0)
-        filled = fill_gaps(table, table.entries(self.members)).astype(table.dtype)
+        filled = fill_gaps(table, table.entries(self.members))
         weights = None if table.weights is None else table.weights[self.members]
-        self.filled = complete_table(table, filled, weights, n_clusters)
-        self.spread = Spread(self.filled, n_clusters, rng, n_candidates=1)
+        self.filled = complete_table(table, filled, weights, executor)
+        self.seeds = KMeansPlusPlus(self.filled, executor, n_clusters, rng, n_candidates=1)
 
     def draw(self, rng: np.random.Generator) -> Start:
         """The centers of that k-means, and its labels."""
-        solution = hartigan(self.filled, self.spread.draw(rng), Settings())
-        labels = np.full(self.table.n_rows, -1, np.int32)
+        solution = hartigan(self.filled, Executor(), self.seeds.draw(rng), Settings())
+        labels = np.zeros(self.table.n_rows, np.int32)
         labels[self.members] = solution.labels
         return Start(solution.centers, labels)
 
@@ -119,13 +138,16 @@ class MeanFill:
 class RandomRows:
     """k different rows, as likely as their weights."""
 
-    def __init__(self, table: Table, n_clusters: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator
+    ) -> None:
         self.table = table
         self.n_clusters = n_clusters
-        self.rows = usable_rows(table)
+        self.rows = np.flatnonzero(table.usable)
         self.chance = None
         if table.weights is not None:
-            self.chance = table.weights[self.rows] / table.weights[self.rows].sum()
+            weights = table.weights[self.rows] / table.weights[self.rows].max()
+            self.chance = weights / weights.sum()
 
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers at those rows."""
@@ -141,6 +163,6 @@ class Seeding(Protocol):
         ...
 
 
-SEEDINGS: Mapping[str, Callable[[Table, int, np.random.Generator], Seeding]] = MappingProxyType(
-    {"k-means++": Spread, "mean-fill": MeanFill, "random": RandomRows}
+SEEDINGS: Mapping[str, Callable[[Table, Executor, int, np.random.Generator], Seeding]] = MappingProxyType(
+    {"k-means++": KMeansPlusPlus, "mean-fill": MeanFill, "random": RandomRows}
 )
