@@ -32,6 +32,7 @@ DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18
 SAMPLE_ROWS = 200
 BLOCK = 1 << 23
+STREAM = b"\xff\xff\xff\xff"
 NO_ROWS = "has column names and no rows; there is nothing to cluster."
 
 
@@ -48,29 +49,44 @@ def read_table(
     data = read_bytes(path, source)
     dialect = None
     try:
-        if data[:4] == b"PAR1":
-            import pyarrow.parquet as pq
-
-            raw = pq.read_table(pa.BufferReader(data))
-        elif data[:6] == b"ARROW1" or data[:4] in (b"FEA1", b"\xff\xff\xff\xff"):
-            raw = read_arrow(data)
+        if is_typed(data):
+            raw = read_typed(data)
         else:
             raw, dialect = read_text(data, source, delimiter, decimal, encoding)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{source}: damaged, or not what it claims to be: {one_line(error)}") from error
-    check_header([str(name) for name in raw.column_names], source)
-    if raw.num_rows == 0:
-        raise InputError(f"{source}: {NO_ROWS}")
-    if dialect:
-        check_header_again(raw, source)
-    with ThreadPoolExecutor() as pool:
-        columns = list(
-            pool.map(
-                lambda name: inspect(name, raw[name], dialect.decimal if dialect else ".", missing),
-                raw.column_names,
+        check_header(raw.column_names, source)
+        if raw.num_rows == 0:
+            raise InputError(f"{source}: {NO_ROWS}")
+        if dialect:
+            check_header_again(raw, source)
+        decimal = dialect.decimal if dialect else "."
+        with ThreadPoolExecutor() as pool:
+            columns = list(
+                pool.map(lambda name: inspect(name, raw[name], decimal, missing), raw.column_names)
             )
-        )
+    # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
+        raise InputError(f"{source}: damaged, or not what it claims to be: {one_line(error)}") from error
     return TableFile(source, raw, columns, dialect)
+
+
+def is_typed(data: Any) -> bool:
+    return data[:4] in (b"PAR1", b"FEA1", STREAM) or data[:6] == b"ARROW1"
+
+
+def read_typed(data: Any) -> pa.Table:
+    """Parquet, Feather or Arrow, checked to the last byte: a damaged one would send pyarrow astray."""
+    if data[:4] == b"PAR1":
+        import pyarrow.parquet as pq
+
+        raw = pq.read_table(pa.BufferReader(data))
+    elif data[:4] == STREAM:
+        raw = pa.ipc.open_stream(pa.BufferReader(data)).read_all()
+    else:
+        from pyarrow import feather
+
+        raw = feather.read_table(pa.BufferReader(data))
+    raw.validate(full=True)
+    return raw
 
 
 def one_line(error: BaseException) -> str:
@@ -97,14 +113,6 @@ def read_bytes(path: str, source: str) -> Any:
     if data[:2] == b"\x1f\x8b":
         raise InputError(f"{source}: is compressed with gzip; unpack it first (zcat FILE | kpod fit - ...).")
     return data
-
-
-def read_arrow(data: Any) -> pa.Table:
-    if data[:4] == b"\xff\xff\xff\xff":
-        return pa.ipc.open_stream(pa.BufferReader(data)).read_all()
-    from pyarrow import feather
-
-    return feather.read_table(pa.BufferReader(data))
 
 
 def read_text(
@@ -309,6 +317,3 @@ def where_ragged(data: Any, delimiter: str) -> str | None:
     except (csv.Error, StopIteration) as error:
         return f"line {reader.line_num}: {one_line(error)}."
     return None
-
-
-# What a column holds
