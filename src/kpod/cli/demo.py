@@ -18,6 +18,7 @@ DEMO_REPORT = "kpod-demo.html"
 @click.option(
     "--report",
     type=FILE,
+    metavar="FILE",
     default=DEMO_REPORT,
     show_default=True,
     help="Where to write the report.",

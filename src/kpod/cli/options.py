@@ -25,7 +25,7 @@ def in_file(name: str) -> Decorator:
 
 
 def out_file(*names: str, help: str) -> Decorator:  # noqa: A002
-    return click.option(*names, type=FILE, help=help)
+    return click.option(*names, type=FILE, metavar="FILE", help=help)
 
 
 class Character(click.ParamType):  # type: ignore[type-arg]
