@@ -1,5 +1,6 @@
 """The command line, as its users meet it."""
 
+import csv
 import io
 import json
 import os
@@ -10,13 +11,16 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pyarrow import feather
 from sklearn.preprocessing import StandardScaler
 
 from kpod import KPOD
@@ -398,7 +402,7 @@ BAD = {
     "gzip": (b"\x1f\x8b\x08", "is compressed with gzip"),
     "parquet in pieces": (b"PAR1 and then nothing", "damaged, or not what it claims to be"),
     "arrow in pieces": (b"ARROW1\0\0 and then nothing", "damaged, or not what it claims to be"),
-    "cluster is there": (b"a,cluster\n1,2\n3,4\n", "already has a column 'cluster'; name ours otherwise"),
+    "cluster is there": (b"a,cluster\n1,2\n3,4\n", "already has a column 'cluster'; choose another name"),
     "two clusters too many": (b"a\n1\n\n\n", "more clusters than there are rows with anything observed (1)"),
 }  # fmt: skip
 
@@ -454,6 +458,171 @@ def test_files_that_cannot_be_read_or_written(kpod, table, tmp_path):
     assert sorted(tmp_path.iterdir()) == [table]
 
 
+def test_a_write_protected_file_is_not_replaced(kpod, table, tmp_path):
+    kept = tmp_path / "kept.csv"
+    kept.write_text("precious")
+    kept.chmod(0o444)
+    for option in ("-o", "--report", "--model", "--centers"):
+        assert "is write-protected" in one_line(kpod("fit", table, "-k", 2, option, kept))
+    assert kept.read_text() == "precious"
+
+
+NESTED = {
+    "list": pa.array([[1], [2, 3], None, []] * 10),
+    "struct": pa.array([{"x": 1}, None] * 20),
+    "map": pa.array([[("x", 1)], None] * 20, pa.map_(pa.string(), pa.int64())),
+    "binary": pa.array([b"\xff", None] * 20),
+    "fixed_size_binary[2]": pa.array([b"\xff\xfe", None] * 20, pa.binary(2)),
+    "month_day_nano_interval": pa.array([(1, 2, 3), None] * 20, pa.month_day_nano_interval()),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_columns_that_the_output_cannot_hold_are_refused_before_the_work(kpod, tmp_path, name, monkeypatch):
+    source = tmp_path / "in.feather"
+    feather.write_feather(pa.table({"x": np.arange(40.0) % 7, "odd": NESTED[name]}), source)
+    written = kpod("fit", source, "-k", 2, "-q", "-o", tmp_path / "out.feather")
+    assert written.code == 0, written.err
+    assert feather.read_table(tmp_path / "out.feather")["odd"].equals(pa.chunked_array([NESTED[name]]))
+    monkeypatch.setattr(KPOD, "fit", lambda *_, **__: pytest.fail("the work was done"))
+    message = one_line(kpod("fit", source, "-k", 2))
+    assert f"column 'odd' holds {name}" in message
+    assert "which a csv file cannot hold; write .feather" in message
+
+
+def test_bytes_that_are_text_are_written(kpod, tmp_path):
+    feather.write_feather(pa.table({"x": [1.0, 2, 9], "t": [b"a,b", b"c", None]}), tmp_path / "in.feather")
+    assert kpod("fit", tmp_path / "in.feather", "-k", 2, "-q").out.splitlines()[1].startswith('1,"a,b",')
+
+
+def test_names_that_are_not_utf_8(table, tmp_path):
+    """Of files they are fine, with every option; of a column they are refused before the work."""
+    odd = os.fsencode(tmp_path) + b"/\xff.csv"
+    Path(os.fsdecode(odd)).write_bytes(table.read_bytes())
+    options = ["-o", "--centers", "--model", "--report"]
+    names = [os.fsdecode(odd.replace(b"\xff", b"\xfe" + option.encode())) for option in options]
+    outputs = [part for pair in zip(options, names, strict=True) for part in pair]
+    done = program("fit", os.fsdecode(odd), "-k", 2, "--json", *outputs)
+    assert done.code == 0, done.err
+    assert len(json.loads(done.out)["written"]) == 4
+    assert len(list(tmp_path.iterdir())) == 6
+    for option in ("--label", "--missing"):
+        message = one_line(program("fit", table, "-k", 2, option, os.fsdecode(b"\xff")), code=2)
+        assert "is not valid UTF-8" in message
+
+
+def test_long_file_names(kpod, table, tmp_path):
+    longest = tmp_path / ("x" * 251 + ".csv")
+    assert kpod("fit", table, "-k", 2, "-q", "-o", longest).code == 0
+    assert len(longest.read_text().splitlines()) == 41
+    assert "File name too long" in one_line(
+        kpod("fit", table, "-k", 2, "-o", tmp_path / ("x" * 252 + ".csv"))
+    )
+
+
+@pytest.mark.parametrize("to", [">(cat > {file})", "/dev/stdout > {file}", "/dev/stdout | cat > {file}",
+                                "/dev/fd/5 5> {file}"])  # fmt: skip
+def test_a_report_goes_where_the_shell_leads_it(table, tmp_path, to):
+    page = tmp_path / "page.html"
+    command = f"{sys.executable} -m kpod fit {table} -k 2 -q -o {tmp_path}/o.csv --report {to}; sleep 0.2"
+    done = subprocess.run(
+        ["bash", "-c", command.format(file=page)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert page.read_text().rstrip().endswith("</html>")
+
+
+def test_a_report_and_a_table_on_one_stream_come_one_after_the_other(table, tmp_path):
+    command = f"{sys.executable} -m kpod fit {table} -k 2 -q --report /dev/stdout > {tmp_path}/both"
+    subprocess.run(["bash", "-c", command], check=True)
+    page, rest = (tmp_path / "both").read_text().split("</html>")
+    assert page.startswith("<!")
+    assert rest.strip().startswith("id,name,")
+
+
+def in_shell(command):
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+
+def test_closed_streams(table, tmp_path):
+    fit = f"{sys.executable} -m kpod fit {table} -k 2"
+    quiet = in_shell(f"{fit} 2>&-")
+    assert quiet.returncode == 0
+    assert len(quiet.stdout.splitlines()) == 41
+    for command in (f"{fit} >&-", f"{fit} --json >&-", f"{sys.executable} -m kpod describe {table} >&-"):
+        closed = in_shell(command)
+        assert closed.returncode == 1
+        assert "standard output is closed" in closed.stderr
+    nothing = in_shell(f"{fit} -o {tmp_path}/o.csv -q --model {tmp_path}/m.kpod >&- 2>&- <&-")
+    assert nothing.returncode == 0
+    assert len((tmp_path / "o.csv").read_text().splitlines()) == 41
+
+
+def test_a_loop_of_links(kpod, table, tmp_path):
+    loop = tmp_path / "loop.csv"
+    loop.symlink_to(loop)
+    assert "Too many levels of symbolic links" in one_line(kpod("fit", loop, "-k", 2))
+    assert "Too many levels of symbolic links" in one_line(kpod("fit", table, "-k", 2, "-o", loop))
+    assert "Too many levels of symbolic links" in one_line(kpod("predict", loop, table))
+
+
+def test_delimiters(kpod):
+    done = kpod("fit", "-", "-k", 1, "-q", "--delimiter", r"\t", stdin=b"a\tb\n1\t2\n3\t4\n")
+    assert done.out == "a\tb\tcluster\n1\t2\t0\n3\t4\t0\n"
+    for wrong in ("ab", "", '"', "\n", "é"):
+        assert "must be one character" in one_line(
+            kpod("fit", "-", "-k", 1, "--delimiter", wrong, stdin=b"a\n1\n"), code=2
+        )
+
+
+@pytest.mark.parametrize("name", ["hex", "rot13", "base64", "undefined", "zip"])
+def test_encodings_that_are_not_of_text(kpod, name):
+    assert "no such encoding" in one_line(kpod("fit", "-", "-k", 1, "--encoding", name, stdin=b"a\n1\n"))
+
+
+def test_bytes_that_are_neither_utf_8_nor_windows_come_out_as_characters_of_their_own(kpod):
+    done = kpod("fit", "-", "-k", 1, stdin=b"name,x\n\x81\x8d,1\n\x81\x8f,2\n")
+    assert done.out.splitlines()[1:] == ["\x81\x8d,1,0", "\x81\x8f,2,0"]
+    assert "latin-1" in done.err
+
+
+def test_long_fields_and_long_lines(kpod):
+    long = b"x" * 200_000
+    done = kpod("fit", "-", "-k", 1, "-q", stdin=b"a,t\n1," + long + b"\n2,y\n")
+    assert done.out.splitlines()[1] == f"1,{long.decode()},0"
+    many = b",".join(b"column%d" % j for j in range(20_000))
+    row = b",".join(b"%d" % (j % 7) for j in range(20_000))
+    assert kpod("describe", "-", "--json", stdin=many + b"\n" + row + b"\n").code == 0
+    assert csv.field_size_limit() == 131_072
+
+
+def test_the_process_is_left_as_it_was(kpod, table, tmp_path):
+    def state():
+        import matplotlib as mpl
+
+        handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)]
+        files = sorted(
+            str(path.readlink())
+            for path in map(Path, map("/proc/self/fd/{}".format, range(64)))
+            if path.exists()
+        )
+        return warnings.filters[:], handlers, files, csv.field_size_limit(), dict(mpl.rcParams), sys.stdout
+
+    outputs = [str(tmp_path / name) for name in ("o.csv", "c.csv", "m.kpod", "r.html")]
+    options = [
+        part
+        for pair in zip(("-o", "--centers", "--model", "--report"), outputs, strict=True)
+        for part in pair
+    ]
+    assert kpod("fit", table, "-k", 2, *options).code == 0  # what is imported may stay, and fonts
+    before = state()
+    assert kpod("fit", table, "-k", 2, *options).code == 0
+    assert kpod("predict", outputs[2], table).code == 0
+    assert kpod("fit", table, "-k", 1000, *options).code == 1
+    assert kpod("fit", "-", "-k", 2, stdin=b'a,b\n1,"2\n').code == 1
+    assert state() == before
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
 def test_permissions(kpod, table, tmp_path):
     table.chmod(0)
@@ -467,7 +636,7 @@ def test_a_model_and_data_that_do_not_match(kpod, table, tmp_path):
     model = tmp_path / "m.kpod"
     kpod("fit", table, "-k", 2, "-q", "--model", model)
     lacking = one_line(kpod("predict", model, "-", stdin=b"height,age\n1,2\n"))
-    assert "lacks 'weight', 'smokes'" in lacking
+    assert "is missing columns the model needs: 'weight', 'smokes'" in lacking
     text = one_line(kpod("predict", model, "-", stdin=b"height,weight,smokes\n1,much,TRUE\n"))
     assert "row 1, column 'weight': 'much' is not a number" in text
     assert "is not a kpod model" in one_line(kpod("predict", table, table))

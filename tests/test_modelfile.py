@@ -1,23 +1,30 @@
 """Model files: safe to open, and refused in one line where they are not ours."""
 
+import copy
 import io
 import json
 import pickle
 import random
+import tracemalloc
+import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import skops.io
 from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from kpod import KPOD
+from kpod import report as kpod_report
 from kpod._io import modelfile
 from kpod._io.files import InputError
 from kpod.datasets import load_incomplete_wine
+from tests.command import kpod
 
 WINE = load_incomplete_wine()
 
@@ -34,11 +41,11 @@ def path(model, tmp_path):
     return tmp_path / "m.kpod"
 
 
-def repack(path, change):
+def repack(path, change, compression=zipfile.ZIP_STORED):
     """The archive with its members changed by a function from name and bytes to bytes."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in members.items():
             archive.writestr(name, change(name, content))
 
@@ -51,17 +58,176 @@ def test_what_is_saved_comes_back(model, path):
 
 
 def test_skops_opens_it_too(path):
-    assert isinstance(skops.io.load(path, trusted=modelfile.TRUSTED)["pipeline"], Pipeline)
+    assert isinstance(skops.io.load(path, trusted=[modelfile.KPOD_CLASS])["pipeline"], Pipeline)
 
 
-def test_nothing_but_listed_types_is_made(model, tmp_path, monkeypatch):
-    """A function in the pipeline would be imported and called: it is named, and not opened."""
-    step = FunctionTransformer(random.shuffle)
-    other = Pipeline([("step", step), ("kpod", model.pipeline[-1])])
-    modelfile.save(modelfile.Model(other, model.columns), tmp_path / "m.kpod")
-    monkeypatch.setattr(skops.io, "load", lambda *_, **__: pytest.fail("it was opened"))
-    with pytest.raises(InputError, match=r"holds random.* which is no part of a kpod model; not opened"):
-        modelfile.load(tmp_path / "m.kpod")
+def test_a_model_of_0_1_0_still_opens(monkeypatch):
+    written = Path(__file__).parent / "models"
+    table = pd.read_csv(written / "people-0.1.0.csv", dtype=str, keep_default_na=False)
+    people = table.drop(columns="cluster").to_csv(index=False).encode()
+    done = kpod(monkeypatch, "predict", written / "0.1.0.kpod", "-", "-q", stdin=people)
+    assert done.out == (written / "people-0.1.0.csv").read_text()
+    assert modelfile.load(written / "0.1.0.kpod").kpod_version == "0.1.0"
+
+
+def test_the_file_does_not_grow_with_the_rows(model, path):
+    """Labels are of the rows of the fit, which are nobody else's business."""
+    assert not hasattr(modelfile.load(path).pipeline[-1], "labels_")
+    assert hasattr(model.pipeline[-1], "labels_")
+
+
+def test_it_can_be_reported_on_with_a_table(path):
+    report = kpod_report(modelfile.load(path).pipeline, WINE.data)
+    assert sum(cluster["rows"] for cluster in report.data["clusters"]) == len(WINE.data)
+
+
+FOREIGN = {
+    "a function": [("step", FunctionTransformer(random.shuffle))],
+    "another estimator": [("step", PolynomialFeatures(9).fit(np.eye(13)))],
+    "two scalers": [("one", StandardScaler().fit(WINE.data)), ("two", StandardScaler().fit(WINE.data))],
+}
+
+
+@pytest.mark.parametrize("steps", FOREIGN.values(), ids=FOREIGN)
+def test_nothing_but_a_scaler_and_a_kpod_is_made(model, path, steps):
+    other = Pipeline([*steps, ("kpod", model.pipeline[-1])])
+    modelfile.save(modelfile.Model(other, model.columns), path)
+    with pytest.raises(InputError, match=r"holds .*, which a kpod model never contains; not opened"):
+        modelfile.load(path)
+
+
+def test_nothing_more_hangs_on_them(model, path):
+    other = copy.deepcopy(model.pipeline)
+    other[-1].callback = np.add
+    modelfile.save(modelfile.Model(other, model.columns), path)
+    with pytest.raises(InputError, match=r"holds kpod._estimator.KPOD.callback, which a kpod model never"):
+        modelfile.load(path)
+    other = Pipeline(model.pipeline.steps, memory="/tmp")
+    archive = io.BytesIO(skops.io.dumps({"pipeline": other, "columns": model.columns, "missing": []}))
+    with zipfile.ZipFile(archive, "a") as members:
+        members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
+    path.write_bytes(archive.getvalue())
+    with pytest.raises(InputError, match="a pipeline with a memory"):
+        modelfile.load(path)
+
+
+def lone(value):
+    return lambda array: np.full_like(array, value)
+
+
+def one_in(value):
+    def changed(array):
+        array = np.array(array, dtype=float)
+        array.flat[-1] = value
+        return array
+
+    return changed
+
+
+HOSTILE = {
+    "means far too long": ("kpod", "column_means_", lambda _: np.zeros(100_000)),
+    "a single mean": ("kpod", "column_means_", lambda _: np.zeros(1)),
+    "a mean without a shape": ("kpod", "column_means_", lambda _: np.float64(0)),
+    "means of integers": ("kpod", "column_means_", lambda array: np.zeros(len(array), np.int64)),
+    "means of text": ("kpod", "column_means_", lambda array: np.array(["a"] * len(array))),
+    "no means": ("kpod", "column_means_", lambda _: None),
+    "every mean missing": ("kpod", "column_means_", lone(np.nan)),
+    "centers missing": ("kpod", "cluster_centers_", lone(np.nan)),
+    "an infinite center": ("kpod", "cluster_centers_", one_in(np.inf)),
+    "a huge center": ("kpod", "cluster_centers_", one_in(1e200)),
+    "centers on their side": ("kpod", "cluster_centers_", np.transpose),
+    "centers in half precision": ("kpod", "cluster_centers_", lambda array: array.astype(np.float16)),
+    "centers of the other order": ("kpod", "cluster_centers_", lambda array: array.astype(">f8")),
+    "negative counts": ("kpod", "counts_", one_in(-1)),
+    "a cluster too many": ("kpod", "n_clusters", lambda k: k + 1),
+    "clusters by the word": ("kpod", "n_clusters", lambda _: "three"),
+    "a million threads": ("kpod", "n_threads", lambda _: 1_000_000),
+    "a function to begin with": ("kpod", "init", lambda _: np.add),
+    "losses like a table": ("kpod", "loss_curve_", lambda _: np.zeros((2, 2))),
+    "losses without end": ("kpod", "loss_curve_", lambda _: np.zeros(1 << 18)),
+    "an infinite loss": ("kpod", "inertia_", lambda _: np.inf),
+    "half a column": ("kpod", "n_features_in_", lambda _: 6.5),
+    "a scale of zero": ("scale", "scale_", one_in(0)),
+    "a negative scale": ("scale", "scale_", one_in(-1)),
+    "scales too short": ("scale", "scale_", lambda array: array[:1]),
+    "a mean of infinity": ("scale", "mean_", one_in(np.inf)),
+    "a mean that is missing": ("scale", "mean_", one_in(np.nan)),
+    "columns of another table": ("scale", "n_features_in_", lambda p: p + 1),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_part_is_checked(model, path, name, monkeypatch):
+    step, attribute, change = HOSTILE[name]
+    other = copy.deepcopy(model.pipeline)
+    setattr(other.named_steps[step], attribute, change(getattr(other.named_steps[step], attribute)))
+    modelfile.save(modelfile.Model(other, model.columns), path)
+    done = kpod(monkeypatch, "predict", path, WINE.filename)
+    assert done.code == 1
+    assert "is damaged" in done.err or "never contains" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_column_of_nothing_may_be_missing_throughout(path):
+    data = np.column_stack([WINE.data, np.full(len(WINE.data), np.nan)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipeline = Pipeline([("scale", StandardScaler()), ("kpod", KPOD(3, random_state=0))]).fit(data)
+    modelfile.save(modelfile.Model(pipeline, [*WINE.feature_names, "nothing"]), path)
+    assert_array_equal(modelfile.load(path).pipeline.predict(data), pipeline.predict(data))
+
+
+def peak_of_loading(path):
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as raised:
+            modelfile.load(path)
+        return tracemalloc.get_traced_memory()[1], str(raised.value)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["kpod.json", "schema.json"])
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_small_file_does_not_unpack_to_a_large_one(path, name, compression):
+    bomb = b'{"format": "kpod model", "version": 1, "x": [' + b"[]," * 10_000_000 + b"[]]}"
+    repack(path, lambda member, content: bomb if member == name else content, compression)
+    peak, message = peak_of_loading(path)
+    assert peak < 2_000_000
+    assert ("compressed" if compression else "longer than") in message
+
+
+def test_labels_of_an_old_model_are_not_unpacked(path):
+    other = copy.deepcopy(modelfile.load(path).pipeline)
+    other[-1].labels_ = np.zeros(5_000_000, np.int32)
+    archive = io.BytesIO(skops.io.dumps({"pipeline": other, "columns": WINE.feature_names, "missing": []}))
+    with zipfile.ZipFile(archive, "a") as members:
+        members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
+    path.write_bytes(archive.getvalue())
+    tracemalloc.start()
+    modelfile.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+def test_an_array_that_claims_more_than_it_holds_takes_no_room(path):
+    about = io.BytesIO()
+    claimed = {"shape": (3, 10**13), "fortran_order": False, "descr": "<f8"}
+    np.lib.format.write_array_header_1_0(about, claimed)
+    repack(
+        path, lambda _, content: about.getvalue() + content[-312:] if b"(3, 13)" in content[:128] else content
+    )
+    peak, message = peak_of_loading(path)
+    assert "an array of another length than it claims" in message
+    assert peak < 2_000_000
+
+
+def test_many_columns_have_room_for_their_names(path):
+    names = [f"a rather long name of a column, as surveys have them ({j})" for j in range(20_000)]
+    data = np.random.default_rng(0).normal(size=(4, len(names)))
+    modelfile.save(modelfile.Model(Pipeline([("kpod", KPOD(1, n_init=1).fit(data))]), names), path)
+    assert modelfile.load(path).columns == names
 
 
 def test_a_pickle_is_not_opened(tmp_path):
@@ -97,7 +263,7 @@ def test_other_archives_are_refused(path, tmp_path, model):
         with zipfile.ZipFile(archive, "a") as members:
             members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
         path.write_bytes(archive.getvalue())
-        with pytest.raises(InputError, match="is damaged"):
+        with pytest.raises(InputError, match=r"is damaged|never contains"):
             modelfile.load(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -14,8 +15,22 @@ def main() -> None:
         if error.name != "click":
             raise
         sys.exit("kpod: the command line needs more packages: pip install 'scikit-kpod[cli]'.")
+    open_streams()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # half-written files are then removed
     sys.exit(run())
+
+
+def open_streams() -> None:
+    """Put nothing in the place of streams that the shell closed (2>&-).
+
+    Otherwise the next files to be opened would be taken for them. Standard output stays None,
+    which the commands that need one look for.
+    """
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(opened)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
 
 
 if __name__ == "__main__":

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
+import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+STREAMS = {f"/dev/{name}": f"/dev/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
 
 
 class InputError(ValueError):
@@ -20,6 +26,13 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
+def descriptor_of(path: str | os.PathLike[str]) -> int | None:
+    """The number of an open stream where the path is a name for one: /dev/stdout, or >(a command)."""
+    text = os.fspath(path)
+    found = re.fullmatch(r"/(?:dev|proc/self)/fd/(\d+)", STREAMS.get(text, text))
+    return int(found[1]) if found else None
+
+
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that takes its name only once it is complete and on the disk.
@@ -27,12 +40,20 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     A link is followed, an existing file keeps its permissions, and what is not a regular
     file (a pipe, /dev/null) is written to directly.
     """
-    target = Path(path).resolve()
+    descriptor = descriptor_of(path)
+    if descriptor is not None:
+        if sys.stdout:
+            sys.stdout.flush()
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         with target.open("wb") as file:
             yield file
         return
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    # The name is cut because a directory takes no longer ones, of 255 bytes as a rule.
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -59,12 +80,27 @@ def give_permissions(part: Path, target: Path) -> None:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuse, before hours of work, a path that cannot be written."""
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise InputError(f"{printable(path)}: is a directory; give the name of a file to write.")
-    if not target.parent.is_dir():
-        raise InputError(
-            f"{printable(path)}: there is no directory {printable(target.parent)}; make it first."
-        )
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{printable(path)}: directory {printable(target.parent)} is not writable.")
+    name = printable(path)
+    descriptor = descriptor_of(path)
+    try:
+        if descriptor is not None:
+            if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+                raise InputError(f"{name}: is open for reading only.")
+            return
+        mode = Path(path).stat().st_mode
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a loop of links, a name too long, a stream that is closed
+        raise InputError(f"{name}: cannot be written: {error.strerror}.") from error
+    else:
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{name}: is a directory; give the name of a file to write.")
+        if not mode & 0o222 or not os.access(path, os.W_OK):
+            raise InputError(f"{name}: is write-protected; give another name, or remove it first.")
+        if not stat.S_ISREG(mode):
+            return
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise InputError(f"{name}: there is no directory {printable(folder)}; make it first.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{name}: directory {printable(folder)} is not writable.")

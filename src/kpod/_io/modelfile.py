@@ -1,18 +1,24 @@
 """Model files that are safe to open: skops archives with a version, never pickles.
 
 A file is a zip archive as `skops.io` writes it, with one member more, `kpod.json`, that says
-what it is before anything else is looked at. Only the types listed here are ever made from
-one, so a file from somewhere else cannot run code.
+what it is before anything else is looked at. skops only writes: what is read is made here,
+and nothing but the scalers and the KPOD of `ATTRIBUTES` is, each attribute of the shape and
+type given there. Sizes are checked before anything is unpacked, so a file from elsewhere can
+neither run code nor take more memory than it is long.
 """
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import os
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from kpod import __version__
 from kpod._io.files import InputError, printable, written_whole
@@ -23,8 +29,49 @@ if TYPE_CHECKING:
 FORMAT = "kpod model"
 VERSION = 1
 HEADER = "kpod.json"
-TRUSTED = ["kpod._estimator.KPOD"]
-LARGEST = 1 << 32
+SCHEMA = "schema.json"
+SMALL = 1 << 20
+"""The most bytes of a header, of a trace, and of a schema but for what columns need."""
+SCHEMA_PER_ARRAY = 32
+"""Names take room in the schema, and each column takes room in several arrays."""
+LARGEST = 1e150
+MOST_THREADS = 1024
+DTYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.bool_)]
+
+KPOD_CLASS = "kpod._estimator.KPOD"
+SCALER_CLASSES = ("sklearn.preprocessing._data.StandardScaler", "kpod._scaler.ObservedScaler")
+PIPELINE_CLASS = "sklearn.pipeline.Pipeline"
+
+# Of each class, what is fitted: its shape, in clusters k and columns p, and the kinds of its dtype.
+ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
+    KPOD_CLASS: {
+        "cluster_centers_": ("k p", "f"),
+        "counts_": ("k p", "fi"),
+        "column_means_": ("p", "f"),
+        "inertia_": ("", "fi"),
+        "loss_curve_": ("iterations", "f"),
+        "n_iter_": ("", "i"),
+        "converged_": ("", "b"),
+        "n_features_in_": ("", "i"),
+        "_n_features_out": ("", "i"),
+        "_shift": ("p", "f"),
+        "_scale": ("", "fi"),
+    },
+    SCALER_CLASSES[0]: {
+        "mean_": ("p", "f"),
+        "var_": ("p", "f"),
+        "scale_": ("p", "f"),
+        "n_samples_seen_": ("p or one", "fi"),
+        "n_features_in_": ("", "i"),
+        "_sklearn_version": ("", "U"),
+    },
+    SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
+}
+NOT_KEPT = {"labels_"}
+"""Grows with the rows and is not needed to assign others: neither written nor read."""
+MAY_LACK = {"_shift", "_scale", "_sklearn_version"}
+POSITIVE = {"scale_", "_scale"}
+NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "n_samples_seen_"}
 
 
 @dataclass
@@ -37,11 +84,25 @@ class Model:
     kpod_version: str = __version__
 
 
+class ForeignError(Exception):
+    """Something that a kpod model never contains."""
+
+    def __init__(self, what: object) -> None:
+        super().__init__(printable(str(what)[:100]))
+
+
 def save(model: Model, path: str | os.PathLike[str]) -> None:
     import skops.io
+    from sklearn.pipeline import Pipeline
 
-    content = {"pipeline": model.pipeline, "columns": model.columns, "missing": model.missing}
-    archive = io.BytesIO(skops.io.dumps(content))
+    *before, (name, kpod) = model.pipeline.steps
+    kept = copy.copy(kpod)
+    for attribute in NOT_KEPT & vars(kept).keys():
+        delattr(kept, attribute)
+    pipeline = Pipeline([*before, (name, kept)])
+    archive = io.BytesIO(
+        skops.io.dumps({"pipeline": pipeline, "columns": model.columns, "missing": model.missing})
+    )
     header = {"format": FORMAT, "version": VERSION, "kpod": __version__}
     with zipfile.ZipFile(archive, "a") as members:
         members.writestr(HEADER, json.dumps(header))
@@ -52,66 +113,236 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Model:
     """The model in a file, or one line on why it is not opened."""
     name = printable(path)
-    header = read_header(path, name)
-    if header.get("format") != FORMAT or not isinstance(header.get("version"), int):
-        raise InputError(f"{name}: is not a kpod model.")
-    if header["version"] > VERSION:
-        raise InputError(
-            f"{name}: was written by a newer kpod ({printable(header.get('kpod'))}), this is {__version__}; "
-            "upgrade scikit-kpod to open it."
-        )
-    import skops.io
-
     try:
-        foreign = sorted(set(skops.io.get_untrusted_types(file=path)) - set(TRUSTED))
-        if foreign:
-            raise InputError(
-                f"{name}: holds {printable(', '.join(foreign[:3]))}, which is no part of a kpod model; "
-                "not opened."
-            )
-        model = checked(skops.io.load(path, trusted=TRUSTED), str(header.get("kpod")))
+        with zipfile.ZipFile(path) as archive:
+            members = Members(archive)
+            header = members.json(HEADER, SMALL)
+            if not isinstance(header, dict) or header.get("format") != FORMAT:
+                raise InputError(f"{name}: is not a kpod model.")
+            if not isinstance(header.get("version"), int) or header["version"] > VERSION:
+                raise InputError(
+                    f"{name}: was written by a newer kpod ({printable(header.get('kpod'))}), this is "
+                    f"{__version__}; upgrade scikit-kpod to open it."
+                )
+            return read_model(members, str(header.get("kpod")))
     except InputError:
         raise
-    # Whatever a damaged archive trips over, in skops, NumPy or here, it is damaged.
-    except Exception as error:
-        raise InputError(
-            f"{name}: is damaged ({type(error).__name__}); make the model again with kpod fit --model."
-        ) from error
-    return model
-
-
-def read_header(path: str | os.PathLike[str], name: str) -> dict[str, Any]:
-    try:
-        with zipfile.ZipFile(path) as members:
-            if sum(member.file_size for member in members.infolist()) > LARGEST:
-                raise InputError(f"{name}: unpacks to more than {LARGEST >> 30} GB; not opened.")
-            header = json.loads(members.read(HEADER))
-    except InputError:
-        raise
+    except ForeignError as error:
+        raise InputError(f"{name}: holds {error}, which a kpod model never contains; not opened.") from error
     except OSError as error:
-        raise InputError(f"{name}: cannot be read: {error.strerror}.") from error
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, RuntimeError, NotImplementedError) as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror or printable(error)}.") from error
+    except zipfile.BadZipFile as error:
         raise InputError(
             f"{name}: is not a kpod model, or is damaged; kpod fit --model makes one."
         ) from error
-    return header if isinstance(header, dict) else {}
+    # Whatever a damaged archive trips over, in zipfile, json, NumPy or here, it is damaged.
+    except Exception as error:
+        why = printable(str(error)[:100]) if isinstance(error, ValueError) else type(error).__name__
+        raise InputError(
+            f"{name}: is damaged ({why}); make the model again with kpod fit --model."
+        ) from error
 
 
-def checked(content: Any, version: str) -> Model:
-    """What fits together, from an archive whose parts are all of trusted types."""
+class Members:
+    """The members of an archive; nothing larger than allowed is unpacked."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self.archive = archive
+        self.about = {member.filename: member for member in archive.infolist()}
+        if HEADER not in self.about:
+            raise zipfile.BadZipFile(f"no {HEADER}")
+        if len(self.about) < len(archive.infolist()):
+            raise ValueError("a part appears twice")
+        # skops stores; what is packed may unpack to anything.
+        if any(m.compress_type != zipfile.ZIP_STORED or m.compress_size != m.file_size for m in self):
+            raise ValueError("its parts are compressed")
+
+    def __iter__(self) -> Iterator[zipfile.ZipInfo]:
+        return iter(self.about.values())
+
+    @property
+    def schema_limit(self) -> int:
+        return SMALL + SCHEMA_PER_ARRAY * sum(m.file_size for m in self if m.filename.endswith(".npy"))
+
+    def read(self, name: str, limit: int) -> bytes:
+        if self.about[name].file_size > limit:
+            raise ValueError(f"{name} is longer than {limit:,} bytes")
+        return self.archive.read(name)
+
+    def json(self, name: str, limit: int) -> Any:
+        return json.loads(self.read(name, limit))
+
+    def array(self, name: str, limit: int) -> np.ndarray[Any, Any]:
+        """What a .npy file holds; `np.load` would make room for what its first bytes claim."""
+        data = io.BytesIO(self.read(name, limit))
+        if np.lib.format.read_magic(data) != (1, 0):
+            raise ValueError("an array in a newer format")
+        shape, by_column, dtype = np.lib.format.read_array_header_1_0(data)
+        numbers = data.getbuffer()[data.tell() :]
+        if dtype not in DTYPES:
+            raise ValueError(f"an array of {dtype}")
+        if int(np.prod(shape, dtype=object)) * dtype.itemsize != len(numbers):
+            raise ValueError("an array of another length than it claims")
+        out = np.frombuffer(numbers, dtype).reshape(shape, order="F" if by_column else "C")
+        return np.array(out, order="C")
+
+
+def read_model(members: Members, version: str) -> Model:
+    """Make the model, from the top of the schema down."""
     from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import check_is_fitted
 
-    from kpod._estimator import KPOD
+    top = items(members.json(SCHEMA, members.schema_limit))
+    columns, missing = strings(top["columns"]), strings(top["missing"])
+    if len(set(columns)) < len(columns) or not columns:
+        raise ValueError("column names are missing, or appear twice")
+    pipeline = top["pipeline"]
+    if class_of(pipeline) != PIPELINE_CLASS:
+        raise ForeignError(class_of(pipeline))
+    about = items(pipeline["content"])
+    if plain(about["memory"]) is not None:
+        raise ForeignError("a pipeline with a memory")
+    steps = [elements(step, "tuple") for step in elements(about["steps"], "list")]
+    *before, last = [(str(plain(name)), step) for name, step in steps]
+    if len(before) > 1 or class_of(last[1]) != KPOD_CLASS:
+        raise ForeignError(", ".join(class_of(step) for _, step in [*before, last]))
+    k = plain(items(last[1]["content"])["n_clusters"])
+    if type(k) is not int or k < 1:
+        raise ValueError("n_clusters is not a number of clusters")
+    maker = Maker(members, {"k": k, "p": len(columns)})
+    kpod = maker.make(last[1], (KPOD_CLASS,))
+    scalers = [(name, maker.make(step, SCALER_CLASSES)) for name, step in before]
+    check_values([kpod, *(scaler for _, scaler in scalers)], kpod)
+    return Model(Pipeline([*scalers, (last[0], kpod)]), columns, missing, version)
 
-    model = Model(content["pipeline"], content["columns"], content["missing"], version)
-    if not (isinstance(model.pipeline, Pipeline) and isinstance(model.pipeline[-1], KPOD)):
-        raise TypeError("no KPOD in it")
-    kpod = model.pipeline[-1]
-    check_is_fitted(kpod)
-    shape = (kpod.n_clusters, len(model.columns))
-    if kpod.cluster_centers_.shape != shape or kpod.counts_.shape != shape:
-        raise ValueError("centers and columns do not match")
-    if not all(isinstance(text, str) for text in [*model.columns, *model.missing]):
+
+class Maker:
+    """Makes estimators of which every attribute is listed, for given numbers of clusters and columns."""
+
+    def __init__(self, members: Members, sizes: dict[str, int]) -> None:
+        self.members, self.sizes = members, sizes
+
+    def make(self, node: Any, allowed: tuple[str, ...]) -> Any:
+        """The estimator a node describes, its class one of those allowed."""
+        which = class_of(node)
+        if which not in allowed:
+            raise ForeignError(which)
+        estimator = new(which)
+        parameters, known, state = estimator.get_params(), ATTRIBUTES[which], {}
+        for name, value in items(node["content"]).items():
+            if name in parameters:
+                state[name] = plain(value)
+            elif name in known:
+                state[name] = self.attribute(name, value, *known[name])
+            elif name not in NOT_KEPT:
+                raise ForeignError(f"{which}.{name}")
+        lacking = [name for name in [*parameters, *known] if name not in state and name not in MAY_LACK]
+        if lacking:
+            raise ValueError(f"{lacking[0]} is missing")
+        threads = state.get("n_threads")
+        if threads is not None and not (type(threads) is int and 1 <= threads <= MOST_THREADS):
+            raise ValueError("n_threads is not a number of threads")
+        if state["n_features_in_"] != self.sizes["p"]:
+            raise ValueError("centers and columns do not match")
+        estimator.__setstate__(state)
+        return estimator
+
+    def attribute(self, name: str, node: Any, shape: str, kinds: str) -> Any:
+        """A number, a text or an array of the shape and kind it must have."""
+        if node["__loader__"] == "JsonNode":
+            value = plain(node)
+            found: tuple[int, ...] = ()
+            kind = {bool: "b", int: "i", float: "f", str: "U"}.get(type(value), "nothing")
+        else:
+            if node["__loader__"] != "NdArrayNode" or node["type"] != "numpy":
+                raise ForeignError(f"{class_of(node)} as {name}")
+            value = self.members.array(node["file"], self.limit(shape))
+            found, kind = value.shape, value.dtype.kind
+            value = value if found else value.item()
+        expected = [tuple(self.sizes[axis] for axis in shape.split() if axis in self.sizes)]
+        if shape == "p or one":
+            expected.append(())
+        if shape == "iterations":
+            expected = [(len(value),)] if len(found) == 1 else []
+        if found not in expected or kind not in kinds:
+            raise ValueError(f"{name} has not the shape and type it should have")
+        return value
+
+    def limit(self, shape: str) -> int:
+        """Bytes: of the numbers, and of the preamble of a .npy file."""
+        if shape == "iterations":
+            return SMALL
+        sizes = [self.sizes[axis] for axis in shape.split() if axis in self.sizes]
+        return 1024 + 8 * int(np.prod(sizes, dtype=object))
+
+
+def check_values(estimators: list[Any], kpod: Any) -> None:
+    """Numbers that can be computed with; NaN only in a column of which nothing was observed."""
+    unobserved = np.isnan(kpod.column_means_)
+    if unobserved.all():
+        raise ValueError("nothing observed in any column")
+    for estimator in estimators:
+        for name, value in vars(estimator).items():
+            if not isinstance(value, float | np.ndarray):
+                continue
+            numbers = np.asarray(value, dtype=np.float64)
+            if numbers.shape[-1:] == unobserved.shape and name != "loss_curve_":
+                numbers = numbers[..., ~unobserved]
+            wrong = ~(np.abs(numbers) < LARGEST)
+            if name in POSITIVE:
+                wrong |= numbers <= 0
+            elif name in NOT_NEGATIVE:
+                wrong |= numbers < 0
+            if wrong.any():
+                raise ValueError(f"{name} holds {numbers[wrong][0]:g}")
+
+
+def new(which: str) -> Any:
+    from sklearn.preprocessing import StandardScaler
+
+    from kpod import KPOD, ObservedScaler
+
+    return {KPOD_CLASS: KPOD, SCALER_CLASSES[0]: StandardScaler, SCALER_CLASSES[1]: ObservedScaler}[which]()
+
+
+# The nodes of a skops schema
+
+
+def class_of(node: Any) -> str:
+    return f"{node['__module__']}.{node['__class__']}"
+
+
+def expect(node: Any, which: str, loader: str) -> Any:
+    if class_of(node) != which or node["__loader__"] != loader:
+        raise ForeignError(class_of(node))
+    return node["content"]
+
+
+def items(node: Any) -> dict[str, Any]:
+    content = expect(node, "builtins.dict", "DictNode")
+    if not isinstance(content, dict):
+        raise TypeError("a part is not what it should be")
+    return content
+
+
+def elements(node: Any, which: str) -> list[Any]:
+    content = expect(node, f"builtins.{which}", f"{which.capitalize()}Node")
+    if not isinstance(content, list):
+        raise TypeError("a part is not what it should be")
+    return content
+
+
+def plain(node: Any) -> Any:
+    """A text, a number, a truth value or None."""
+    if node["__loader__"] != "JsonNode":
+        raise ForeignError(class_of(node))
+    value = json.loads(node["content"])
+    if not isinstance(value, str | int | float | bool | None):
+        raise TypeError("a setting is not what it should be")
+    return value
+
+
+def strings(node: Any) -> list[str]:
+    found = [plain(element) for element in elements(node, "list")]
+    if not all(isinstance(text, str) for text in found):
         raise TypeError("names that are not text")
-    return model
+    return found

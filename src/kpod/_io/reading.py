@@ -14,8 +14,9 @@ import mmap
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18
 SAMPLE_ROWS = 200
 BLOCK = 1 << 23
+STREAM = b"\xff\xff\xff\xff"
 NO_ROWS = "has column names and no rows; there is nothing to cluster."
 
 
@@ -48,29 +50,55 @@ def read_table(
     data = read_bytes(path, source)
     dialect = None
     try:
-        if data[:4] == b"PAR1":
-            import pyarrow.parquet as pq
-
-            raw = pq.read_table(pa.BufferReader(data))
-        elif data[:6] == b"ARROW1" or data[:4] in (b"FEA1", b"\xff\xff\xff\xff"):
-            raw = read_arrow(data)
+        if is_typed(data):
+            raw = read_typed(data)
         else:
-            raw, dialect = read_text(data, source, delimiter, decimal, encoding)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{source}: damaged, or not what it claims to be: {one_line(error)}") from error
-    check_header([str(name) for name in raw.column_names], source)
-    if raw.num_rows == 0:
-        raise InputError(f"{source}: {NO_ROWS}")
-    if dialect:
-        check_header_again(raw, source)
-    with ThreadPoolExecutor() as pool:
-        columns = list(
-            pool.map(
-                lambda name: inspect(name, raw[name], dialect.decimal if dialect else ".", missing),
-                raw.column_names,
+            with fields_of_any_length():
+                raw, dialect = read_text(data, source, delimiter, decimal, encoding)
+        check_header(raw.column_names, source)
+        if raw.num_rows == 0:
+            raise InputError(f"{source}: {NO_ROWS}")
+        if dialect:
+            check_header_again(raw, source)
+        decimal = dialect.decimal if dialect else "."
+        with ThreadPoolExecutor() as pool:
+            columns = list(
+                pool.map(lambda name: inspect(name, raw[name], decimal, missing), raw.column_names)
             )
-        )
+    # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
+        raise InputError(f"{source}: damaged, or not what it claims to be: {one_line(error)}") from error
     return TableFile(source, raw, columns, dialect)
+
+
+@contextmanager
+def fields_of_any_length() -> Iterator[None]:
+    """Without the limit of the csv module, which a line of many columns passes under a wrong delimiter."""
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+def is_typed(data: Any) -> bool:
+    return data[:4] in (b"PAR1", b"FEA1", STREAM) or data[:6] == b"ARROW1"
+
+
+def read_typed(data: Any) -> pa.Table:
+    """Parquet, Feather or Arrow, checked to the last byte: a damaged one would send pyarrow astray."""
+    if data[:4] == b"PAR1":
+        import pyarrow.parquet as pq
+
+        raw = pq.read_table(pa.BufferReader(data))
+    elif data[:4] == STREAM:
+        raw = pa.ipc.open_stream(pa.BufferReader(data)).read_all()
+    else:
+        from pyarrow import feather
+
+        raw = feather.read_table(pa.BufferReader(data))
+    raw.validate(full=True)
+    return raw
 
 
 def one_line(error: BaseException) -> str:
@@ -99,14 +127,6 @@ def read_bytes(path: str, source: str) -> Any:
     return data
 
 
-def read_arrow(data: Any) -> pa.Table:
-    if data[:4] == b"\xff\xff\xff\xff":
-        return pa.ipc.open_stream(pa.BufferReader(data)).read_all()
-    from pyarrow import feather
-
-    return feather.read_table(pa.BufferReader(data))
-
-
 def read_text(
     data: Any, source: str, delimiter: str | None, decimal: str | None, encoding: str | None
 ) -> tuple[pa.Table, Dialect]:
@@ -114,9 +134,12 @@ def read_text(
 
     data, encoding = as_utf8(data, encoding, source)
     sample = sample_of(data)
-    rows = rows_of(sample, delimiter) if delimiter else None
-    if rows is None:
-        delimiter, rows = sniff_delimiter(sample)
+    try:
+        rows = rows_of(sample, delimiter) if delimiter else None
+        if rows is None:
+            delimiter, rows = sniff_delimiter(sample)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
     assert delimiter is not None
     header = rows[0]
     check_header([name.strip() for name in header], source)
@@ -148,8 +171,8 @@ def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
     """The text as UTF-8 and the encoding it was in: given, told by a mark, or guessed."""
     if given is not None:
         try:
-            codecs.lookup(given)
-        except LookupError as error:
+            "".encode(given)  # knows of encodings from text to bytes only, not of hex
+        except (LookupError, ValueError) as error:
             raise InputError(
                 f"--encoding {printable(given)}: no such encoding; try utf-8, cp1252 or latin-1."
             ) from error
@@ -168,12 +191,20 @@ def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
         return data[:].decode(encoding).lstrip("\ufeff").encode(), encoding
     except UnicodeDecodeError as error:
         if given is None:
-            return data[:].decode("cp1252", errors="replace").encode(), "cp1252"
+            return guessed(data[:])
         line = data[:].count(b"\n", 0, error.start) + 1
         raise InputError(
             f"{source}: byte 0x{data[error.start]:02x} on line {line} is not {encoding}; "
             "give the right --encoding (cp1252 and latin-1 are common)."
         ) from error
+
+
+def guessed(data: bytes) -> tuple[bytes, str]:
+    """What Windows writes in the West; or latin-1, which has a character for every byte."""
+    try:
+        return data.decode("cp1252").encode(), "cp1252"
+    except UnicodeDecodeError:
+        return data.decode("latin-1").encode(), "latin-1"
 
 
 def check_decodes(data: Any, encoding: str) -> None:
@@ -309,6 +340,3 @@ def where_ragged(data: Any, delimiter: str) -> str | None:
     except (csv.Error, StopIteration) as error:
         return f"line {reader.line_num}: {one_line(error)}."
     return None
-
-
-# What a column holds

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._io.files import InputError, printable, written_whole
-from kpod._io.tables import SUFFIXES, Column, Dialect, TableFile
+from kpod._io.tables import SUFFIXES, Column, Dialect, TableFile, shown
 
 BATCH = 1 << 16
+BATCH_CELLS = 1 << 22
 
 
 def format_of(path: str) -> str:
@@ -33,12 +34,16 @@ def format_of(path: str) -> str:
 
 def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool) -> pa.Table:
     """The table as read and one column more; typed formats get numbers where there was text."""
-    raw = table.raw
+    schema, columns = table.raw.schema, table.raw.columns
+    fields = list(schema)
     if typed and table.dialect:
         for j, column in enumerate(table.columns):
             if column.values is not None and not column.looks_like_id:
-                raw = raw.set_column(j, column.name, typed_column(column))
-    return raw.append_column(name, pa.array(labels, pa.int32()))
+                columns[j] = typed_column(column)
+                fields[j] = pa.field(column.name, columns[j].type)
+    fields.append(pa.field(name, pa.int32()))
+    columns.append(pa.array(labels, pa.int32()))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
 
 
 def typed_column(column: Column) -> pa.Array:
@@ -55,18 +60,49 @@ def write_table(table: pa.Table, path: str, dialect: Dialect | None = None) -> N
         write_csv(table, sys.stdout.buffer, dialect or Dialect())
         sys.stdout.buffer.flush()
         return
-    kind = format_of(path)
     with written_whole(path) as file:
-        if kind == "csv":
-            write_csv(table, file, dialect_for(path, dialect))
-        elif kind == "parquet":
-            import pyarrow.parquet as pq
+        encode(table, file, format_of(path), dialect_for(path, dialect))
 
-            pq.write_table(table, file)
-        else:
-            from pyarrow import feather
 
-            feather.write_feather(table, file)
+def encode(table: pa.Table, file: IO[bytes], kind: str, dialect: Dialect) -> None:
+    if kind == "csv":
+        write_csv(table, file, dialect)
+    elif kind == "parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, file)
+    else:
+        from pyarrow import feather
+
+        feather.write_feather(table, file)
+
+
+def check_format(table: TableFile, path: str) -> None:
+    """Refuse, before the work, columns that a format has no way to write."""
+    kind = format_of(path)
+    for column in table.columns:
+        if column.values is not None or column.kind == "text":
+            continue
+        values = table.raw[column.name]
+        # The first entry tells as much as all of them, except of bytes, which may or may not be text.
+        sample = values if is_bytes(values.type) else values.slice(0, 1)
+        try:
+            encode(pa.table({"": sample}), io.BytesIO(), kind, Dialect())
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{table.source}: column {shown(column.name)} holds {printable(values.type)} values, which "
+                f"a {kind} file cannot hold; write .feather, or drop the column."
+            ) from error
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    tests = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+    )
+    return any(test(kind) for test in tests)
 
 
 def dialect_for(path: str, dialect: Dialect | None) -> Dialect:
@@ -87,7 +123,8 @@ def write_csv(table: pa.Table, file: IO[bytes], dialect: Dialect) -> None:
 
 def csv_batches(table: pa.Table, dialect: Dialect) -> Iterator[memoryview]:
     """The lines of the file: cells joined by pyarrow, several times faster than formatting them again."""
-    for batch in table.to_batches(max_chunksize=BATCH):
+    rows = max(1, min(BATCH, BATCH_CELLS // table.num_columns))
+    for batch in table.to_batches(max_chunksize=rows):
         cells = [as_cells(column, dialect) for column in batch.columns]
         cells[-1] = join(cells[-1], "", separator="\n")
         yield text_bytes(join(*cells, separator=dialect.delimiter))

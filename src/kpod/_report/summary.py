@@ -205,9 +205,10 @@ def numbered(n: int) -> list[str]:
 def labels_of(kpod: KPOD, values: Floats, seen: Any) -> tuple[Labels, bool]:
     """The labels of the fit where this is the table of the fit, else each row's nearest center.
 
-    It is that table if it has the counts behind the centers (row weights change those).
+    It is that table if it has the counts behind the centers (row weights change those). A model
+    from a file has no labels.
     """
-    labels = np.asarray(kpod.labels_)
+    labels = np.asarray(getattr(kpod, "labels_", ()))
     if len(labels) == len(values):
         observed = ~np.isnan(values)
         counts = np.array([observed[labels == c].sum(axis=0) for c in range(int(kpod.n_clusters))])

@@ -16,7 +16,7 @@ from kpod.cli import demo, describe, fit, predict
 
 
 def run(args: Sequence[str] | None = None) -> int:  # noqa: PLR0911
-    """Run a command; the exit code is 0, 1 for what was given, 2 for how it was asked."""
+    """Run a command; the exit code is 0, 1 for bad input or a failure, 2 for a usage error."""
     try:
         return int(cli.main(args, prog_name="kpod", standalone_mode=False) or 0)
     except click.UsageError as error:
@@ -25,7 +25,7 @@ def run(args: Sequence[str] | None = None) -> int:  # noqa: PLR0911
     except click.ClickException as error:
         return fail(error.format_message())
     except (click.Abort, KeyboardInterrupt):
-        return fail("stopped; nothing half-done was kept.")
+        return fail("interrupted; no file was left half-written.")
     except OSError as error:
         where = f"{printable(error.filename)}: " if error.filename else ""
         return fail(f"{where}{error.strerror or printable(error)}.")
@@ -47,7 +47,7 @@ def fail(message: str, code: int = 1) -> int:
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 something is wrong with what was given, 2 with how it was asked.",
+    epilog="Exit codes: 0 success, 1 bad input or failure, 2 usage error.",
 )
 @click.version_option(__version__, prog_name="kpod")
 def cli() -> None:

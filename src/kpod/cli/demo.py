@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from kpod.cli.fit import cluster, write_report
-from kpod.cli.outputs import check_outputs
+from kpod.cli.options import FILE
+from kpod.cli.outputs import check_outputs, check_stdout
 from kpod.cli.summaries import summary_of
 
 DEMO_REPORT = "kpod-demo.html"
@@ -16,13 +17,15 @@ DEMO_REPORT = "kpod-demo.html"
 @click.command(short_help="Cluster a bundled table, end to end.")
 @click.option(
     "--report",
-    type=click.Path(dir_okay=False),
+    type=FILE,
+    metavar="FILE",
     default=DEMO_REPORT,
     show_default=True,
     help="Where to write the report.",
 )
 def demo(report: str) -> None:
     """Cluster the bundled incomplete wine table, show what came out and write a report."""
+    check_stdout()
     check_outputs("", {"--report": report})
     from kpod._io import tables
     from kpod._io.reading import read_table

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kpod.cli.options import in_file, reading
-from kpod.cli.outputs import echo_json
+from kpod.cli.outputs import check_stdout, echo_json
 
 MOST_PATTERNS = 8
 
@@ -24,6 +24,7 @@ def describe(data: str, as_json: bool, **read: Any) -> None:
       kpod describe data.csv
       kpod describe survey.csv --missing -9 --json | jq .columns
     """
+    check_stdout()
     from kpod._io.reading import read_table
     from kpod._report.describe import describe as described_table
     from kpod.cli.progress import Progress

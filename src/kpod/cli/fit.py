@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpod import __version__
-from kpod._io.files import InputError
+from kpod._io.files import InputError, printable
 from kpod.cli.options import choosing, in_file, labelling, out_file, reading
-from kpod.cli.outputs import check_label, check_outputs, output_for, say, write_labels, written
+from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
 from kpod.cli.summaries import noting, summary_of
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     type=click.Choice(["hartigan", "lloyd", "mm"]),
     default="hartigan",
     show_default=True,
-    help="hartigan ends lowest; mm is the published one.",
+    help="hartigan reaches the lowest loss; mm is the published one.",
 )
 @click.option(
-    "--starts", type=click.IntRange(min=1), help="The best of so many.  [default: 10; 1 on large tables]"
+    "--starts",
+    type=click.IntRange(min=1),
+    help="Number of starts; the best is kept.  [default: 10; 1 on large tables]",
 )
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Decides the starts."
-)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 def fit(
     data: str,
     clusters: int,
@@ -62,7 +62,7 @@ def fit(
 ) -> None:
     """Cluster the rows of DATA: CSV, TSV, Parquet, Feather or Arrow; - is standard input.
 
-    Cells that are empty or say NA, NaN, null, ? and the like are gaps; which were found is said.
+    Cells that are empty or say NA, NaN, null, ? and the like are gaps; the markers found are reported.
     Columns of text and identifiers are set aside and carried through. Columns are standardised
     over their observed entries unless --no-scale.
 
@@ -83,6 +83,7 @@ def fit(
         progress.doing(f"reading {data}")
         table = read_table(data, **read)
         check_label(table, label)
+        check_types(table, output)
         choice = tables.choose_columns(table, columns, exclude, ids)
         settings = {
             "n_clusters": clusters,
@@ -134,17 +135,17 @@ def cluster(
 
 def centers_table(c: Clustering, label: str) -> Any:
     """A row for each cluster: its rows, its centers, and the observed entries behind each."""
+    import numpy as np
     import pyarrow as pa
 
-    table = pa.table({label: pa.array(range(c.k), pa.int32())})
-    for name, values in zip(c.names, c.centers.T, strict=True):
-        table = table.append_column(name, pa.array(values, from_pandas=True))
-    counts = {f"observed {name}": values for name, values in zip(c.names, c.counts.T, strict=True)}
-    for name, values in {"rows": c.sizes, **counts}.items():
-        while name in table.column_names:  # a column of the user's has that name already
+    columns = {label: pa.array(range(c.k), pa.int32())}
+    columns |= {name: pa.array(v, from_pandas=True) for name, v in zip(c.names, c.centers.T, strict=True)}
+    counts = np.column_stack([c.sizes, c.counts]).astype(np.int64)
+    for name, values in zip(["rows", *(f"observed {name}" for name in c.names)], counts.T, strict=True):
+        while name in columns:  # a column of the user's has that name already
             name += "_"  # noqa: PLW2901
-        table = table.append_column(name, pa.array(values).cast(pa.int64()))
-    return table
+        columns[name] = pa.array(values)
+    return pa.table(columns)
 
 
 def write_report(
@@ -167,4 +168,4 @@ def write_report(
 def command_line() -> str:
     import shlex
 
-    return shlex.join(["kpod", *sys.argv[1:]])
+    return printable(shlex.join(["kpod", *sys.argv[1:]]))

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+FILE = click.Path(allow_dash=True, readable=False)  # what cannot be read or written is said by our own words
 
 
 def together(*decorators: Decorator) -> Decorator:
@@ -20,21 +21,52 @@ def together(*decorators: Decorator) -> Decorator:
 
 
 def in_file(name: str) -> Decorator:
-    return click.argument(name, type=click.Path(allow_dash=True))
+    return click.argument(name, type=FILE)
 
 
 def out_file(*names: str, help: str) -> Decorator:  # noqa: A002
-    return click.option(*names, type=click.Path(dir_okay=False, allow_dash=True), help=help)
+    return click.option(*names, type=FILE, metavar="FILE", help=help)
+
+
+class Character(click.ParamType):  # type: ignore[type-arg]
+    """One character, or \\t as a shell hands on a tab."""
+
+    name = "char"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == r"\t":
+            return "\t"
+        if len(value) != 1 or not value.isascii() or value in '"\n\r\0':
+            self.fail(r"must be one character, such as ';', or \t for a tab", param, ctx)
+        return value
+
+
+class Text(click.ParamType):  # type: ignore[type-arg]
+    """Text that can go into a file; what the terminal could not decode cannot."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if any("\udc80" <= character <= "\udcff" for character in value):
+            self.fail("is not valid UTF-8", param, ctx)
+        return value
 
 
 reading = together(
     click.option(
-        "--missing", multiple=True, metavar="MARK", help="One more mark of a gap, -9 say. Repeatable."
+        "--missing",
+        multiple=True,
+        metavar="VALUE",
+        type=Text(),
+        help="Another value that means missing, e.g. -9. Repeatable.",
     ),
     click.option(
-        "--delimiter", metavar="CHAR", help="What parts the fields of a text file. [default: sniffed]"
+        "--delimiter",
+        metavar="CHAR",
+        type=Character(),
+        help="Field delimiter of a text file. [default: sniffed]",
     ),
-    click.option("--decimal", type=click.Choice([".", ","]), help="The decimal mark. [default: sniffed]"),
+    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark. [default: sniffed]"),
     click.option("--encoding", metavar="NAME", help="utf-8, cp1252, latin-1, ... [default: sniffed]"),
 )
 choosing = together(
@@ -52,9 +84,13 @@ labelling = together(
         "- is CSV on standard output.  [default: -]",
     ),
     click.option(
-        "--label", default="cluster", show_default=True, help="Name of the column with the clusters."
+        "--label",
+        default="cluster",
+        show_default=True,
+        type=Text(),
+        help="Name of the column with the clusters.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
+    click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
     click.option(
         "--json",
         "as_json",

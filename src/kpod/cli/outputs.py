@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,23 +15,29 @@ if TYPE_CHECKING:
 
 
 def output_for(output: str | None, as_json: bool) -> str | None:
-    if not as_json:
-        return output or "-"
-    if output == "-":
+    if as_json and output == "-":
         raise click.UsageError("--json and -o - both want standard output")
-    return output
+    if as_json or output in (None, "-"):
+        check_stdout()
+    return output if as_json else output or "-"
+
+
+def check_stdout() -> None:
+    """Python has no standard output where the shell closed it, and writes to it say nothing."""
+    if sys.stdout is None:
+        raise InputError("standard output is closed; give the name of a file with -o.")
 
 
 def check_outputs(data: str, outputs: dict[str, str | None]) -> None:
     """Whatever can be known to go wrong with the outputs, before the work is done."""
-    taken = {Path(data).resolve(): "the data"} if data and data != "-" else {}
+    taken = {os.path.realpath(data): "the data"} if data and data != "-" else {}
     streams = [option for option, path in outputs.items() if path == "-"]
     if streams and streams != ["-o"]:
         raise click.UsageError(f"{streams[-1]} needs the name of a file, not -")
     for option, path in outputs.items():
         if path is None or path == "-":
             continue
-        target = Path(path).resolve()
+        target = os.path.realpath(path)
         if target in taken:
             raise InputError(
                 f"{option} {printable(path)} would overwrite {taken[target]}; give another name."
@@ -46,8 +53,16 @@ def check_outputs(data: str, outputs: dict[str, str | None]) -> None:
 def check_label(table: TableFile, label: str) -> None:
     if label in [column.name for column in table.columns]:
         raise InputError(
-            f"{table.source}: already has a column '{printable(label)}'; name ours otherwise with --label."
+            f"{table.source}: already has a column '{printable(label)}'; choose another name with --label."
         )
+
+
+def check_types(table: TableFile, output: str | None) -> None:
+    """Whether the output's format can hold what the columns of the input hold."""
+    if output:
+        from kpod._io.writing import check_format
+
+        check_format(table, output)
 
 
 def write_labels(table: TableFile, label: str, labels: Any, output: str) -> None:
@@ -58,7 +73,7 @@ def write_labels(table: TableFile, label: str, labels: Any, output: str) -> None
 
 
 def written(*paths: str | None) -> list[str]:
-    return [path for path in paths if path and path != "-"]
+    return [printable(path) for path in paths if path and path != "-"]
 
 
 def say(summary: dict[str, Any], quiet: bool, as_json: bool, files: list[str]) -> None:

@@ -8,7 +8,7 @@ import click
 
 from kpod._io.files import InputError
 from kpod.cli.options import in_file, labelling, reading
-from kpod.cli.outputs import check_label, check_outputs, output_for, say, write_labels, written
+from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
 from kpod.cli.summaries import noting, summary_of_data
 
 
@@ -43,12 +43,13 @@ def predict(
         read["missing"] = [*opened.missing, *read["missing"]]
         table = read_table(data, **read)
         check_label(table, label)
+        check_types(table, output)
         known = {column.name for column in table.columns}
         absent = [tables.shown(name) for name in opened.columns if name not in known]
         if absent:
             raise InputError(
-                f"{table.source}: lacks {', '.join(absent[:8])}, which the model was fitted on; add the "
-                "columns (empty where unknown), or fit a model without them."
+                f"{table.source}: is missing columns the model needs: {', '.join(absent[:8])}; add them "
+                "(empty where unknown), or fit a model without them."
             )
         aside = dict.fromkeys(sorted(known - set(opened.columns)), "not in the model")
         progress.doing("assigning rows")
