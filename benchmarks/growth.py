@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
+from kpod._executors import available_threads
+from kpod._solvers import Descent, Settings
 
 from benchmarks.dense import make, punch
 from benchmarks.harness import Sheet, progress, timed
 from kpod import KPOD
-from kpod._executors import available_threads
-from kpod._solvers import Descent, Settings
 
 BASE = {"n": 200_000, "p": 32, "k": 24}
 N_ROUNDS = 12

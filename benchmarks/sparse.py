@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from kpod._solvers import Descent, Settings
 from scipy import sparse
 from sklearn.cluster import KMeans
 
 from benchmarks import peers
 from benchmarks.harness import Sheet, ari, progress, timed
 from kpod import KPOD, ObservedScaler
-from kpod._solvers import Descent, Settings
 from kpod.datasets import make_ratings
 
 N_DATA_SETS = 5

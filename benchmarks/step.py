@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from kpod._executors import available_threads
+from kpod._solvers import Descent, Settings
 from threadpoolctl import threadpool_limits
 
 from benchmarks.dense import SHAPES, make, punch
 from benchmarks.harness import Sheet, progress, timed
 from kpod import KPOD
-from kpod._executors import available_threads
-from kpod._solvers import Descent, Settings
 
 
 def peak_flops(dtype: type) -> float:

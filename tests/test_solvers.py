@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from kpod import KPOD
+from kpod._engine import blocks
 from kpod._engine import fit as engine_fit
 from kpod._engine import lloyd as engine_lloyd
 
@@ -338,6 +339,7 @@ def test_data_far_from_zero_does_not_cancel(rng):
 def test_same_bits_on_any_number_of_threads(n_threads, rng, dtype, monkeypatch):
     """With many more blocks than threads, so that the order of merging is put to the test."""
     monkeypatch.setattr(engine_fit, "SHORT_WORK", 0)
+    monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 14)
     X, _ = clustered(rng, 60_000, 7, spread=1.5, dtype=dtype)
     weights = rng.random(len(X))
     fits = [

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from kpod import KPOD
+from kpod._engine import blocks
 from kpod._engine import fit as engine_fit
 from kpod._engine.executors import Executor
 from kpod._engine.seeding import SEEDINGS
@@ -192,6 +193,7 @@ def test_filling_in_refuses_a_sparse_table(setting):
 @pytest.mark.parametrize("n_threads", [2, 3])
 def test_same_bits_on_any_number_of_threads(n_threads, rng, monkeypatch):
     monkeypatch.setattr(engine_fit, "SHORT_WORK", 0)
+    monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 13)
     table = as_csr(clustered(rng, 40_000, 12, missing=0.8, spread=1.0)[0])
     assert len(table_of(as_csr_for_engine(table)).blocks) > 2 * n_threads
     fits = [KPOD(4, n_init=1, n_threads=n, random_state=0).fit(table) for n in (1, n_threads)]

@@ -218,7 +218,13 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             settings = Settings(self.max_iter, self.tol, self.shrinkage, self._observer())
             starts = self._starts(values, table, executor)
             solution, losses = best_of(
-                starts, table, executor, self.algorithm, self.n_clusters, settings, self._tell_start(len(starts))
+                starts,
+                table,
+                executor,
+                self.algorithm,
+                self.n_clusters,
+                settings,
+                self._tell_start(len(starts)),
             )
         self._warn_of(solution, table)
         self.__dict__.pop("feature_names_in_", None)
@@ -254,13 +260,15 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         ndarray of shape (n_samples, n_clusters)
         """
         with self._fitted_table(X) as (table, executor):
-            panel = Panel(self._centers(table), table.dtype)
+            panel = Panel(self._centers(table))
             out = np.empty((table.n_rows, self.n_clusters), table.dtype)
 
             def measure(block: Block) -> None:
                 rows = slice(block.first, block.first + block.n_rows)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    scale = np.where(table.observed[rows] > 0, self.n_features_in_ / table.observed[rows], np.nan)
+                    scale = np.where(
+                        table.observed[rows] > 0, self.n_features_in_ / table.observed[rows], np.nan
+                    )
                 out[rows] = np.sqrt(step.distances(block, panel) * scale[:, None]) / table.units.scale
 
             executor.map(measure, table.blocks)
@@ -326,7 +334,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """The centers in the units of a table."""
         if self.cluster_centers_.shape[1] != table.n_columns:
             raise ValueError(
-                f"cluster_centers_ has {self.cluster_centers_.shape[1]} columns, the table has {table.n_columns}."
+                f"cluster_centers_ has {self.cluster_centers_.shape[1]} columns, X has {table.n_columns}."
             )
         return table.units.to(self.cluster_centers_)
 

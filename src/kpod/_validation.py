@@ -240,7 +240,10 @@ def check_finite(table: Table, names: Any) -> None:
     """Refuse infinities, and what would make the loss one."""
     about = np.finfo(table.dtype)
     largest = float(about.max) / 8 if about.bits == 32 else float(np.sqrt(about.max)) / (8 * table.n_columns)
-    if table.about.largest.max(initial=0) < largest * table.units.scale and np.isfinite(table.about.squares).all():
+    if (
+        table.about.largest.max(initial=0) < largest * table.units.scale
+        and np.isfinite(table.about.squares).all()
+    ):
         return
     rows, columns = table.beyond(largest)
     if len(rows):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpod._engine.sizes import CALL_WORK, MOST_BLOCKS, ROWS_PER_BLOCK
+from kpod._engine.sizes import CALL_WORK, ENTRIES_PER_BLOCK, MOST_BLOCKS
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Rows, Workspace
 from kpod._typing import AnyFloats, Floats, Positions
@@ -27,7 +27,7 @@ from kpod._typing import AnyFloats, Floats, Positions
 class Units(NamedTuple):
     """What the engine computes in: z = (x - shift) * scale, with scale a power of two.
 
-    `shift` lies close to the column's mean, and is NaN for a column to be ignored.
+    `shift` is NaN for a column to be ignored.
     """
 
     shift: Floats
@@ -95,9 +95,7 @@ class Block(ABC):
         step = (self.n_columns + 7) // 8
         bitmap = np.zeros((opened.n_entries + 7) // 8 if opened.is_sparse else self.n_rows * step, np.uint8)
         about = self.hidden
-        kernels.hide(
-            opened, self.first, about.seed, about.low, about.high, bitmap, Workspace(opened, 0, 1)
-        )
+        kernels.hide(opened, self.first, about.seed, about.low, about.high, bitmap, Workspace(opened, 0, 1))
         return self._open(bitmap)
 
     @abstractmethod
@@ -146,9 +144,7 @@ class DenseBlock(Block):
     def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
         shift = self.units.shift.astype(self.dtype)
         only = self.hidden is not None and self.hidden.only
-        return Rows(
-            self.values, shift, self.units.scale, self.weights, hidden=bitmap, only_hidden=only
-        )
+        return Rows(self.values, shift, self.units.scale, self.weights, hidden=bitmap, only_hidden=only)
 
     def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> DenseBlock:
         return DenseBlock(self.values, self.first, units or self.units, self.weights, hidden)
@@ -205,9 +201,9 @@ def dense_with_gaps(csr: Any) -> AnyFloats:
     return out
 
 
-def cut(n_rows: int) -> list[tuple[int, int]]:
+def cut(n_rows: int, n_entries: int) -> list[tuple[int, int]]:
     """Ranges of rows of equal length: enough to keep many threads busy."""
-    n_blocks = max(1, min(MOST_BLOCKS, n_rows // ROWS_PER_BLOCK))
+    n_blocks = max(1, min(MOST_BLOCKS, n_entries // ENTRIES_PER_BLOCK, n_rows))
     edges = np.linspace(0, n_rows, n_blocks + 1).astype(int)
     return [(int(a), int(b)) for a, b in pairwise(edges)]
 
@@ -215,7 +211,8 @@ def cut(n_rows: int) -> list[tuple[int, int]]:
 def blocks_of(values: Any, units: Units, weights: Floats | None = None) -> list[Block]:
     """The blocks of a validated array or CSR array; no entry is copied."""
     out: list[Block] = []
-    for start, stop in cut(values.shape[0]):
+    n_entries = values.nnz if sparse.issparse(values) else values.size
+    for start, stop in cut(values.shape[0], n_entries):
         own = None if weights is None else weights[start:stop]
         if sparse.issparse(values):
             out.append(SparseBlock(csr_rows(values, start, stop), start, units, own))

@@ -25,7 +25,12 @@ def enough_starts(table: Table) -> int:
 
 
 def drawn_starts(
-    table: Table, executor: Executor, init: str, n_clusters: int, n_starts: int, random_state: np.random.RandomState
+    table: Table,
+    executor: Executor,
+    init: str,
+    n_clusters: int,
+    n_starts: int,
+    random_state: np.random.RandomState,
 ) -> list[Callable[[], Start]]:
     """Starts that are drawn when their turn comes, but fixed beforehand."""
     numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
@@ -40,7 +45,7 @@ def best_of(
     algorithm: str,
     n_clusters: int,
     settings: Settings,
-    done: Callable[[int, Solution], None] = lambda number, solution: None,
+    done: Callable[[int, Solution], None] | None = None,
 ) -> tuple[Solution, list[float]]:
     """The solution with the lowest objective, and the objectives of all starts.
 
@@ -51,7 +56,8 @@ def best_of(
 
     def solve(number: int) -> Solution:
         solution = SOLVERS[algorithm](table, Executor() if short else executor, starts[number](), settings)
-        done(number, solution)
+        if done is not None:
+            done(number, solution)
         return solution
 
     order = range(len(starts))

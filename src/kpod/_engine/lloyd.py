@@ -12,7 +12,7 @@ from kpod._engine import step
 from kpod._engine.executors import Executor
 from kpod._engine.objective import Means, Objective
 from kpod._engine.sizes import CREEP
-from kpod._engine.step import Assign, Drift, Partial, Relabelled, State
+from kpod._engine.step import Assign, Drift, Partial, Recall, Relabelled, State
 from kpod._engine.table import Table
 from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels, Positions
@@ -92,12 +92,11 @@ class Descent:
         self.at_rest = False  # whether the last thing done changed no label
         self.spaces = step.Spaces()
 
-    def run(self, function: step.Assign | step.AddUp) -> Partial:
-        """Run a step over all blocks; returns what it found."""
-        self.states, partial = self.executor.accumulate(
-            function, self.table.blocks, self.states, lambda: Partial(self.objective.empty_sums())
-        )
-        return partial
+    def recall(self) -> Recall:
+        """What a state that is lost now would be made again from."""
+        rows = sorted(self.relabelled)
+        labels = np.array([self.relabelled[row] for row in rows], np.int32)
+        return Recall(self.panel, Relabelled(np.array(rows, np.intp), labels))
 
     def labels(self) -> Labels:
         """The labels of all rows."""
@@ -105,11 +104,10 @@ class Descent:
 
     def settle_relabelled(self) -> None:
         """Write labels that rows were given since the last assignment into the states."""
-        for block, state in zip(self.table.blocks, self.states, strict=True):
-            for row, label in self.relabelled.items():
-                if block.first <= row < block.first + block.n_rows:
-                    state.labels[row - block.first] = label
-                    state.forget_bounds(np.array([row - block.first]))
+        recall = self.recall()
+        for number, block in enumerate(self.table.blocks):
+            with block.rows() as rows:
+                self.states[number] = recall(block, rows, self.states[number], self.spaces)
         self.relabelled = {}
 
     def drift_to(self, panel: Panel) -> Drift:
@@ -121,10 +119,11 @@ class Descent:
         Returns how many rows changed their label.
         """
         panel = self.objective.panel(self.centers)
-        rows = sorted(self.relabelled)
-        moved = Relabelled(np.array(rows, np.intp), np.array([self.relabelled[row] for row in rows], np.int32))
-        partial = self.run(
-            Assign(panel, self.drift_to(panel), self.panel, moved, self.settings.bounded, self.spaces)
+        self.states, partial = self.executor.accumulate(
+            Assign(panel, self.drift_to(panel), self.recall(), self.settings.bounded, self.spaces),
+            self.table.blocks,
+            self.states,
+            lambda: Partial(self.objective.empty_sums()),
         )
         self.panel, self.relabelled = panel, {}
         at_centers = -partial.gain
@@ -152,7 +151,7 @@ class Descent:
     def relocate(self, empty: Positions) -> None:
         """Give each empty cluster the row that loses most where it is, if that helps."""
         self.states, worst = self.executor.accumulate(
-            step.Worst(self.means.centers, len(empty)),  # type: ignore[union-attr]
+            step.Worst(self.means.centers, len(empty), self.recall()),  # type: ignore[union-attr]
             self.table.blocks,
             self.states,
             step.WorstRows,
@@ -223,7 +222,7 @@ class Descent:
             if not changed or not self.at_rest or (number and self.value >= value):
                 break
             self.centers = self.means.centers  # type: ignore[union-attr]
-        loss = loss_of(self.table, self.executor, self.states, self.centers)
+        loss = loss_of(self.table, self.executor, self.states, self.centers, self.recall())
         value = loss + objective.penalty(self.centers)
         return Solution(
             self.labels(),
@@ -278,15 +277,18 @@ def momentum(run: int) -> float:
     return (run - 1) / (run + 2)
 
 
-def loss_of(table: Table, executor: Executor, states: list[State], centers: Floats) -> float:
+def loss_of(
+    table: Table, executor: Executor, states: list[State], centers: Floats, recall: Recall | None = None
+) -> float:
     """The sum of weight * squared partial distance of every row to its own center."""
-    return executor.accumulate(step.Loss(centers), table.blocks, states, step.LossSum)[1].total
+    loss = step.Loss(centers, recall or Recall())
+    return executor.accumulate(loss, table.blocks, states, step.LossSum)[1].total
 
 
 def nearest(table: Table, executor: Executor, centers: Floats) -> list[State]:
     """States with the label of every row's nearest center."""
     states, _ = executor.accumulate(
-        Assign(Panel(centers, table.dtype), Drift.none(len(centers))),
+        Assign(Panel(centers), Drift.none(len(centers))),
         table.blocks,
         [None] * len(table.blocks),
         lambda: Partial(None),

@@ -63,7 +63,8 @@ def own_centers(
 def states_of(table: Table, labels: Labels) -> list[State]:
     """States with these labels."""
     return [
-        State.unknown(block.n_rows, labels[block.first : block.first + block.n_rows]) for block in table.blocks
+        State.unknown(block.n_rows, labels[block.first : block.first + block.n_rows])
+        for block in table.blocks
     ]
 
 

@@ -1,4 +1,6 @@
-"""What is minimised, over labels l and centers c:
+"""What is minimised.
+
+Over labels l and centers c, it is
 
     sum over rows i and observed columns j of  w_i (z_ij - c[l_i, j])^2
       + shrinkage * sum over clusters l and columns j of  (c[l, j] - mean_j)^2
@@ -17,15 +19,14 @@ import numpy as np
 
 from kpod._engine.step import Drift
 from kpod._engine.table import Table
+from kpod._kernels import lloyd as comparing
+from kpod._kernels import rows as kernels
 from kpod._kernels.panel import Panel, side_by_side
 from kpod._kernels.rows import Sums
 from kpod._typing import AnyFloats, Floats, Singles
 
 # A factor beyond any that occurs, whose root single precision still holds.
 ANY_GAIN = 1e30
-
-# A drift that no bound survives, and single precision holds.
-LARGEST_DRIFT = 1e38
 
 
 class Means(NamedTuple):
@@ -69,15 +70,13 @@ class Objective:
 
         A column of which it observed nothing has the column's mean.
         """
-        sums = total(totals.sums) + self.prior[1]
-        counts = total(totals.counts) + self.prior[0]
-        centers = np.broadcast_to(self.table.fallback, sums.shape).copy()
-        np.divide(sums, counts, out=centers, where=counts > 0)
-        return Means(centers, counts)
+        means = Means(np.empty((self.k, self.table.n_columns)), np.empty((self.k, self.table.n_columns)))
+        kernels.means(totals, self.prior, self.table.fallback, *means)
+        return means
 
     def counts(self, totals: Sums) -> Floats:
         """The weight of the observed entries alone."""
-        return total(totals.counts)
+        return totals.counts[::-1].sum(axis=0)
 
     def is_empty(self, totals: Sums) -> np.ndarray:
         """Whether nothing that was observed is in a cluster."""
@@ -93,19 +92,13 @@ class Objective:
 
     def panel(self, centers: Floats) -> Panel:
         """What rows are compared with."""
-        return Panel(centers, self.table.dtype)
+        return Panel(centers)
 
     def drift(self, before: Panel, after: Panel) -> Drift:
-        """How far centers moved, as rows see them: rounded to their precision."""
-        dtype = after.dtype
-        with np.errstate(over="ignore", invalid="ignore"):
-            moved = after.centers.astype(dtype).astype(np.float64) - before.centers.astype(dtype)
-            distance = np.sqrt((np.nan_to_num(moved, nan=np.inf) ** 2).sum(axis=1)) * (1 + 1e-6)
-        own = np.minimum(distance, LARGEST_DRIFT).astype(np.float32)
-        farthest = int(own.argmax())
-        other = np.full(self.k, own[farthest], np.float32)
-        other[farthest] = np.partition(own, -2)[-2] if self.k > 1 else 0
-        return Drift(own, other)
+        """How far centers moved."""
+        drift = Drift.none(self.k)
+        comparing.drift(before.centers, after.centers, *drift)
+        return drift
 
     def moving_gain(self, z: Floats, weight: float, means: Means, now: int, to: int) -> float:
         """By how much moving one row lowers the objective, exactly.
@@ -136,11 +129,3 @@ class Objective:
             np.sqrt(np.maximum(leaving.max(axis=1), 1) * (1 + 1e-6)).astype(np.float32),
             float(np.sqrt(joining[:, live].min() * (1 - 1e-6))),
         )
-
-
-def total(levels: Floats) -> Floats:
-    """Exact parts added up, fine to coarse, into one number each."""
-    out = levels[-1].copy()
-    for level in levels[-2::-1]:
-        out += level
-    return out

@@ -65,12 +65,14 @@ class KMeansPlusPlus:
         self.rows = rows
         self.n_clusters = n_clusters
         self.n_candidates = n_candidates or min(4 + int(4 * np.log(n_clusters)), seeds.MOST_CANDIDATES)
-        self.weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
-        self.weights /= self.weights.max()
+        weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
         self.start = np.concatenate([[0], np.cumsum(table.observed[rows], dtype=np.intp)])
         self.columns = np.empty(self.start[-1], np.int32)
         self.values = np.empty(self.start[-1], np.float32)
         executor.map(self._list, table.blocks)
+        self.sample = seeds.Sample(
+            self.start, self.columns, self.values, weights / weights.max(), table.n_columns
+        )
 
     def _list(self, block: Block) -> None:
         """Copy the entries of a block's rows that are in the sample."""
@@ -102,12 +104,7 @@ class KMeansPlusPlus:
         drawn: list[int] = []
         while len(drawn) < self.n_clusters:
             uniform = rng.random(self.n_candidates if drawn else 1)
-            drawn.append(
-                seeds.draw_seed(
-                    self.start, self.columns, self.values, self.weights, self.table.variance,
-                    uniform, nearest, *buffers,
-                )
-            )  # fmt: skip
+            drawn.append(seeds.draw_seed(self.sample, self.table.variance, uniform, nearest, *buffers))
         return Start(fill_gaps(self.table, self.table.entries(self.rows[drawn])))
 
 
@@ -117,9 +114,7 @@ class MeanFill:
     Its seeds are those of plain k-means++, one candidate a draw.
     """
 
-    def __init__(
-        self, table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator) -> None:
         self.table, self.executor = table, executor
         self.members = np.flatnonzero(table.observed > 0)
         filled = fill_gaps(table, table.entries(self.members))
@@ -138,9 +133,7 @@ class MeanFill:
 class RandomRows:
     """k different rows, as likely as their weights."""
 
-    def __init__(
-        self, table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator) -> None:
         self.table = table
         self.n_clusters = n_clusters
         self.rows = np.flatnonzero(table.usable)

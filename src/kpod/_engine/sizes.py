@@ -23,7 +23,7 @@ CREEP = 20
 
 # A block is work for one thread: long enough that handing it out costs nothing next to it, and
 # enough of them that threads finish together (`growth`).
-ROWS_PER_BLOCK = 4096
+ENTRIES_PER_BLOCK = 1 << 18
 MOST_BLOCKS = 64
 
 # Work, in entries times centers, that is done before a second thread has woken up. A pass that
@@ -35,4 +35,4 @@ PASS = 8
 CALL_WORK = 1 << 30
 
 # Rows that say roughly where the columns lie, before the first pass over the table.
-GLANCE_ROWS = 2048
+GLANCE_ROWS = 64

@@ -123,6 +123,49 @@ class Spaces:
 
 
 @dataclass
+class Recall:
+    """What a lost state is made again from: the panel of the last assignment, and labels given since.
+
+    Parameters
+    ----------
+    panel : None before the first assignment
+    relabelled : rows whose labels changed since
+    """
+
+    panel: Panel | None = None
+    relabelled: Relabelled = NOTHING_RELABELLED
+
+    def __call__(self, block: Block, rows: Rows, state: State | None, spaces: Spaces) -> State:
+        """The state, with labels that are up to date."""
+        if state is None:
+            state = State.unknown(block.n_rows)
+            if self.panel is not None:
+                compare(block, rows, self.panel, Drift.none(self.panel.k), state, None, spaces)
+        last = block.first + block.n_rows
+        here = (self.relabelled.rows >= block.first) & (self.relabelled.rows < last)
+        if here.any():
+            local = self.relabelled.rows[here] - block.first
+            state.labels[local] = self.relabelled.labels[here]
+            state.forget_bounds(local)
+        return state
+
+
+def compare(
+    block: Block, rows: Rows, panel: Panel, drift: Drift, state: State, sums: Sums | None, spaces: Spaces
+) -> tuple[int, float]:
+    """Assign the rows of a block; returns how many changed, and what that took off the loss."""
+    total, gains = 0, 0.0
+    with spaces.of(rows, widest(panel), rows.chunk) as space:
+        for start, stop in block.pieces(panel.k):
+            changed, gain = comparing.assign(
+                rows, start, stop, panel, *drift, state.labels, state.upper, state.lower, sums, space
+            )
+            total += changed
+            gains += gain
+    return total, gains
+
+
+@dataclass
 class Assign:
     """Give every row its nearest center.
 
@@ -130,54 +173,25 @@ class Assign:
     ----------
     panel : what rows are compared with
     drift : how far its centers are from those of the panel before
-    before : the panel before, None for none: what a lost state is made again by
-    relabelled : rows whose labels changed since then
+    before : that panel, and labels given since
     bounded : whether rows may be passed over by their bounds
     """
 
     panel: Panel
     drift: Drift
-    before: Panel | None = None
-    relabelled: Relabelled = NOTHING_RELABELLED
+    before: Recall = field(default_factory=Recall)
     bounded: bool = True
     spaces: Spaces = field(default_factory=Spaces)
 
     def __call__(self, block: Block, state: State | None, partial: Partial) -> State:
-        with block.rows() as rows, self.spaces.of(rows, widest(self.panel), rows.chunk) as space:
-            if state is None:
-                state = State.unknown(block.n_rows)
-                if self.before is not None:
-                    self._compare(block, rows, self.before, Drift.none(self.panel.k), state, None, space)
-            here = (self.relabelled.rows >= block.first) & (self.relabelled.rows < block.first + block.n_rows)
-            if here.any():
-                local = self.relabelled.rows[here] - block.first
-                state.labels[local] = self.relabelled.labels[here]
-                state.forget_bounds(local)
+        with block.rows() as rows:
+            state = self.before(block, rows, state, self.spaces)
             if not self.bounded:
                 state.forget_bounds(slice(None))
-            changed, gain = self._compare(block, rows, self.panel, self.drift, state, partial.sums, space)
+            changed, gain = compare(block, rows, self.panel, self.drift, state, partial.sums, self.spaces)
         partial.changed += changed
         partial.gains[block.first] = gain
         return state
-
-    def _compare(
-        self,
-        block: Block,
-        rows: Rows,
-        panel: Panel,
-        drift: Drift,
-        state: State,
-        sums: Sums | None,
-        space: Workspace,
-    ) -> tuple[int, float]:
-        total, gains = 0, 0.0
-        for start, stop in block.pieces(panel.k):
-            changed, gain = comparing.assign(
-                rows, start, stop, panel, *drift, state.labels, state.upper, state.lower, sums, space
-            )
-            total += changed
-            gains += gain
-        return total, gains
 
 
 def widest(panel: Panel) -> int:
@@ -246,13 +260,16 @@ class Loss:
     """Sum up the weighted squared partial distances of rows to their own centers."""
 
     centers: Floats
+    before: Recall = field(default_factory=Recall)
     spaces: Spaces = field(default_factory=Spaces)
 
-    def __call__(self, block: Block, state: State, total: LossSum, out: Floats = NOT_KEPT) -> State:
+    def __call__(self, block: Block, state: State | None, total: LossSum, out: Floats = NOT_KEPT) -> State:
         part = 0.0
-        with block.rows() as rows, self.spaces.of(rows) as space:
-            for start, stop in block.pieces(8):
-                part += kernels.losses(rows, start, stop, state.labels, self.centers, out, space)
+        with block.rows() as rows:
+            state = self.before(block, rows, state, self.spaces)
+            with self.spaces.of(rows) as space:
+                for start, stop in block.pieces(8):
+                    part += kernels.losses(rows, start, stop, state.labels, self.centers, out, space)
         total.parts[block.first] = part
         return state
 
@@ -277,10 +294,11 @@ class Worst:
 
     centers: Floats
     most: int
+    before: Recall = field(default_factory=Recall)
 
-    def __call__(self, block: Block, state: State, found: WorstRows) -> State:
+    def __call__(self, block: Block, state: State | None, found: WorstRows) -> State:
         lost = np.empty(block.n_rows)
-        Loss(self.centers)(block, state, LossSum(), lost)
+        state = Loss(self.centers, self.before)(block, state, LossSum(), lost)
         worst = np.argsort(-lost, kind="stable")[: self.most]
         found.rows += [
             WorstRow(

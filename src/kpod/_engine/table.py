@@ -1,9 +1,9 @@
 """A table as the engine sees it: blocks of rows, the units they are in, and what one pass tells.
 
-Values are computed with as z = (x - shift) * scale. The shift lies close to the column's mean,
-rounded so that taking it off an entry of usual size loses no digit of it; the scale is a power
-of two that brings entries of usual size to about 1. So a table times any power of two is the
-same table here, and one far from zero is not.
+Values are computed with as z = (x - shift) * scale. The shift of a column that lies far from zero
+is close to its mean, and rounded so that taking it off an entry of usual size loses no digit of
+it; the scale is a power of two that brings entries of usual size to about 1. So a table times any
+power of two is the same table here, and one far from zero is as good as one around it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
 from kpod._typing import Floats, Labels, Positions
 
-GLANCE_ENTRIES = 1 << 22
+GLANCE_ENTRIES = 1 << 20
 # Powers of two: how far entries of usual size may be from 1, and the largest of all.
 NEAR, FAR = 4, 50
+# Standard deviations from zero at which a column is far from it.
+FAR_FROM_ZERO = 4
 # Digits, in powers of two, that sums keep of an entry of usual size.
 DIGITS = {4: 26, 8: 54}
 EXPONENT_BIAS = 1022  # of the exponents that the kernels add up, against those of frexp
@@ -196,7 +198,9 @@ def make_table(
         units = Units(np.where(ignored, np.nan, units.shift), units.scale * 2.0**power)
         blocks = [block.replace(units=units) for block in raw]
         # Rows without weight may observe what is ignored, which then does not count as observed.
-        about = Statistics.of(blocks, executor) if ignored.any() and weights is not None else about.times(power)
+        about = (
+            Statistics.of(blocks, executor) if ignored.any() and weights is not None else about.times(power)
+        )
     return Table(blocks, about)
 
 
@@ -212,25 +216,30 @@ def units_at_a_glance(blocks: list[Block]) -> Units:
     """Units by a few rows of each block: roughly is enough, see `rescaling`."""
     n = max(1, min(GLANCE_ROWS, GLANCE_ENTRIES // blocks[0].n_columns) // len(blocks))
     some = np.vstack([block.glance(n) for block in blocks]).astype(np.float64)
-    some[~np.isfinite(some)] = np.nan
-    known = ~np.isnan(some)
-    largest = np.abs(some, where=known, out=np.zeros_like(some)).max(initial=0)
+    known = np.isfinite(some)
+    some[~known] = 0
+    largest = np.abs(some).max(initial=0)
     if largest == 0:
         return Units(np.zeros(some.shape[1]), 1.0)
-    power = -int(np.frexp(largest)[1])
-    some = np.ldexp(some, power)  # now squares neither overflow nor, all of them, underflow
+    # Divided by a power of two, squares neither overflow nor, all of them, underflow.
+    unit = 2.0 ** int(np.frexp(largest)[1] - 1)
+    some /= unit
     counts = np.maximum(known.sum(axis=0), 1)
-    means = np.where(known, some, 0.0).sum(axis=0) / counts
-    spread = np.sqrt(np.where(known, (some - means) ** 2, 0.0).sum(axis=0) / counts)
-    constant = np.where(known, some, -np.inf).max(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        step = np.ldexp(1.0, np.frexp(spread)[1] - 1)
-        rounded = np.where(spread > 0, step * np.round(means / step), np.where(known.any(axis=0), constant, 0.0))
+    means = some.sum(axis=0) / counts
+    spread = np.sqrt((known * (some - means) ** 2).sum(axis=0) / counts)
+    highest = np.where(known, some, -np.inf).max(axis=0)
+    step = np.ldexp(0.5, np.frexp(np.where(spread > 0, spread, 1.0))[1])
+    # Nothing where the column lies around zero, so that no digit of a small entry is lost; of a
+    # constant column, the constant.
+    means[np.abs(means) < FAR_FROM_ZERO * spread] = 0
+    rounded = np.where(
+        spread > 0, step * np.round(means / step), np.where(np.isfinite(highest), highest, 0.0)
+    )
     dtype = blocks[0].dtype
-    shift = np.ldexp(rounded, -power).astype(dtype).astype(np.float64)
-    sizes = np.abs(np.ldexp(some, -power) - shift)
-    exponents = np.frexp(sizes[known & (sizes > 0)])[1]
-    usual = int(np.round(exponents.mean())) if len(exponents) else 0
+    shift = (rounded * unit).astype(dtype).astype(np.float64)
+    sizes = np.abs(some - shift / unit)[known]
+    exponents = np.frexp(sizes[sizes > 0])[1]
+    usual = (int(np.round(exponents.mean())) if len(exponents) else 0) + int(np.log2(unit))
     return in_precision(Units(shift, 2.0**-usual), dtype)
 
 
@@ -281,5 +290,3 @@ def units_of_weights(weights: Floats | None, n: int) -> Floats:
         units.append(units[-1] + int(np.ceil(np.log2(n))) - 52)
         anchors.append(np.ldexp(1.5, units[-1] + 52))
     return np.array(anchors)
-
-

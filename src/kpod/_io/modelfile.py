@@ -50,6 +50,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
         "column_means_": ("p", "f"),
         "inertia_": ("", "fi"),
         "loss_curve_": ("iterations", "f"),
+        "losses_": ("iterations", "f"),
         "n_iter_": ("", "i"),
         "converged_": ("", "b"),
         "n_features_in_": ("", "i"),
@@ -69,7 +70,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
 }
 NOT_KEPT = {"labels_"}
 """Grows with the rows and is not needed to assign others: neither written nor read."""
-MAY_LACK = {"_shift", "_scale", "_sklearn_version"}
+MAY_LACK = {"_shift", "_scale", "_sklearn_version", "losses_"}
 POSITIVE = {"scale_", "_scale"}
 NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "n_samples_seen_"}
 

@@ -1,6 +1,6 @@
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
-from kpod._typing import AnyFloats, Labels, Singles
+from kpod._typing import AnyFloats, Floats, Labels, Singles
 
 SIDE_BY_SIDE: int
 
@@ -17,6 +17,5 @@ def assign(
     to: Sums | None,
     space: Workspace,
 ) -> tuple[int, float]: ...
-def distances(
-    rows: Rows, start: int, stop: int, panel: Panel, out: AnyFloats, space: Workspace
-) -> None: ...
+def drift(before: Floats, after: Floats, own: Singles, other: Singles) -> None: ...
+def distances(rows: Rows, start: int, stop: int, panel: Panel, out: AnyFloats, space: Workspace) -> None: ...

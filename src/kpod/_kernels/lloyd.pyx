@@ -8,16 +8,18 @@ centers, eight dense rows are compared side by side instead, their gaps masked o
 (A matrix product of packed rows ``[z | observed]`` against ``[-2 c | c^2]`` was built first; see
 docs/speed.md.)
 
-A label is a function of the row and the panel alone: the first of the nearest centers, by the
-distances computed in the precision of the rows. Bounds and the first look in single precision
-pass over nothing that could come out otherwise.
+A label is a function of the row and the panel alone: the first of the nearest centers, by
+distances in double precision. Bounds and the first look, in single precision, pass over nothing
+that could come out otherwise.
 """
 
 from libc.math cimport INFINITY, sqrt, sqrtf
 from libc.stdint cimport int32_t
 
 from kpod._kernels.panel cimport Panel
-from kpod._kernels.rows cimport Rows, Sums, Workspace, add_to, chunk_entries, loss_of, real, row_at, weight_of
+from kpod._kernels.rows cimport (
+    Rows, Sums, Workspace, add_to, chunk_entries, entries_of, loss_of, real, row_at, weight_of
+)
 
 cdef extern from "distances.h" nogil:
     void distances_f32(
@@ -46,8 +48,8 @@ cdef extern from "few.h" nogil:
 cdef double SINGLE = 2.0 ** -24
 cdef double DOUBLE = 2.0 ** -53
 
-# A square that single precision holds: a lower bound must not be infinite, which is for good.
-cdef float LARGEST_SQUARE = 1e38
+# A distance that single precision holds: a lower bound must not be infinite, which is for good.
+cdef float LARGEST = 1e37
 
 # More than squares too small for single precision can add up to.
 cdef float UNDERFLOW = 1e-17
@@ -57,8 +59,6 @@ SIDE_BY_SIDE = FEW_CENTERS
 
 
 cdef int check(Rows rows, Panel panel, Workspace space) except -1:
-    if rows.is_double != panel.is_double:
-        raise TypeError("the panel was made for rows of another precision")
     if rows.n_columns != panel.n_columns:
         raise ValueError(f"the panel has {panel.n_columns} columns, the rows have {rows.n_columns}")
     space.check_fits(rows, max(panel.stride, panel.single_stride))
@@ -73,83 +73,62 @@ cdef inline float slack_of(Py_ssize_t m, double epsilon) noexcept nogil:
     return <float> ((m + 3) * epsilon + 3e-7)
 
 
-cdef void all_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space, real* near) noexcept nogil:
-    """What the rows space.index[:n] are compared with each center by, in their own precision."""
+cdef void single_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space) noexcept nogil:
+    """What the rows space.index[:n] are compared with each center by, in single precision."""
     cdef const int32_t* columns
-    cdef const real* values
-    chunk_entries(rows, n, space, &columns, &values)
-    if real is float:
-        distances_f32(columns, values, space.begin, space.end, n, panel.single, NULL, panel.single_terms,
-                      panel.single_offsets, panel.single_stride, near)
-    else:
-        distances_f64(columns, values, space.begin, space.end, n, <const double*> panel.native, NULL,
-                      <const double*> panel.native_terms, <const double*> panel.native_offsets, panel.stride, near)
-
-
-cdef void nearest_two(Rows rows, Py_ssize_t n, Panel panel, Workspace space, const real* like) noexcept nogil:
-    """Each row's nearest center (the first of equals), and the distances to that and to the next."""
-    cdef Py_ssize_t r, p = rows.n_columns
-    if real is double:
-        all_distances(rows, n, panel, space, <double*> space.distances)
-        two_smallest_f64(<double*> space.distances, n, panel.stride, <double*> space.best, <double*> space.second,
-                         space.nearest)
-    elif not rows.is_sparse and panel.k <= FEW_CENTERS:
-        for r in range(n):
-            if rows.is_double:
-                space.pointers[r] = row_at(rows, space.index[r], (<double*> space.copies) + r * p)
-            else:
-                space.pointers[r] = row_at(rows, space.index[r], (<float*> space.copies) + r * p)
-        if rows.is_double:
-            few_nearest_f64(<const double**> space.pointers, <const double*> rows.shift, rows.scale, p, n, panel.single,
-                            panel.single_terms, panel.single_offsets, panel.single_stride, panel.k, space.singles,
-                            <float*> space.best, <float*> space.second, space.nearest)
-        else:
-            few_nearest_f32(<const float**> space.pointers, <const float*> rows.shift, <float> rows.scale, p, n,
-                            panel.single, panel.single_terms, panel.single_offsets, panel.single_stride, panel.k,
-                            space.singles, <float*> space.best, <float*> space.second, space.nearest)
-    else:
-        if rows.is_double:
-            rounded_distances(rows, n, panel, space)
-        else:
-            all_distances(rows, n, panel, space, <float*> space.distances)
-        two_smallest_f32(<float*> space.distances, n, panel.single_stride, <float*> space.best, <float*> space.second,
-                         space.nearest)
-
-
-cdef void rounded_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space) noexcept nogil:
-    """The same for dense rows of doubles, rounded to single precision."""
-    cdef const int32_t* columns
+    cdef const float* values
     cdef const double* doubles
     cdef Py_ssize_t e
-    chunk_entries(rows, n, space, &columns, &doubles)
-    for e in range(space.end[n - 1]):
-        space.singles[e] = <float> doubles[e]
-    distances_f32(columns, space.singles, space.begin, space.end, n, panel.single, NULL, panel.single_terms,
+    if rows.is_double:  # dense: sparse doubles have no first look
+        chunk_entries(rows, n, space, &columns, &doubles)
+        for e in range(space.end[n - 1]):
+            space.singles[e] = <float> doubles[e]
+        values = space.singles
+    else:
+        chunk_entries(rows, n, space, &columns, &values)
+    distances_f32(columns, values, space.begin, space.end, n, panel.singles, NULL, panel.single_terms,
                   panel.single_offsets, panel.single_stride, <float*> space.distances)
 
 
-cdef void assign_chunk(
-    Rows rows,
-    Py_ssize_t n,                 # rows in the chunk: space.index[:n]
-    Panel panel,
-    int32_t* labels,
-    float* upper,
-    float* lower,
-    Workspace space,
-    const real* like,             # chooses the precision
-) noexcept nogil:
-    """Assign the rows of one chunk."""
-    cdef real* best = <real*> space.best
-    cdef real* second = <real*> space.second
-    cdef Py_ssize_t r, i
-    cdef float slack = slack_of(rows.n_columns, SINGLE if sizeof(real) == sizeof(float) else DOUBLE)
-    cdef real absolute = <real> panel.slack
-    nearest_two(rows, n, panel, space, like)
+cdef void double_distances(Rows rows, Py_ssize_t i, Panel panel, Workspace space) noexcept nogil:
+    """What row i is compared with each center by, in double precision."""
+    cdef const int32_t* columns
+    cdef const float* singles
+    cdef const double* values
+    cdef Py_ssize_t e
+    space.begin[0] = 0
+    if rows.is_double:
+        space.end[0] = entries_of(rows, i, space, &columns, &values)
+    else:
+        space.end[0] = entries_of(rows, i, space, &columns, &singles)
+        for e in range(space.end[0]):
+            space.widened[e] = singles[e]
+        values = space.widened
+    distances_f64(columns, values, space.begin, space.end, 1, panel.doubles, NULL, panel.double_terms,
+                  panel.double_offsets, panel.stride, <double*> space.distances)
+
+
+cdef void nearest_in_single(Rows rows, Py_ssize_t n, Panel panel, Workspace space) noexcept nogil:
+    """Each row's nearest center, and the distances to that and to the next, in single precision."""
+    cdef Py_ssize_t r, p = rows.n_columns
+    if rows.is_sparse or panel.k > FEW_CENTERS:
+        single_distances(rows, n, panel, space)
+        two_smallest_f32(<float*> space.distances, n, panel.single_stride, <float*> space.best, <float*> space.second,
+                         space.nearest)
+        return
     for r in range(n):
-        i = space.index[r]
-        labels[i] = space.nearest[r]
-        upper[i] = sqrtf(<float> (best[r] + absolute)) * (1 + slack) + UNDERFLOW
-        lower[i] = sqrtf(<float> min(max(second[r] - absolute, 0), <real> LARGEST_SQUARE)) * (1 - slack) - UNDERFLOW
+        if rows.is_double:
+            space.pointers[r] = row_at(rows, space.index[r], (<double*> space.copies) + r * p)
+        else:
+            space.pointers[r] = row_at(rows, space.index[r], (<float*> space.copies) + r * p)
+    if rows.is_double:
+        few_nearest_f64(<const double**> space.pointers, <const double*> rows.shift, rows.scale, p, n, panel.singles,
+                        panel.single_terms, panel.single_offsets, panel.single_stride, panel.k, space.singles,
+                        <float*> space.best, <float*> space.second, space.nearest)
+    else:
+        few_nearest_f32(<const float**> space.pointers, <const float*> rows.shift, <float> rows.scale, p, n,
+                        panel.singles, panel.single_terms, panel.single_offsets, panel.single_stride, panel.k,
+                        space.singles, <float*> space.best, <float*> space.second, space.nearest)
 
 
 cdef Py_ssize_t assign_in_single(
@@ -161,7 +140,7 @@ cdef Py_ssize_t assign_in_single(
     float* lower,
     Workspace space,
 ) noexcept nogil:
-    """Assign those dense rows of doubles for which single precision leaves no doubt.
+    """Assign those rows for which single precision leaves no doubt.
 
     Rounding a row and a center changes their distance by at most the norms of what was rounded
     off, a unit roundoff of their own norms; and a row is no longer than a center and its distance
@@ -172,7 +151,7 @@ cdef Py_ssize_t assign_in_single(
     cdef Py_ssize_t r, i, n_left = 0
     cdef float slack = slack_of(rows.n_columns, SINGLE), margin, own, other
     cdef float absolute = <float> panel.single_slack, longest = <float> panel.longest
-    nearest_two[float](rows, n, panel, space, NULL)
+    nearest_in_single(rows, n, panel, space)
     for r in range(n):
         i = space.index[r]
         own = sqrtf(best[r] + absolute)
@@ -180,14 +159,38 @@ cdef Py_ssize_t assign_in_single(
         margin = <float> (2 * SINGLE) * (own + 2 * longest) + UNDERFLOW
         own = own * (1 + slack) + margin
         other = other * (1 - slack) - margin
-        if own * (1 + slack) < other < INFINITY:
+        # A little more, so that double precision says the same. A single center has no second.
+        if own * (1 + slack) < other and (other < INFINITY or panel.k == 1) and own < INFINITY:
             labels[i] = space.nearest[r]
             upper[i] = own
-            lower[i] = other
+            lower[i] = min(other, LARGEST)
         else:
             space.index[n_left] = i
             n_left += 1
     return n_left
+
+
+cdef void assign_in_double(
+    Rows rows,
+    Py_ssize_t n,                 # rows in the chunk: space.index[:n]
+    Panel panel,
+    int32_t* labels,
+    float* upper,
+    float* lower,
+    Workspace space,
+) noexcept nogil:
+    """Assign the rows of one chunk."""
+    cdef double best, second
+    cdef int32_t nearest
+    cdef Py_ssize_t r, i
+    cdef float slack = slack_of(rows.n_columns, DOUBLE)
+    for r in range(n):
+        i = space.index[r]
+        double_distances(rows, i, panel, space)
+        two_smallest_f64(<double*> space.distances, 1, panel.stride, &best, &second, &nearest)
+        labels[i] = nearest
+        upper[i] = <float> (sqrt(best + panel.slack) * (1 + slack)) + UNDERFLOW
+        lower[i] = <float> min(sqrt(max(second - panel.slack, 0)) * (1 - slack), LARGEST) - UNDERFLOW
 
 
 cdef Py_ssize_t carry_over(
@@ -212,9 +215,9 @@ cdef Py_ssize_t carry_over(
             continue
         changed += 1
         if to is not None:
-            change = -loss_of(rows, i, panel.exact + now * p, space, like)
+            change = -loss_of(rows, i, panel.by_row + now * p, space, like)
             if before >= 0:
-                change += loss_of(rows, i, panel.exact + before * p, space, like)
+                change += loss_of(rows, i, panel.by_row + before * p, space, like)
                 add_to(to, rows, i, before, -1, space, like)
             add_to(to, rows, i, now, 1, space, like)
             gain[0] += weight_of(rows, i) * change
@@ -236,12 +239,13 @@ cdef inline bint far_apart(
 
 cdef Py_ssize_t assign_rows(
     Rows rows, Py_ssize_t start, Py_ssize_t stop, Panel panel, const float* drift, const float* other_drift,
-    int32_t* labels, float* upper, float* lower, Sums to, double* gain, Workspace space, const real* like
+    int32_t* labels, float* upper, float* lower, Sums to, double* gain, Workspace space
 ) noexcept:
     cdef Py_ssize_t i, n = 0, n_left, changed = 0
     cdef int32_t now
-    cdef bint clear = sizeof(real) == sizeof(double) and not rows.is_sparse  # whether most rows are settled in single precision
-    cdef float leaving = 1 + 2 * slack_of(rows.n_columns, SINGLE if sizeof(real) == sizeof(float) else DOUBLE)
+    cdef bint looks = not (rows.is_sparse and rows.is_double)  # whether there is a first look in single precision
+    cdef bint clear = looks                                    # and whether it settles most rows
+    cdef float leaving = 1 + 2 * slack_of(rows.n_columns, DOUBLE)
     with nogil:
         for i in range(start, stop):
             now = labels[i]
@@ -255,9 +259,13 @@ cdef Py_ssize_t assign_rows(
                 if clear:
                     n_left = assign_in_single(rows, n, panel, labels, upper, lower, space)
                     clear = 2 * n_left < n
-                if n_left:
-                    assign_chunk(rows, n_left, panel, labels, upper, lower, space, like)
-                changed += carry_over(rows, n, panel, labels, to, gain, space, like)
+                else:
+                    clear = looks  # it may settle the next ones
+                assign_in_double(rows, n_left, panel, labels, upper, lower, space)
+                if rows.is_double:
+                    changed += carry_over[double](rows, n, panel, labels, to, gain, space, NULL)
+                else:
+                    changed += carry_over[float](rows, n, panel, labels, to, gain, space, NULL)
                 n = 0
     return changed
 
@@ -293,13 +301,36 @@ def assign(
     for i in range(start, stop):
         if labels[i] >= panel.k:
             raise IndexError(f"label {labels[i]} of {panel.k} clusters")
-    if rows.is_double:
-        changed = assign_rows[double](rows, start, stop, panel, &drift[0], &other_drift[0], &labels[0], &upper[0],
-                                      &lower[0], to, &gain, space, NULL)
-    else:
-        changed = assign_rows[float](rows, start, stop, panel, &drift[0], &other_drift[0], &labels[0], &upper[0],
-                                     &lower[0], to, &gain, space, NULL)
+    changed = assign_rows(rows, start, stop, panel, &drift[0], &other_drift[0], &labels[0], &upper[0], &lower[0],
+                          to, &gain, space)
     return changed, gain
+
+
+def drift(
+    const double[:, ::1] before,  # IN (k, p)
+    const double[:, ::1] after,   # IN (k, p)
+    float[::1] own,               # OUT (k,) how far each center moved
+    float[::1] other,             # OUT (k,) how far the farthest-moving other one did
+):
+    """How far centers moved, rounded up."""
+    cdef Py_ssize_t c, j, k = before.shape[0]
+    cdef double squares, d
+    cdef float first = 0, second = 0
+    if (
+        after.shape[0] != k or after.shape[1] != before.shape[1]
+        or own.shape[0] != k or other.shape[0] != k
+    ):
+        raise ValueError("centers and drifts do not fit together")
+    for c in range(k):
+        squares = 0
+        for j in range(before.shape[1]):
+            d = after[c, j] - before[c, j]
+            squares += d * d
+        own[c] = <float> min(sqrt(squares) * (1 + 1e-6), LARGEST)
+        second = max(second, min(first, own[c]))
+        first = max(first, own[c])
+    for c in range(k):
+        other[c] = second if own[c] == first else first
 
 
 def distances(
@@ -311,7 +342,6 @@ def distances(
     Workspace space,
 ):
     """Squared partial distances of the rows to all centers, with the panel's offsets and terms."""
-    cdef real* near = <real*> space.distances
     cdef Py_ssize_t i, c, k = panel.k
     rows.check_span(start, stop)
     check(rows, panel, space)
@@ -321,7 +351,6 @@ def distances(
         raise ValueError("distances of another shape than rows and centers")
     with nogil:
         for i in range(start, stop):
-            space.index[0] = i
-            all_distances(rows, 1, panel, space, near)
+            double_distances(rows, i, panel, space)
             for c in range(k):
-                out[i, c] = near[c]
+                out[i, c] = <real> (<double*> space.distances)[c]

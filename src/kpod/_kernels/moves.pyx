@@ -10,7 +10,7 @@ exactly.
 from libc.stdint cimport int32_t, int64_t
 
 from kpod._kernels.panel cimport Panel
-from kpod._kernels.rows cimport Rows, Sums, Workspace, add_to, chunk_entries, entries_of, real, weight_of
+from kpod._kernels.rows cimport Rows, Sums, Workspace, add_to, chunk_entries, entries_of, mean_of, real, weight_of
 
 cdef extern from "distances.h" nogil:
     void distances_f32(
@@ -97,12 +97,18 @@ def screen(
 
     It errs on the side of too many: `move` decides. Returns their number.
     """
-    cdef Py_ssize_t i, n = 0, stride = panel.stride, n_found = 0, p = rows.n_columns
+    cdef Py_ssize_t i, n = 0, stride, n_found = 0, p = rows.n_columns
     cdef int32_t now
+    cdef const real* centers
+    cdef const real* offsets
+    if real is float:
+        stride, centers, offsets = panel.single_stride, panel.singles, panel.single_offsets
+    else:
+        stride, centers, offsets = panel.stride, panel.doubles, panel.double_offsets
     rows.check_span(start, stop)
     space.check_fits(rows, stride)
-    if rows.is_double != (sizeof(real) == sizeof(double)) or rows.is_double != panel.is_double:
-        raise TypeError("rows, panel and factors must have one precision")
+    if rows.is_double != (sizeof(real) == sizeof(double)):
+        raise TypeError("factors must have the precision of the rows")
     if (
         panel.n_columns != p or factors.shape[0] != p or factors.shape[1] != stride
         or not (drift.shape[0] == other_drift.shape[0] == leaving.shape[0] == own.shape[0] == panel.k)
@@ -111,7 +117,7 @@ def screen(
         or found.shape[0] < stop - start
     ):
         raise ValueError("rows, centers, labels and bounds do not fit together")
-    if panel.native_terms != NULL:
+    if panel.terms is not None:
         raise ValueError("moves know of no terms")
     for i in range(start, stop):
         if not 0 <= labels[i] < panel.k:
@@ -128,12 +134,12 @@ def screen(
             space.index[n] = i
             n += 1
             if n == space.chunk:
-                n_found += pick(rows, n, <const real*> panel.native, &factors[0, 0], <const real*> panel.native_offsets,
-                                stride, &labels[0], &own[0, 0, 0], &found[n_found], space)
+                n_found += pick(rows, n, centers, &factors[0, 0], offsets, stride, &labels[0],
+                                &own[0, 0, 0], &found[n_found], space)
                 n = 0
         if n:
-            n_found += pick(rows, n, <const real*> panel.native, &factors[0, 0], <const real*> panel.native_offsets,
-                            stride, &labels[0], &own[0, 0, 0], &found[n_found], space)
+            n_found += pick(rows, n, centers, &factors[0, 0], offsets, stride, &labels[0],
+                                &own[0, 0, 0], &found[n_found], space)
     return n_found
 
 
@@ -191,19 +197,10 @@ cdef void renew(
 ) noexcept nogil:
     """The center and counts of a cluster in the columns of a row that came or went."""
     cdef Py_ssize_t e, j, p = totals.n_columns, at
-    cdef double total, count
-    cdef int l
     for e in range(m):
         j = columns[e]
         at = label * p + j
-        total = 0
-        count = 0
-        for l in range(totals.kept.n_levels - 1, -1, -1):
-            total += totals.kept.sums[l * totals.kept.step + at]
-        for l in range(totals.kept.n_count_levels - 1, -1, -1):
-            count += totals.kept.counts[l * totals.kept.step + at]
-        counts[at] = count + prior[j]
-        centers[at] = (total + prior[p + j]) / counts[at] if counts[at] > 0 else fallback[j]
+        mean_of(totals, at, prior[j], prior[p + j], fallback[j], &centers[at], &counts[at])
 
 
 cdef tuple move_rows(

@@ -60,7 +60,7 @@ cdef class Rows:
 
 
 cdef class Workspace:
-    cdef readonly Py_ssize_t chunk, stride, n_entries, n_copies
+    cdef readonly Py_ssize_t chunk, stride, n_entries, n_copies, longest_row, n_columns
     cdef Py_ssize_t* index
     cdef Py_ssize_t* looked
     cdef int32_t* before
@@ -71,6 +71,7 @@ cdef class Workspace:
     cdef void* values
     cdef void* copies
     cdef float* singles
+    cdef double* widened
     cdef void* distances
     cdef void* best
     cdef void* second
@@ -85,6 +86,27 @@ cdef class Sums:
     cdef exact_sums kept
     cdef double* kept_weights
     cdef const double* weight_units
+
+
+cdef inline void mean_of(
+    Sums totals,
+    Py_ssize_t at,                # cluster * p + column
+    double prior_weight,
+    double prior_sum,
+    double fallback,
+    double* center,               # OUT
+    double* count,                # OUT
+) noexcept nogil:
+    """The mean of a cluster in a column, and the weight behind it, from their parts, fine to coarse."""
+    cdef double total = 0
+    cdef int l
+    count[0] = 0
+    for l in range(totals.kept.n_levels - 1, -1, -1):
+        total += totals.kept.sums[l * totals.kept.step + at]
+    for l in range(totals.kept.n_count_levels - 1, -1, -1):
+        count[0] += totals.kept.counts[l * totals.kept.step + at]
+    count[0] += prior_weight
+    center[0] = (total + prior_sum) / count[0] if count[0] > 0 else fallback
 
 
 cdef inline double weight_of(Rows rows, Py_ssize_t i) noexcept nogil:

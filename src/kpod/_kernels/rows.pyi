@@ -43,6 +43,7 @@ class Sums:
     def add(self, other: Sums) -> None: ...
     def clear(self) -> None: ...
 
+def means(totals: Sums, prior: Floats, fallback: Floats, centers: Floats, counts: Floats) -> None: ...
 def measure(
     rows: Rows,
     start: int,
@@ -60,7 +61,12 @@ def squared_errors(
     rows: Rows, start: int, stop: int, labels: Labels, centers: Floats, out: Floats, space: Workspace
 ) -> None: ...
 def list_entries(
-    rows: Rows, index: Positions, start: Positions, columns: NDArray[np.int32], values: Singles, space: Workspace
+    rows: Rows,
+    index: Positions,
+    start: Positions,
+    columns: NDArray[np.int32],
+    values: Singles,
+    space: Workspace,
 ) -> None: ...
 def gather(rows: Rows, index: Positions, out: Floats, space: Workspace) -> None: ...
 def hide(

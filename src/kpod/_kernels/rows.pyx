@@ -120,6 +120,7 @@ cdef class Workspace:
         cdef bint lists = not rows.is_sparse or rows.hidden != NULL
         self.chunk = chunk
         self.stride = stride
+        self.n_columns = rows.n_columns
         self.n_entries = rows.longest_row * chunk if lists else 0
         self.n_copies = rows.n_columns * chunk if not rows.is_sparse and rows.hidden != NULL else 0
         self.index = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
@@ -132,13 +133,15 @@ cdef class Workspace:
         self.values = malloc((self.n_entries + COMPACT_SLACK) * sizeof(double))
         self.copies = malloc((self.n_copies + 1) * sizeof(double))
         self.singles = <float*> aligned_alloc(64, (max(self.n_entries, 8 * rows.n_columns) * sizeof(float) // 64 + 1) * 64)
+        self.widened = <double*> malloc((rows.longest_row + 1) * sizeof(double))
+        self.longest_row = rows.longest_row
         self.distances = aligned_alloc(64, (chunk * stride * sizeof(double) // 64 + 1) * 64)
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
         if not (
             self.index and self.looked and self.before and self.pointers and self.begin and self.end
-            and self.columns and self.values and self.copies and self.singles
+            and self.columns and self.values and self.copies and self.singles and self.widened
             and self.distances and self.best and self.second and self.nearest
         ):
             raise MemoryError
@@ -154,6 +157,7 @@ cdef class Workspace:
         free(self.values)
         free(self.copies)
         free(self.singles)
+        free(self.widened)
         free(self.distances)
         free(self.best)
         free(self.second)
@@ -163,6 +167,8 @@ cdef class Workspace:
         cdef bint lists = not rows.is_sparse or rows.hidden != NULL
         if (
             self.stride < stride
+            or self.longest_row < rows.longest_row
+            or self.n_columns < rows.n_columns
             or (lists and self.n_entries < rows.longest_row * self.chunk)
             or (not rows.is_sparse and rows.hidden != NULL and self.n_copies < rows.n_columns * self.chunk)
         ):
@@ -205,13 +211,14 @@ cdef class Sums:
         self.kept.n_levels = len(anchors)
         self.kept.n_count_levels = len(weight_anchors)
         self.kept.step = k * self.n_columns
-        self.kept.anchors = <const double*> address(anchors, "anchors", np.float64, anchors.shape)
-        self.weight_units = <const double*> address(
-            weight_anchors, "weight_anchors", np.float64, (self.kept.n_count_levels,)
-        )
-        self.kept.sums = <double*> address(self.sums, "sums", np.float64, self.sums.shape)
-        self.kept.counts = <double*> address(self.counts, "counts", np.float64, self.counts.shape)
-        self.kept_weights = <double*> address(self.weights, "weights", np.float64, self.weights.shape)
+        cdef const double[:, ::1] units = anchors
+        cdef const double[::1] weight_units = weight_anchors
+        cdef double[:, :, ::1] sums = self.sums, counts = self.counts
+        cdef double[:, ::1] weights = self.weights
+        if not k or not self.n_columns:
+            raise ValueError("sums of no cluster or no column")
+        self.kept.anchors, self.weight_units = &units[0, 0], &weight_units[0]
+        self.kept.sums, self.kept.counts, self.kept_weights = &sums[0, 0, 0], &counts[0, 0, 0], &weights[0, 0]
 
     def __reduce__(self):
         return _sums_of, (self.k, self.anchors, self.weight_anchors, self.sums, self.counts, self.weights)
@@ -227,6 +234,26 @@ cdef class Sums:
         self.sums.fill(0)
         self.counts.fill(0)
         self.weights.fill(0)
+
+
+def means(
+    Sums totals,
+    const double[:, ::1] prior,   # IN (2, p) weight of each column that never moves, and its sum
+    const double[::1] fallback,   # IN (p,) the center of a column nobody supports
+    double[:, ::1] centers,       # OUT (k, p)
+    double[:, ::1] counts,        # OUT (k, p) with what never moves
+):
+    """The mean of what each cluster observed of each column, and the weight behind it."""
+    cdef Py_ssize_t c, j, p = totals.n_columns
+    if (
+        prior.shape[0] != 2 or prior.shape[1] != p or fallback.shape[0] != p or centers.shape[0] != totals.k
+        or centers.shape[1] != p or counts.shape[0] != totals.k or counts.shape[1] != p
+    ):
+        raise ValueError("totals, centers and columns do not fit together")
+    with nogil:
+        for c in range(totals.k):
+            for j in range(p):
+                mean_of(totals, c * p + j, prior[0, j], prior[1, j], fallback[j], &centers[c, j], &counts[c, j])
 
 
 def _sums_of(k, anchors, weight_anchors, *parts):

@@ -5,11 +5,20 @@ from kpod._typing import Floats, Positions, Singles
 
 MOST_CANDIDATES: int
 
+class Sample:
+    n_rows: int
+    n_columns: int
+    def __init__(
+        self,
+        start: Positions,
+        columns: NDArray[np.int32],
+        values: Singles,
+        weights: Floats,
+        n_columns: int,
+    ) -> None: ...
+
 def draw_seed(
-    start: Positions,
-    columns: NDArray[np.int32],
-    values: Singles,
-    weights: Floats,
+    sample: Sample,
     variance: float,
     uniform: Floats,
     nearest: Singles,

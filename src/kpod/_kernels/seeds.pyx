@@ -15,11 +15,45 @@ cdef extern from "seeds.h" nogil:
 MOST_CANDIDATES = 64
 
 
+cdef class Sample:
+    """Rows to draw seeds from, as lists of entries.
+
+    Parameters
+    ----------
+    start : intp array (n + 1,), where the entries of each row begin
+    columns, values : int32 and float32 arrays of the entries
+    weights : float64 array (n,)
+    n_columns : int
+    """
+
+    cdef readonly Py_ssize_t n_rows, n_columns
+    cdef const Py_ssize_t[::1] start
+    cdef const int32_t[::1] columns
+    cdef const float[::1] values
+    cdef const double[::1] weights
+
+    def __cinit__(
+        self, const Py_ssize_t[::1] start, const int32_t[::1] columns, const float[::1] values,
+        const double[::1] weights, Py_ssize_t n_columns
+    ):
+        cdef Py_ssize_t i, e, n = weights.shape[0]
+        if (
+            n < 1 or n_columns < 1 or start.shape[0] != n + 1 or columns.shape[0] != values.shape[0]
+            or start[0] != 0 or start[n] != columns.shape[0]
+        ):
+            raise ValueError("rows and entries do not fit together")
+        for i in range(n):
+            if start[i] > start[i + 1]:
+                raise IndexError("rows of a negative length")
+        for e in range(columns.shape[0]):
+            if not 0 <= columns[e] < n_columns:
+                raise IndexError(f"column {columns[e]} of {n_columns}")
+        self.n_rows, self.n_columns = n, n_columns
+        self.start, self.columns, self.values, self.weights = start, columns, values, weights
+
+
 def draw_seed(
-    const Py_ssize_t[::1] start,  # IN (n + 1,) as `list_entries` has it
-    const int32_t[::1] columns,   # IN
-    const float[::1] values,      # IN
-    const double[::1] weights,    # IN (n,)
+    Sample sample,
     double variance,              # IN mean variance of a column
     const double[::1] uniform,    # IN (m,) one number from 0 to 1 per candidate
     float[::1] nearest,           # INOUT (n,) distance to the nearest seed; all inf: there is none yet
@@ -33,26 +67,25 @@ def draw_seed(
 
     Returns the row that became a seed.
     """
-    cdef Py_ssize_t n = weights.shape[0], m = uniform.shape[0], stride = panel.shape[1]
+    cdef Py_ssize_t n = sample.n_rows, m = uniform.shape[0], stride = panel.shape[1]
     cdef Py_ssize_t i, c, e, low, high, middle, best = 0
-    cdef bint first = n > 0 and nearest[0] == INFINITY
+    cdef const Py_ssize_t[::1] start = sample.start
+    cdef const int32_t[::1] columns = sample.columns
+    cdef const float[::1] values = sample.values
+    cdef const double[::1] weights = sample.weights
     cdef double total = 0, target
     cdef Py_ssize_t candidate[64]
-    if not 1 <= m <= min(64, stride) or stride % 8 or panel.shape[0] < 1:
+    if not 1 <= m <= min(64, stride) or stride % 8:
         raise ValueError(f"{m} candidates for {min(64, stride)} places, which must be a multiple of 8")
     if (
-        n < 1 or start.shape[0] != n + 1 or nearest.shape[0] != n or mass.shape[0] != n
+        nearest.shape[0] != n or mass.shape[0] != n or panel.shape[0] != sample.n_columns
         or observed.shape[0] != panel.shape[0] or observed.shape[1] != stride
         or distances.shape[0] != n or distances.shape[1] != stride or potentials.shape[0] != stride
-        or columns.shape[0] != values.shape[0] or start[0] != 0 or start[n] != columns.shape[0]
     ):
-        raise ValueError("rows, entries and buffers do not fit together")
-    for i in range(n):
-        if start[i] > start[i + 1]:
-            raise IndexError("rows of a negative length")
-    for e in range(columns.shape[0]):
-        if not 0 <= columns[e] < panel.shape[0]:
-            raise IndexError(f"column {columns[e]} of {panel.shape[0]}")
+        raise ValueError("rows and buffers do not fit together")
+    if <size_t> &panel[0, 0] % 32 or <size_t> &observed[0, 0] % 32:
+        raise ValueError("buffers must be aligned to 32 bytes")
+    cdef bint first = nearest[0] == INFINITY
     with nogil:
         for i in range(n):
             total += weights[i] if first else weights[i] * nearest[i]
