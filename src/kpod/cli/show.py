@@ -114,8 +114,7 @@ def show_demo(summary: dict[str, Any], c: Clustering, truth: Any, report: str) -
 
     out = console(sys.stdout)
     out.print(about_data(summary))
-    complete = int(c.observed.all(axis=1).sum())
-    out.print(f"{counted(complete, 'row')} complete; columns standardised, best of 10 starts\n")
+    out.print(f"{counted(c.table.n_complete, 'row')} complete; columns standardised, best of 10 starts\n")
     for cluster in range(c.k):
         out.print(c.sentence(cluster))
     out.print("\nCenters in the original units (in brackets: observed entries behind each)")
