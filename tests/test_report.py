@@ -213,7 +213,7 @@ def test_one_cluster_can_be_reported():
 
 @pytest.fixture(scope="module")
 def large():
-    X, _ = make_mixture(8, n_rows=100_000, n_columns=50, rng=0)
+    X, _ = make_mixture(8, n_samples=100_000, n_features=50, rng=0)
     X = mcar(X, 0.3, rng=0)
     return kpod.report(KPOD(8, random_state=0).fit(X), X)
 

@@ -7,7 +7,6 @@ dropped or filled.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,12 +15,12 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from kpod._blocks import AnyFloats, Floats, Table
+from kpod._words import some
 
 FLOATS = [np.float64, np.float32]
 NOT_NUMBERS = {"M": "dates", "m": "time spans", "c": "complex numbers"}
 DATES = (np.datetime64, np.timedelta64)
 MOST_SPARSE_COLUMNS = np.iinfo(np.int32).max
-MOST_NAMED = 5
 
 
 def is_frame(X: Any) -> bool:
@@ -223,23 +222,22 @@ def text_column_message(X: Any) -> str:
     return "k-means needs numbers, but X holds something else."
 
 
-def some(names: Sequence[str]) -> str:
-    """The first few of a list of names."""
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def name_columns(which: Any, names: Any) -> str:
     """Columns as a user knows them: by name where there is one, else by position."""
     return some([str(j) if names is None else repr(str(names[j])) for j in which])
 
 
+def largest(dtype: Any, n_columns: int) -> float:
+    """A value beyond this is too large to square and add up over the columns of a row."""
+    return float(np.sqrt(np.finfo(dtype).max)) / (2 * n_columns)
+
+
 def check_finite(table: Table, names: Any) -> None:
     """Refuse infinities, which the sums of squares of the columns give away."""
-    largest = np.sqrt(np.finfo(table.dtype).max) / (2 * table.n_columns)
-    if table.squares.max() < largest**2:
+    most = largest(table.dtype, table.n_columns)
+    if table.squares.max() < most**2:
         return
-    rows, columns = table.beyond(largest)
+    rows, columns = table.beyond(most)
     if len(rows):
         raise ValueError(
             f"X contains infinity, or a value too large to square in {table.dtype}, in column "

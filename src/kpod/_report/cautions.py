@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kpod._report.summary import FEW, Clustering
-from kpod._report.words import MOST_LISTED, counted, number, some
+from kpod._words import MOST_LISTED, counted, number, some
 
 LITTLE = 0.25
 UNDECIDED = 0.05

@@ -23,7 +23,7 @@ from kpod import __version__
 from kpod._io.files import check_writable, written_whole
 from kpod._report.cautions import cautions
 from kpod._report.summary import FEW, Clustering
-from kpod._report.words import counted, number, some
+from kpod._words import counted, number, some
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6

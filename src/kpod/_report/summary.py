@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from kpod import _validation
 from kpod._estimator import KPOD
 from kpod._report.entries import Entries, entries_of
-from kpod._report.words import counted, listed
 from kpod._typing import Floats, Labels
+from kpod._words import counted, listed
 
 FEW = 5
 """A center resting on fewer observed entries than this is not spoken of."""
