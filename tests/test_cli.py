@@ -23,7 +23,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import feather
 from sklearn.preprocessing import StandardScaler
 
-from kpod import KPOD
+from kpod import KPOD, _validation
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod as run_here
 from tests.command import program
@@ -621,6 +621,42 @@ def test_the_process_is_left_as_it_was(kpod, table, tmp_path):
     assert kpod("fit", table, "-k", 1000, *options).code == 1
     assert kpod("fit", "-", "-k", 2, stdin=b'a,b\n1,"2\n').code == 1
     assert state() == before
+
+
+@pytest.mark.parametrize("n_columns", [1, 10, 8_000])
+@pytest.mark.parametrize("scaling", [[], ["--no-scale"]])
+def test_a_number_is_too_large_for_the_command_line_where_it_is_for_the_library(kpod, n_columns, scaling):
+    """Above the limit the file, row and column are named; below it the clustering is finite."""
+
+    def fit(value):
+        names = ",".join(f"c{j}" for j in range(n_columns))
+        rows = [",".join(str(number + j % 7) for j in range(n_columns - 1)) for number in (1, 5, 9, 2)]
+        cells = [
+            ",".join(filter(None, [row, cell]))
+            for row, cell in zip(rows, ("1", "0", value, "3"), strict=True)
+        ]
+        text = "\n".join([names, *cells]) + "\n"
+        return kpod("fit", "-", "-k", 2, "--json", "--starts", 1, *scaling, stdin=text.encode())
+
+    limit = _validation.largest(np.float64, n_columns) / 4**0.5
+    assert f"row 3, column 'c{n_columns - 1}'" in one_line(fit(repr(1.01 * limit)))
+    below = fit(repr(0.99 * limit))
+    assert below.code == 0, below.err
+    assert np.isfinite(json.loads(below.out)["loss"])
+
+
+@pytest.mark.parametrize("option", ["--centers", "-o"])
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_the_work_grows_with_the_columns_and_not_with_their_square(kpod, tmp_path, option, name):
+    """With 10,000 columns the square took minutes; a tenth of that leaves room for a busy machine."""
+    wide = tmp_path / "wide.csv"
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.normal(size=(12, 10_000))).add_prefix("c").round(3).to_csv(wide, index=False)
+    kpod("describe", wide, "--json")  # imports
+    start = time.perf_counter()
+    done = kpod("fit", wide, "-k", 2, "-q", "--starts", 1, "--json", option, tmp_path / name)
+    assert done.code == 0
+    assert time.perf_counter() - start < 20
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")

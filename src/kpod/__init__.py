@@ -11,13 +11,16 @@ if TYPE_CHECKING:
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
 
-__version__ = "0.1.0"
+    __version__: str
+
 __all__ = ["KPOD", "ObservedScaler", "__version__", "plot", "report"]
 
 _HOMES = {"KPOD": "kpod._estimator", "ObservedScaler": "kpod._scaler", "report": "kpod._report.page"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("scikit-kpod")
     if name == "plot":
         return importlib.import_module("kpod.plot")
     if name in _HOMES:

@@ -7,7 +7,6 @@ dropped or filled.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,12 +16,12 @@ from sklearn.utils import check_array
 
 from kpod._engine.table import Table
 from kpod._typing import AnyFloats, Floats
+from kpod._words import some
 
 FLOATS = [np.float64, np.float32]
 NOT_NUMBERS = {"M": "dates", "m": "time spans", "c": "complex numbers"}
 DATES = (np.datetime64, np.timedelta64)
 MOST_SPARSE_COLUMNS = np.iinfo(np.int32).max
-MOST_NAMED = 5
 TINIEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 
@@ -225,27 +224,23 @@ def text_column_message(X: Any) -> str:
     return "k-means needs numbers, but X holds something else."
 
 
-def some(names: Sequence[str]) -> str:
-    """The first few of a list of names."""
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def name_columns(which: Any, names: Any) -> str:
     """Columns as a user knows them: by name where there is one, else by position."""
     return some([str(j) if names is None else repr(str(names[j])) for j in which])
 
 
+def largest(dtype: Any, n_entries: int) -> float:
+    """A value beyond this is too large to take a center off, or to square and add up."""
+    return min(float(np.finfo(dtype).max) / 8, float(np.sqrt(np.finfo(np.float64).max / n_entries)) / 8)
+
+
 def check_finite(table: Table, names: Any) -> None:
     """Refuse infinities, and what would make the loss one."""
-    about = np.finfo(table.dtype)
-    largest = float(about.max) / 8 if about.bits == 32 else float(np.sqrt(about.max)) / (8 * table.n_columns)
-    if (
-        table.about.largest.max(initial=0) < largest * table.units.scale
-        and np.isfinite(table.about.squares).all()
-    ):
+    most = largest(table.dtype, table.n_rows * table.n_columns)
+    found = float(table.about.largest.max(initial=0))
+    if found < most * table.units.scale and np.isfinite(table.about.squares).all():
         return
-    rows, columns = table.beyond(largest)
+    rows, columns = table.beyond(most)
     if len(rows):
         raise ValueError(
             f"X contains infinity, or a value too large to compute with in {table.dtype}, in column "

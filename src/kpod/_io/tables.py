@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from kpod._io.files import InputError, printable
 from kpod._typing import Floats
+from kpod._words import some
 
-LARGEST = 1e150
 SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow",
@@ -67,7 +67,11 @@ class TableFile:
         if name in self.by_name:
             return self.by_name[name]
         close = difflib.get_close_matches(name, self.by_name, 1)
-        hint = f"did you mean {shown(close[0])}?" if close else f"there are {some_names(self.columns)}."
+        hint = (
+            f"did you mean {shown(close[0])}?"
+            if close
+            else f"there are {some([shown(name) for name in self.by_name], most=8)}."
+        )
         raise InputError(f"{self.source}: there is no column {shown(name)}; {hint}")
 
     def names(self, asked: Sequence[str]) -> list[str]:
@@ -80,12 +84,6 @@ class TableFile:
 
 def shown(name: str) -> str:
     return f"'{printable(name)}'" if name else "(the one without a name)"
-
-
-def some_names(columns: Sequence[Column], most: int = 8) -> str:
-    more = len(columns) - most
-    names = ", ".join(shown(column.name) for column in columns[:most])
-    return names + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass
@@ -128,9 +126,9 @@ def choose_columns(
                 check_numeric(table, column)
             choice.aside[name] = column.kind
     if not choice.used:
-        reasons = [f"{shown(name)} ({why})" for name, why in list(choice.aside.items())[:8]]
+        reasons = [f"{shown(name)} ({why})" for name, why in choice.aside.items()]
         raise InputError(
-            f"{table.source}: no numeric column to cluster, only {', '.join(reasons)}; "
+            f"{table.source}: no numeric column to cluster, only {some(reasons, most=8)}; "
             "choose with --columns, or encode text as numbers first."
         )
     return choice
@@ -154,21 +152,25 @@ def check_numeric(table: TableFile, column: Column) -> None:
 
 def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False) -> Floats:
     """The numbers of some columns, NaN in the gaps; infinities are refused, by row and column."""
+    from kpod._validation import largest  # with scikit-learn, which describing a table can do without
+
     out = np.empty((table.n_rows, len(names)))
+    # The engine's limit, and that of adding squares up over the rows, as scaling does.
+    most = largest(np.float64, len(names) * table.n_rows)
     for j, name in enumerate(names):
         column = table.column(name)
         check_numeric(table, column)
         assert column.values is not None
         out[:, j] = column.values
-        large = np.abs(column.values) > LARGEST
+        large = np.abs(column.values) > most
         if large.any():
             row = int(np.flatnonzero(large)[0])
             raise InputError(
                 f"{table.source}: row {row + 1}, column {shown(name)}: {column.values[row]:g} is "
-                "infinite, or too large to reckon with; correct it, or call it a gap with --missing."
+                "infinite, or too large to compute with; correct it, or call it a gap with --missing."
             )
     if not all_missing and np.isnan(out).all():
         raise InputError(
-            f"{table.source}: every entry of the columns to cluster is missing; there is nothing to go by."
+            f"{table.source}: every entry of the columns to cluster is missing; no data to cluster."
         )
     return out

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kpod._report.summary import FEW, Clustering
-from kpod._report.words import MOST_LISTED, counted, number, some
+from kpod._words import MOST_LISTED, counted, number, some
 
 LITTLE = 0.25
 UNDECIDED = 0.05
@@ -33,13 +33,13 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
             "Not the table of the fit",
             "The rows shown were assigned to centers that were fitted on another table, or with row weights.",
         )
-    careful_about_rows(c, row_names, add)
-    careful_about_centers(c, add)
-    careful_about_columns(c, add)
+    row_cautions(c, row_names, add)
+    center_cautions(c, add)
+    column_cautions(c, add)
     return found
 
 
-def careful_about_rows(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> None:
+def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> None:
     def rows(mask: Any) -> str:
         which = np.flatnonzero(mask)
         names = [str(i + 1 if row_names is None else row_names[i]) for i in which[:MOST_LISTED]]
@@ -51,7 +51,7 @@ def careful_about_rows(c: Clustering, row_names: Sequence[Any] | None, add: Any)
             "Rows with nothing observed",
             f"{counted(int(nothing.sum()), 'row')} (row {rows(nothing)}) could not be placed: cluster -1.",
         )
-    little = ~nothing & (c.observed_by_row <= LITTLE * len(c.names))
+    little = ~nothing & (c.table.by_row <= LITTLE * len(c.names))
     if little.any():
         add(
             "Rows with little observed",
@@ -69,7 +69,7 @@ def careful_about_rows(c: Clustering, row_names: Sequence[Any] | None, add: Any)
             )
 
 
-def careful_about_centers(c: Clustering, add: Any) -> None:
+def center_cautions(c: Clustering, add: Any) -> None:
     small = [str(cluster) for cluster in range(c.k) if c.sizes[cluster] < FEW]
     if small:
         add(
@@ -87,7 +87,7 @@ def careful_about_centers(c: Clustering, add: Any) -> None:
         )
 
 
-def careful_about_columns(c: Clustering, add: Any) -> None:
+def column_cautions(c: Clustering, add: Any) -> None:
     sparse = [
         f"{c.names[j]} ({c.missing_by_column[j]:.0%})" for j in np.flatnonzero(c.missing_by_column > 0.5)
     ]
@@ -100,8 +100,8 @@ def careful_about_columns(c: Clustering, add: Any) -> None:
             f"How much is missing differs from cluster to cluster in {some(uneven)}. Where gaps depend on "
             "the cluster, a better fit need not be a truer grouping; ask why these values are missing.",
         )
-    with np.errstate(invalid="ignore"):
-        variance = np.array([np.nanvar(v) if np.isfinite(v).any() else 0.0 for v in c.values.T])
+    columns = [c.values.column(j)[1] for j in range(len(c.names))]
+    variance = np.array([entries.var(dtype=np.float64) if len(entries) else 0.0 for entries in columns])
     if len(variance) > 2 and variance.sum() > 0 and variance.max() > 0.5 * variance.sum():
         j = int(variance.argmax())
         add(
@@ -116,7 +116,7 @@ def uneven_gaps(c: Clustering) -> list[str]:
     large = [cluster for cluster in range(c.k) if c.sizes[cluster] >= 20]
     if len(large) < 2:
         return []
-    shares = np.array([1 - c.observed[c.labels == cluster].mean(axis=0) for cluster in large])
+    shares = 1 - c.table.by_group(c.labels, c.k)[large] / c.sizes[large, None]
     spread = shares.max(axis=0) - shares.min(axis=0)
     return [
         f"{c.names[j]} ({shares[:, j].min():.0%} to {shares[:, j].max():.0%})"

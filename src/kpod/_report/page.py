@@ -22,8 +22,8 @@ import numpy as np
 from kpod import __version__
 from kpod._io.files import check_writable, written_whole
 from kpod._report.cautions import cautions
-from kpod._report.summary import FEW, Clustering, patterns_of_gaps
-from kpod._report.words import counted, number, some
+from kpod._report.summary import FEW, Clustering
+from kpod._words import counted, number, some
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6
@@ -41,7 +41,7 @@ def report(
         The fitted model. With a pipeline that ends in a KPOD (a scaler before it, for
         example; `make_pipeline(scaler, kpod)` takes fitted parts as they are) everything is
         in the units of `X`.
-    X : array-like or dataframe of shape (n_samples, n_features)
+    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
         The table, of the kind that `model` was fitted on.
     column_names : sequence of str, default=None
         Names of the columns, where neither the model nor `X` knows them.
@@ -93,7 +93,7 @@ class Report:
     def data(self) -> dict[str, Any]:
         """Everything the report says, as plain values."""
         c = self.clustering
-        missing = float(1 - c.observed.mean())
+        missing = c.table.share_missing
         return {
             "title": self.title,
             "version": __version__,
@@ -142,12 +142,11 @@ class Report:
 
 
 def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
-    complete = int(c.observed.all(axis=1).sum())
     return [
         (f"{len(c.labels):,}", "rows"),
         (f"{len(c.names):,}", "columns clustered"),
         (f"{missing:.1%}", "of the entries missing"),
-        (f"{complete:,}", "rows complete"),
+        (f"{c.table.n_complete:,}", "rows complete"),
         (f"{c.k}", "clusters"),
         (f"{c.explained:.0%}", "of the variance between them"),
     ]
@@ -178,7 +177,7 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
     means, stds = c.moments
     out = []
     for j in c.by_separation[:MOST_COLUMNS]:
-        entries = c.table[c.observed[:, j], j]
+        _, entries = c.table.column(j)
         out.append({
             "name": c.names[j],
             "separation": float(c.separation[j]),
@@ -200,7 +199,7 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
 
 
 def gaps(c: Clustering) -> dict[str, Any]:
-    total, commonest = patterns_of_gaps(~c.observed, MOST_PATTERNS)
+    total, commonest = c.table.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
         "commonest": [

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
 from kpod._estimator import KPOD
-from kpod._report.words import counted, listed
+from kpod._report.entries import Entries, entries_of
 from kpod._typing import Floats, Labels
+from kpod._words import counted, listed
 
 FEW = 5
 """A center resting on fewer observed entries than this is not spoken of."""
@@ -33,9 +34,9 @@ class Clustering:
 
     kpod: KPOD
     names: list[str]
-    table: Floats
+    table: Entries
     """The table in the units it came in."""
-    values: Floats
+    values: Entries
     """The same as the model sees it, scaled for example."""
     seen: Any
     """That once more, in the form the model takes it: a dataframe where it was fitted on one."""
@@ -49,25 +50,21 @@ class Clustering:
         """From a KPOD, or a pipeline that ends in one, and a table of the kind it was fitted on."""
         before, kpod = split(estimator)
         check_is_fitted(kpod)
-        table = _validation.as_array(X, kpod)
+        table = entries_of(_validation.as_table(X, kpod))
         seen = X if before is None else before.transform(X)
-        values = table if before is None else _validation.as_array(seen, kpod)
+        values = table if before is None else entries_of(_validation.as_table(seen, kpod))
         centers = np.asarray(kpod.cluster_centers_)
         given = column_names if column_names is not None else names_of(estimator, kpod, X)
         if before is not None:
             if table.shape == values.shape and hasattr(before, "inverse_transform"):
                 centers = before.inverse_transform(centers)
             else:  # columns were made anew: speak of those
-                table, given = values, names_of(kpod, kpod, values)
+                table, given = values, names_of(kpod, kpod, None)
         names = [str(name) for name in given] if given is not None else numbered(table.shape[1])
         if len(names) != table.shape[1]:
             raise ValueError(f"{len(names)} column names for {table.shape[1]} columns; give one for each.")
         labels, fitted = labels_of(kpod, values, seen)
         return cls(kpod, names, table, values, seen, np.asarray(centers, dtype=np.float64), labels, fitted)
-
-    @cached_property
-    def observed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        return ~np.isnan(self.table)
 
     @property
     def k(self) -> int:
@@ -83,18 +80,14 @@ class Clustering:
 
     @cached_property
     def missing_by_column(self) -> Floats:
-        return 1 - self.observed.mean(axis=0)
-
-    @cached_property
-    def observed_by_row(self) -> Labels:
-        return self.observed.sum(axis=1)
+        return 1 - self.table.by_column / len(self.labels)
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the observed entries of each column; NaN for none."""
         means, stds = np.full(len(self.names), np.nan), np.full(len(self.names), np.nan)
         for j in range(len(self.names)):
-            entries = self.table[self.observed[:, j], j]
+            _, entries = self.table.column(j)
             if len(entries):
                 means[j], stds[j] = entries.mean(dtype=np.float64), entries.std(dtype=np.float64)
         return means, stds
@@ -111,10 +104,8 @@ class Clustering:
     def separation(self) -> Floats:
         """Of each column, the share of its variance over observed entries that the clusters explain."""
         share = np.zeros(len(self.names))
-        rows = self.labels >= 0
         for j in range(len(self.names)):
-            here = rows & self.observed[:, j]
-            entries, labels = self.table[here, j].astype(np.float64), self.labels[here]
+            entries, labels = self.labelled(self.table, j)
             counts = np.bincount(labels, minlength=self.k)
             sums = np.bincount(labels, weights=entries, minlength=self.k)
             total = float(((entries - entries.mean()) ** 2).sum()) if len(entries) else 0.0
@@ -122,6 +113,12 @@ class Clustering:
                 means = sums / np.maximum(counts, 1)
                 share[j] = 1 - float(((entries - means[labels]) ** 2).sum()) / total
         return np.clip(share, 0, 1)
+
+    def labelled(self, table: Entries, j: int) -> tuple[Floats, Labels]:
+        """The entries of a column in rows that have a cluster, and their clusters."""
+        rows, entries = table.column(j)
+        labels = self.labels[rows]
+        return entries[labels >= 0].astype(np.float64), labels[labels >= 0]
 
     @cached_property
     def by_separation(self) -> list[int]:
@@ -151,15 +148,13 @@ class Clustering:
     @cached_property
     def explained(self) -> float:
         """The share of the sum of squares over observed entries that the clusters explain."""
-        rows = self.labels >= 0
         means = np.asarray(self.kpod.column_means_, dtype=np.float64)
         total = within = 0.0
         for j in range(len(self.names)):
-            here = rows & ~np.isnan(self.values[:, j])
-            entries = self.values[here, j].astype(np.float64)
+            entries, labels = self.labelled(self.values, j)
             if len(entries):
                 total += float(((entries - means[j]) ** 2).sum())
-                within += float(((entries - self.kpod.cluster_centers_[self.labels[here], j]) ** 2).sum())
+                within += float(((entries - self.kpod.cluster_centers_[labels, j]) ** 2).sum())
         return 1 - within / total if total > 0 else 0.0
 
     def said_of(self, cluster: int) -> tuple[list[str], list[str]]:
@@ -202,26 +197,15 @@ def numbered(n: int) -> list[str]:
     return [f"column {j}" for j in range(n)]
 
 
-def labels_of(kpod: KPOD, values: Floats, seen: Any) -> tuple[Labels, bool]:
+def labels_of(kpod: KPOD, values: Entries, seen: Any) -> tuple[Labels, bool]:
     """The labels of the fit where this is the table of the fit, else each row's nearest center.
 
     It is that table if it has the counts behind the centers (row weights change those). A model
     from a file has no labels.
     """
     labels = np.asarray(getattr(kpod, "labels_", ()))
-    if len(labels) == len(values):
-        observed = ~np.isnan(values)
-        counts = np.array([observed[labels == c].sum(axis=0) for c in range(int(kpod.n_clusters))])
-        if np.array_equal(counts, kpod.counts_):
-            return labels, True
+    if len(labels) == values.shape[0] and np.array_equal(
+        values.by_group(labels, int(kpod.n_clusters)), kpod.counts_
+    ):
+        return labels, True
     return np.asarray(kpod.predict(seen)), False
-
-
-def patterns_of_gaps(missing: Any, most: int) -> tuple[int, list[tuple[list[int], int]]]:
-    """How many patterns of gaps there are; of the commonest, the columns missing and the rows."""
-    packed = np.packbits(missing, axis=1)
-    rows = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, first, counts = np.unique(rows, return_index=True, return_counts=True)
-    order = np.lexsort((first, -counts))[:most]
-    patterns = [([int(j) for j in np.flatnonzero(missing[first[o]])], int(counts[o])) for o in order]
-    return len(counts), patterns

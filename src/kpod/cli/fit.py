@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kpod import __version__
 from kpod._io.files import InputError, printable
 from kpod.cli.options import choosing, in_file, labelling, out_file, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
@@ -151,8 +150,9 @@ def centers_table(c: Clustering, label: str) -> Any:
 def write_report(
     table: TableFile, choice: Choice, clustering: Clustering, summary: dict[str, Any], path: str
 ) -> None:
+    from kpod import __version__
     from kpod._report.page import Report
-    from kpod.cli.show import report_source
+    from kpod.cli.show import source_facts
 
     ids = [name for name, why in choice.aside.items() if why.startswith("identifier")]
     settings = {key: str(value) for key, value in summary["settings"].items()}
@@ -160,7 +160,7 @@ def write_report(
         clustering,
         title=f"Clusters in {table.source}",
         settings={"command": command_line(), **settings, "kpod": __version__},
-        source=report_source(summary),
+        source=source_facts(summary),
         row_names=table.raw[ids[0]] if ids else None,
     ).save(path)
 

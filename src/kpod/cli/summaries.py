@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kpod import __version__
-
 if TYPE_CHECKING:
     from kpod._io.tables import Choice, TableFile
     from kpod._report.summary import Clustering
@@ -26,6 +24,8 @@ def noting() -> Iterator[list[str]]:
 
 
 def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
+    from kpod import __version__
+
     used = [table.column(name) for name in choice.used]
     marks: dict[str, int] = {}
     for column in used:
@@ -48,7 +48,7 @@ def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
 def summary_of(
     table: TableFile, choice: Choice, c: Clustering, notes: list[str], scale: bool
 ) -> dict[str, Any]:
-    from kpod._report.words import finite
+    from kpod._words import finite
 
     kpod = c.kpod
     return {

@@ -39,10 +39,10 @@ class ColumnsDisplay(Display):
     def from_clustering(cls, clustering: Clustering, *, max_columns: int = 6) -> ColumnsDisplay:
         """Gather the observed entries of the columns that separate most."""
         c = clustering
-        columns = [j for j in c.by_separation[:max_columns] if c.observed[:, j].any()]
-        members = [c.labels == cluster for cluster in range(c.k)]
+        columns = [j for j in c.by_separation[:max_columns] if c.table.by_column[j]]
+        labelled = [c.labelled(c.table, j) for j in columns]
         return cls(
-            entries=[[c.table[here & c.observed[:, j], j] for here in members] for j in columns],
+            entries=[[entries[labels == m] for m in range(c.k)] for entries, labels in labelled],
             names=[c.names[j] for j in columns],
             separation=[float(c.separation[j]) for j in columns],
         )

@@ -43,12 +43,13 @@ class GapsDisplay(Display):
         """Sort rows by cluster, then by how much was observed, and average the lines of long tables."""
         c = clustering
         group = np.where(c.labels < 0, c.k, c.labels)
-        order = np.lexsort((-c.observed_by_row, group))
+        order = np.lexsort((-c.table.by_row, group))
         groups = [int(g) for g in np.unique(group)]
         starts = np.searchsorted(group[order], groups)
         edges = np.linspace(0, len(order), min(len(order), MOST_IMAGE_ROWS) + 1).astype(int)
-        lines = np.add.reduceat(c.observed[order].astype(np.float32), edges[:-1], axis=0)
-        lines /= np.diff(edges)[:, None]
+        line = np.empty(len(order), np.int32)
+        line[order] = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        lines = c.table.by_group(line, len(edges) - 1) / np.diff(edges)[:, None]
         bounds = np.append(starts, len(order)) / len(order)
         return cls(
             observed=lines,

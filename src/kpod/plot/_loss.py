@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
+from sklearn.utils.validation import check_is_fitted
 
-from kpod._report.summary import Clustering
+from kpod._report.summary import Clustering, split
 from kpod._typing import Floats
 from kpod.plot._display import INK, PALETTE, Display, tidy
 
@@ -30,6 +31,34 @@ class LossDisplay(Display):
     def from_clustering(cls, clustering: Clustering) -> LossDisplay:
         """What the best start went through."""
         return cls(losses=np.asarray(clustering.kpod.loss_curve_), n_iter=int(clustering.kpod.n_iter_))
+
+    @classmethod
+    def from_estimator(  # the signature is that of the other displays
+        cls,
+        estimator: Any,
+        X: Any = None,  # noqa: ARG003
+        *,
+        ax: Any = None,
+        **options: Any,  # noqa: ARG003
+    ) -> LossDisplay:
+        """Draw for a fitted model; the table is not needed, and not looked at.
+
+        Parameters
+        ----------
+        estimator : KPOD or Pipeline
+            The fitted model; a pipeline must end in a KPOD.
+        X : ignored
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **options : ignored
+
+        Returns
+        -------
+        The display.
+        """
+        _, kpod = split(estimator)
+        check_is_fitted(kpod)
+        return cls(losses=np.asarray(kpod.loss_curve_), n_iter=int(kpod.n_iter_)).plot(ax=ax)
 
     size: ClassVar[tuple[float, float]] = (6.4, 3.0)
 
