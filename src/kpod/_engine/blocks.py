@@ -226,5 +226,5 @@ def csr_rows(csr: Any, start: int, stop: int) -> Any:
     low, high = csr.indptr[start], csr.indptr[stop]
     out = sparse.csr_array((stop - start, csr.shape[1]), dtype=csr.dtype)
     out.data, out.indices = csr.data[low:high], csr.indices[low:high]
-    out.indptr = csr.indptr[start : stop + 1] - low
+    out.indptr = (csr.indptr[start : stop + 1] - low).astype(np.int64)
     return out

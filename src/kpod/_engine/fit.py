@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -11,7 +12,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.hartigan import hartigan
 from kpod._engine.lloyd import Settings, Solution, Start, lloyd
 from kpod._engine.mm import mm
-from kpod._engine.seeding import SEEDINGS
+from kpod._engine.seeding import SEEDINGS, Seeding
 from kpod._engine.sizes import LARGE_TABLE, PASS, SHORT_WORK, STARTS
 from kpod._engine.table import Table
 
@@ -35,7 +36,11 @@ def drawn_starts(
     """Starts that are drawn when their turn comes, but fixed beforehand."""
     numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
     seeding = SEEDINGS[init](table, executor, n_clusters, np.random.default_rng(numbers[-1]))
-    return [lambda number=number: seeding.draw(np.random.default_rng(number)) for number in numbers[:-1]]
+    return [partial(draw, seeding, number) for number in numbers[:-1]]
+
+
+def draw(seeding: Seeding, number: int) -> Start:
+    return seeding.draw(np.random.default_rng(number))
 
 
 def best_of(

@@ -15,6 +15,7 @@ from kpod._engine.sizes import CREEP
 from kpod._engine.step import Assign, Drift, Partial, Recall, Relabelled, State
 from kpod._engine.table import Table
 from kpod._kernels.panel import Panel
+from kpod._kernels.rows import Sums
 from kpod._typing import Floats, Labels, Positions
 
 # Rounds of assignment and update after which labels that ties pass to and fro are left alone.
@@ -249,12 +250,12 @@ def rounded(centers: Floats, table: Table) -> Floats:
     return table.units.to(table.units.back(centers).astype(table.dtype))
 
 
-def transfer(totals: step.Sums, z: Floats, weight: float, now: int, to: int) -> None:
+def transfer(totals: Sums, z: Floats, weight: float, now: int, to: int) -> None:
     """Move one row from one cluster to another in the totals, as the kernels would."""
     seen = ~np.isnan(z)
     parts = split(weight * z[seen], totals.anchors[:, seen])
     n_levels = len(totals.counts)
-    weights = [np.float64(weight)] if n_levels == 1 else split(np.float64(weight), totals.weight_anchors)
+    weights: list[Any] = [weight] if n_levels == 1 else split(weight, totals.weight_anchors)
     for label, sign in ((now, -1), (to, 1)):
         for level, part in enumerate(parts):
             totals.sums[level, label, seen] += sign * part
@@ -263,7 +264,7 @@ def transfer(totals: step.Sums, z: Floats, weight: float, now: int, to: int) -> 
             totals.weights[level, label] += sign * part
 
 
-def split(value: Floats, anchors: Floats) -> list[Floats]:
+def split(value: Any, anchors: Floats) -> list[Any]:
     """A value in whole multiples of the units that the anchors stand for, coarse to fine."""
     parts = []
     for anchor in anchors:
@@ -287,13 +288,14 @@ def loss_of(
 
 def nearest(table: Table, executor: Executor, centers: Floats) -> list[State]:
     """States with the label of every row's nearest center."""
+    none: list[State | None] = [None] * len(table.blocks)
     states, _ = executor.accumulate(
         Assign(Panel(centers), Drift.none(len(centers))),
         table.blocks,
-        [None] * len(table.blocks),
+        none,
         lambda: Partial(None),
     )
-    return states
+    return [state for state in states if state is not None]
 
 
 def labels_of(states: list[State]) -> Labels:

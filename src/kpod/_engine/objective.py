@@ -13,7 +13,7 @@ are compared by is another class like this one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Objective:
         """The weight of the observed entries alone."""
         return totals.counts[::-1].sum(axis=0)
 
-    def is_empty(self, totals: Sums) -> np.ndarray:
+    def is_empty(self, totals: Sums) -> Any:
         """Whether nothing that was observed is in a cluster."""
         return ~(totals.counts > 0).any(axis=(0, 2))
 

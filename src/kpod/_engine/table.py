@@ -60,7 +60,8 @@ class Statistics:
             exponents += part_exponents
         mean = np.divide(exponents[0], exponents[1], out=np.zeros(len(exponents[0])), where=exponents[1] > 0)
         exponent = np.where(exponents[1] > 0, mean - EXPONENT_BIAS, 0.0)
-        return cls(*about, exponent, exponents[1], [part[2] for part in parts])
+        weights, sums, squares, largest = about
+        return cls(weights, sums, squares, largest, exponent, exponents[1], [part[2] for part in parts])
 
     @property
     def usual(self) -> float:
@@ -116,7 +117,8 @@ class Table:
             variances = about.squares / about.weights - means**2
         # The center of a column that nobody in a cluster observed.
         self.fallback: Floats = np.nan_to_num(means, posinf=0, neginf=0)
-        self.variance = max(float(variances[self.live].mean()), 0.0) if self.live.any() else 0.0
+        self.variances: Floats = np.maximum(np.where(self.live, variances, 0.0), 0.0)
+        self.variance = float(self.variances[self.live].mean()) if self.live.any() else 0.0
 
     @cached_property
     def observed(self) -> Labels:
@@ -126,7 +128,8 @@ class Table:
     @cached_property
     def weights(self) -> Floats | None:
         """The weight of each row, None for 1."""
-        return np.concatenate([block.weights for block in self.blocks]) if self.weighted else None  # type: ignore[misc]
+        parts = [block.weights for block in self.blocks if block.weights is not None]
+        return np.concatenate(parts) if parts else None
 
     @cached_property
     def n_observed(self) -> int:
@@ -141,6 +144,11 @@ class Table:
     def column_means(self) -> Floats:
         """In the table's own units; NaN where nothing was observed."""
         return self.units.back(np.where(self.live, self.fallback, np.nan))
+
+    @cached_property
+    def column_spreads(self) -> Floats:
+        """Standard deviations, in the table's own units; 0 where nothing was observed."""
+        return np.sqrt(self.variances) / self.units.scale
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
