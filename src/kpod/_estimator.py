@@ -315,9 +315,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _units(self) -> Units:
         """The units of the fit, in which the same row gets the same label again."""
-        if hasattr(self, "_shift"):
-            return Units(self._shift, self._scale)
-        return Units(np.asarray(self.column_means_, np.float64), 1.0)  # a model of version 0.1
+        # A model of version 0.1 has no units of its own.
+        shift = np.asarray(getattr(self, "_shift", self.column_means_), np.float64)
+        scale = float(getattr(self, "_scale", 1.0))
+        if shift.shape != (self.n_features_in_,) or not 0 < scale < np.inf:
+            raise ValueError("The model is damaged: its units do not fit its columns. Fit it again.")
+        return Units(shift, scale)
 
     @contextmanager
     def _fitted_table(self, X: Any, sample_weight: Any = None) -> Iterator[tuple[Table, Executor]]:
@@ -332,11 +335,13 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _centers(self, table: Table) -> Floats:
         """The centers in the units of a table."""
-        if self.cluster_centers_.shape[1] != table.n_columns:
+        centers = np.asarray(self.cluster_centers_, np.float64)
+        if centers.shape != (self.n_clusters, table.n_columns):
             raise ValueError(
-                f"cluster_centers_ has {self.cluster_centers_.shape[1]} columns, X has {table.n_columns}."
+                f"The model is damaged: its centers have shape {centers.shape}, expected "
+                f"{(self.n_clusters, table.n_columns)}. Fit it again."
             )
-        return table.units.to(self.cluster_centers_)
+        return table.units.to(centers)
 
     def _labels(self, table: Table, executor: Executor) -> Labels:
         """The nearest center of each row; -1 where nothing is observed."""
