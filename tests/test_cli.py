@@ -558,6 +558,39 @@ def test_closed_streams(table, tmp_path):
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 41
 
 
+def test_predict_does_not_overwrite_what_it_reads(kpod, table, tmp_path):
+    model = tmp_path / "m.csv"  # the name is the user's choice
+    kpod("fit", table, "-k", 2, "-q", "--model", model)
+    for taken, what in ((model, "the model"), (table, "the data")):
+        before = taken.read_bytes()
+        assert f"-o {taken} would overwrite {what}" in one_line(kpod("predict", model, table, "-o", taken))
+        assert taken.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError(), "kpod: not enough memory for this table.\n"),
+        (KeyboardInterrupt(), "kpod: interrupted; no file was left half-written.\n"),
+        (ModuleNotFoundError("no", name="jinja2"), "kpod: the package jinja2 is missing: pip install"),
+        (OSError(28, "No space left on device", "/x"), "kpod: /x: No space left on device.\n"),
+        (ZeroDivisionError("odd\nthing"), "kpod: unexpected ZeroDivisionError: odd thing\n"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_goes_wrong_is_one_line(kpod, table, tmp_path, monkeypatch, error, message):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(KPOD, "fit", fail)
+    done = kpod("fit", table, "-k", 2, "-o", tmp_path / "o.csv")
+    assert (done.code, done.out) == (1, "")
+    said = done.err.removeprefix("\n")  # which ends the line that shows ^C
+    assert said.startswith(message)
+    assert said.count("\n") == 1
+    assert not (tmp_path / "o.csv").exists()
+
+
 def test_a_loop_of_links(kpod, table, tmp_path):
     loop = tmp_path / "loop.csv"
     loop.symlink_to(loop)
