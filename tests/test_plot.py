@@ -245,7 +245,7 @@ def test_margins_are_zero_between_centers_and_one_on_them():
     model = KPOD(2, init=[[0.0, 0], [10, 0]]).fit(X[:4])
     margins = Clustering.of(model, X).margins
     assert_allclose(margins, [1, 1, 1, 1, 0, 1 - 2.5 / 7.5])
-    with pytest.raises(ValueError, match="takes a second cluster"):
+    with pytest.raises(ValueError, match="need a second cluster"):
         plot.MarginsDisplay.from_estimator(KPOD(1).fit(X), X)
 
 

@@ -51,6 +51,8 @@ def check_outputs(inputs: dict[str, str], outputs: dict[str, str | None]) -> Non
 
 
 def check_label(table: TableFile, label: str) -> None:
+    if not label.strip():
+        raise InputError("--label needs a name for the column with the clusters.")
     if label in [column.name for column in table.columns]:
         raise InputError(
             f"{table.source}: already has a column '{printable(label)}'; choose another name with --label."
