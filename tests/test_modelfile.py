@@ -50,6 +50,13 @@ def repack(path, change, compression=zipfile.ZIP_STORED):
             archive.writestr(name, change(name, content))
 
 
+def archive_of(content):
+    archive = io.BytesIO(skops.io.dumps(content))
+    with zipfile.ZipFile(archive, "a") as members:
+        members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
+    return archive.getvalue()
+
+
 def test_what_is_saved_comes_back(model, path):
     loaded = modelfile.load(path)
     assert_array_equal(loaded.pipeline.predict(WINE.data), model.pipeline.predict(WINE.data))
@@ -103,10 +110,7 @@ def test_nothing_more_hangs_on_them(model, path):
     with pytest.raises(InputError, match=r"holds kpod._estimator.KPOD.callback, which a kpod model never"):
         modelfile.load(path)
     other = Pipeline(model.pipeline.steps, memory="/tmp")
-    archive = io.BytesIO(skops.io.dumps({"pipeline": other, "columns": model.columns, "missing": []}))
-    with zipfile.ZipFile(archive, "a") as members:
-        members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
-    path.write_bytes(archive.getvalue())
+    path.write_bytes(archive_of({"pipeline": other, "columns": model.columns, "missing": []}))
     with pytest.raises(InputError, match="a pipeline with a memory"):
         modelfile.load(path)
 
@@ -177,6 +181,39 @@ def test_a_column_of_nothing_may_be_missing_throughout(path):
     assert_array_equal(modelfile.load(path).pipeline.predict(data), pipeline.predict(data))
 
 
+@pytest.mark.parametrize("attribute", ["column_means_", "counts_", "n_features_in_", "tol"])
+def test_a_part_that_is_not_there(model, path, attribute):
+    other = copy.deepcopy(model.pipeline)
+    delattr(other[-1], attribute)
+    content = {"pipeline": other, "columns": model.columns, "missing": []}
+    path.write_bytes(archive_of(content))
+    with pytest.raises(InputError, match=f"is damaged \\({attribute} is missing"):
+        modelfile.load(path)
+
+
+def test_what_later_versions_keep(model, path):
+    """Attributes that are listed and may be lacking: read if there, of the shape they should have."""
+    other = copy.deepcopy(model.pipeline)
+    other[-1]._shift, other[-1]._scale = np.arange(13.0), 0.5
+    modelfile.save(modelfile.Model(other, model.columns), path)
+    kept = modelfile.load(path).pipeline[-1]
+    assert_array_equal(kept._shift, np.arange(13.0))
+    assert kept._scale == 0.5
+    for wrong in ({"_shift": np.arange(12.0)}, {"_scale": -1.0}, {"_scale": np.ones(2)}, {"_shift": 0.0}):
+        vars(other[-1]).update({"_shift": np.arange(13.0), "_scale": 0.5} | wrong)
+        modelfile.save(modelfile.Model(other, model.columns), path)
+        with pytest.raises(InputError, match="is damaged"):
+            modelfile.load(path)
+
+
+def test_a_part_that_is_there_twice(path):
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as archive:
+        warnings.simplefilter("ignore")
+        archive.writestr("schema.json", b"{}")
+    with pytest.raises(InputError, match="a part appears twice"):
+        modelfile.load(path)
+
+
 def peak_of_loading(path):
     tracemalloc.start()
     try:
@@ -200,10 +237,7 @@ def test_a_small_file_does_not_unpack_to_a_large_one(path, name, compression):
 def test_labels_of_an_old_model_are_not_unpacked(path):
     other = copy.deepcopy(modelfile.load(path).pipeline)
     other[-1].labels_ = np.zeros(5_000_000, np.int32)
-    archive = io.BytesIO(skops.io.dumps({"pipeline": other, "columns": WINE.feature_names, "missing": []}))
-    with zipfile.ZipFile(archive, "a") as members:
-        members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
-    path.write_bytes(archive.getvalue())
+    path.write_bytes(archive_of({"pipeline": other, "columns": WINE.feature_names, "missing": []}))
     tracemalloc.start()
     modelfile.load(path)
     peak = tracemalloc.get_traced_memory()[1]
@@ -259,10 +293,7 @@ def test_other_archives_are_refused(path, tmp_path, model):
         {"columns": []},
         [1, 2],
     ):
-        archive = io.BytesIO(skops.io.dumps(content))
-        with zipfile.ZipFile(archive, "a") as members:
-            members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
-        path.write_bytes(archive.getvalue())
+        path.write_bytes(archive_of(content))
         with pytest.raises(InputError, match=r"is damaged|never contains"):
             modelfile.load(path)
 
