@@ -134,6 +134,8 @@ HOSTILE = {
     "a mean without a shape": ("kpod", "column_means_", lambda _: np.float64(0)),
     "means of integers": ("kpod", "column_means_", lambda array: np.zeros(len(array), np.int64)),
     "means of text": ("kpod", "column_means_", lambda array: np.array(["a"] * len(array))),
+    "means of objects": ("kpod", "column_means_", lambda array: array.astype(object)),
+    "no threads": ("kpod", "n_threads", lambda _: 0),
     "no means": ("kpod", "column_means_", lambda _: None),
     "every mean missing": ("kpod", "column_means_", lone(np.nan)),
     "centers missing": ("kpod", "cluster_centers_", lone(np.nan)),
@@ -204,6 +206,12 @@ def test_what_later_versions_keep(model, path):
         modelfile.save(modelfile.Model(other, model.columns), path)
         with pytest.raises(InputError, match="is damaged"):
             modelfile.load(path)
+
+
+def test_one_thread_is_a_number_of_threads(model, path):
+    other = copy.deepcopy(model.pipeline).set_params(kpod__n_threads=1)
+    modelfile.save(modelfile.Model(other, model.columns), path)
+    assert modelfile.load(path).pipeline[-1].n_threads == 1
 
 
 def test_a_part_that_is_there_twice(path):
@@ -289,6 +297,7 @@ def test_other_archives_are_refused(path, tmp_path, model):
         {"pipeline": KMeans(2).fit(np.eye(4)), "columns": list("abcd"), "missing": []},
         {"pipeline": model.pipeline, "columns": ["one"], "missing": []},
         {"pipeline": model.pipeline, "columns": [1] * 13, "missing": []},
+        {"pipeline": model.pipeline, "columns": ["same"] * 13, "missing": []},
         {"pipeline": Pipeline([("kpod", KPOD(3))]), "columns": ["a"], "missing": []},
         {"columns": []},
         [1, 2],
