@@ -214,6 +214,14 @@ def test_one_thread_is_a_number_of_threads(model, path):
     assert modelfile.load(path).pipeline[-1].n_threads == 1
 
 
+@pytest.mark.parametrize("content", [b"[1]", b"{}", b"{", b"9e9999"])
+def test_a_setting_that_is_not_one_value(path, content):
+    """As skops would never write it."""
+    repack(path, lambda _, member: member.replace(b'"content": "0.0001"', b'"content": "' + content + b'"'))
+    with pytest.raises(InputError, match="is damaged"):
+        modelfile.load(path)
+
+
 def test_a_part_that_is_there_twice(path):
     with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as archive:
         warnings.simplefilter("ignore")
