@@ -304,7 +304,7 @@ def test_other_archives_are_refused(path, tmp_path, model):
     for content in (
         {"pipeline": KMeans(2).fit(np.eye(4)), "columns": list("abcd"), "missing": []},
         {"pipeline": model.pipeline, "columns": ["one"], "missing": []},
-        {"pipeline": model.pipeline, "columns": [1] * 13, "missing": []},
+        {"pipeline": model.pipeline, "columns": list(range(13)), "missing": []},
         {"pipeline": model.pipeline, "columns": ["same"] * 13, "missing": []},
         {"pipeline": Pipeline([("kpod", KPOD(3))]), "columns": ["a"], "missing": []},
         {"columns": []},
