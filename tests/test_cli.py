@@ -352,6 +352,17 @@ def test_help_loads_nothing_heavy():
     assert not {"numpy", "sklearn", "pyarrow", "rich", "matplotlib"} & set(done.stderr.split())
 
 
+def test_describing_and_reading_load_no_scikit_learn():
+    """It takes seconds, before which nobody sees that anything goes on."""
+    code = (
+        "import sys, kpod._io.reading, kpod._io.writing, kpod._io.modelfile, kpod._report.describe;"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "kpod._io.modelfile" in done.stdout
+    assert not {"sklearn", "matplotlib"} & set(done.stdout.split())
+
+
 def test_help_starts_fast():
     """At most 2.5 times the import of click and rich; the fastest of some runs of each."""
 
@@ -384,11 +395,13 @@ BAD = {
     "short line": (b"a,b,c\n1,2,3\n4\n", "line 3 has 1 fields where the header has 3"),
     "header twice": (b"a,b\n1,2\n3,4\na,b\n5,6\n", "row 3 is the header again"),
     "same name": (b"a,b,a\n1,2,3\n", "the column name 'a' appears 2 times (columns 1, 3)"),
-    "no numbers": (b"a,b\nx,y\nz,w\n", "no numeric column to cluster, only 'a' (text), 'b' (text)"),
+    "no numbers": (b"a,b\nx,y\nz,w\n", "no numeric column to cluster, only 'a' (text) and 'b' (text)"),
     "all gaps": (b"a,b\n,NA\n?,\n", "no numeric column to cluster, only 'a' (nothing observed)"),
     "too many clusters": (b"a,b\n1,2\n", "-k 2 asks for more clusters than there are rows"),
     "empty": (b"", "is empty"),
     "blank": (b" \n\n", "is empty"),
+    "nothing but a mark of its encoding": (b"\xef\xbb\xbf", "is empty"),
+    "nothing but one of UTF-16": (b"\xff\xfe", "is empty"),
     "header only": (b"a,b\n", "has column names and no rows"),
     "no header": (b"1.5,2\n3,4\n", "the first line holds numbers (1.5, 2...), not column names"),
     "a typing error": (b"a,b\n1,2\n2,3\n1x,4\n4,5\n", "row 3, column 'a': '1x' is not a number (75%"),
@@ -433,6 +446,9 @@ USAGE = [
     ["no-such-command"],
     ["fit", "x.csv", "-k", "3", "--json", "-o", "-"],
     ["fit", "x.csv", "-k", "3", "--report", "-"],
+    ["fit", "x.csv", "-k", "3", "--report", ""],
+    ["fit", "x.csv", "-k", "3", "-o", ""],
+    ["fit", "", "-k", "3"],
 ]
 
 
@@ -556,6 +572,48 @@ def test_closed_streams(table, tmp_path):
     nothing = in_shell(f"{fit} -o {tmp_path}/o.csv -q --model {tmp_path}/m.kpod >&- 2>&- <&-")
     assert nothing.returncode == 0
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 41
+
+
+def test_devices_are_not_read_to_their_end(kpod):
+    """/dev/zero has none."""
+    assert "is a device, not a file" in one_line(kpod("describe", "/dev/zero"))
+
+
+def test_the_clusters_have_a_name(kpod, table):
+    assert "--label needs a name" in one_line(kpod("fit", table, "-k", 2, "--label", " "))
+
+
+def test_predict_does_not_overwrite_what_it_reads(kpod, table, tmp_path):
+    model = tmp_path / "m.csv"  # the name is the user's choice
+    kpod("fit", table, "-k", 2, "-q", "--model", model)
+    for taken, what in ((model, "the model"), (table, "the data")):
+        before = taken.read_bytes()
+        assert f"-o {taken} would overwrite {what}" in one_line(kpod("predict", model, table, "-o", taken))
+        assert taken.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError(), "kpod: not enough memory for this table.\n"),
+        (KeyboardInterrupt(), "kpod: interrupted; no file was left half-written.\n"),
+        (ModuleNotFoundError("no", name="jinja2"), "kpod: the package jinja2 is missing: pip install"),
+        (OSError(28, "No space left on device", "/x"), "kpod: /x: No space left on device.\n"),
+        (ZeroDivisionError("odd\nthing"), "kpod: unexpected ZeroDivisionError: odd thing\n"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_goes_wrong_is_one_line(kpod, table, tmp_path, monkeypatch, error, message):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(KPOD, "fit", fail)
+    done = kpod("fit", table, "-k", 2, "-o", tmp_path / "o.csv")
+    assert (done.code, done.out) == (1, "")
+    said = done.err.removeprefix("\n")  # which ends the line that shows ^C
+    assert said.startswith(message)
+    assert said.count("\n") == 1
+    assert not (tmp_path / "o.csv").exists()
 
 
 def test_a_loop_of_links(kpod, table, tmp_path):

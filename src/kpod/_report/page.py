@@ -148,7 +148,7 @@ def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
         (f"{missing:.1%}", "of the entries missing"),
         (f"{c.table.n_complete:,}", "rows complete"),
         (f"{c.k}", "clusters"),
-        (f"{c.explained:.0%}", "of the variance between them"),
+        (f"{c.explained:.0%}", "of variance explained"),
     ]
 
 

@@ -126,7 +126,7 @@ class Clustering:
 
     @cached_property
     def margins(self) -> Floats:
-        """How well each row sits: 0 halfway between two centers, 1 on its own; NaN for no cluster.
+        """The margin of each row: 0 halfway between two centers, 1 on its own; NaN for no cluster.
 
         The silhouette with centers in place of clusters: (b - a) / max(a, b), a the partial
         distance to the row's own center and b that to the nearest other one.

@@ -26,7 +26,7 @@ DEMO_REPORT = "kpod-demo.html"
 def demo(report: str) -> None:
     """Cluster the bundled incomplete wine table, show what came out and write a report."""
     check_stdout()
-    check_outputs("", {"--report": report})
+    check_outputs({}, {"--report": report})
     from kpod._io import tables
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress

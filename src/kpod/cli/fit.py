@@ -73,7 +73,7 @@ def fit(
       zcat data.csv.gz | kpod fit - -k 3 --json -o clusters.csv | jq .clusters
     """
     output = output_for(output, as_json)
-    check_outputs(data, {"-o": output, "--centers": centers, "--model": model, "--report": report})
+    check_outputs({"data": data}, {"-o": output, "--centers": centers, "--model": model, "--report": report})
     from kpod._io import modelfile, tables, writing
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress

@@ -12,7 +12,7 @@ from kpod.plot._display import INK, Display, colour, heading, tidy
 
 
 class MarginsDisplay(Display):
-    """How well each row sits in its cluster: 1 on its center, 0 halfway to another.
+    """The margin of each row: 1 on its center, 0 halfway to another.
 
     (b - a) / max(a, b), with a the distance of the row to its own center over its observed
     columns and b that to the nearest other center: the silhouette with centers for clusters.
@@ -31,7 +31,7 @@ class MarginsDisplay(Display):
         """Sort the margins of each cluster."""
         c = clustering
         if c.k < 2:
-            raise ValueError("How well a row sits in its cluster takes a second cluster to compare with.")
+            raise ValueError("Margins need a second cluster to compare with; the model has one.")
         return cls(margins=[np.sort(c.margins[c.labels == cluster])[::-1] for cluster in range(c.k)])
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.0)
@@ -51,9 +51,9 @@ class MarginsDisplay(Display):
         mean = float(np.concatenate(self.margins).mean()) if total else 0.0
         ax.axvline(mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         ax.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
-        ax.set_ylim(start, -gap)
-        ax.set_xlim(min(0.0, *(float(m.min()) for m in self.margins if len(m))) - 0.01, 1)
-        ax.set_xlabel("how well each row sits: 0 between two centers, 1 on its own")
-        heading(ax, f"mean {mean:.2f} (dashed)")
+        ax.set_ylim(max(start, 1.0), -gap)
+        ax.set_xlim(min([0.0, *(float(m.min()) for m in self.margins if len(m))]) - 0.01, 1)
+        ax.set_xlabel("margin: 0 halfway between two centers, 1 on its own")
+        heading(ax, f"mean {mean:.2f} (dashed)" if total else "no row is in a cluster")
         tidy(ax, grid="x")
         ax.tick_params(axis="y", length=0)
