@@ -26,7 +26,7 @@ lint: $(VENV)/.test
 # The kernels with address and undefined-behaviour checks, on the tests that go straight at them.
 SANITIZED := build/sanitize
 SANITIZE := -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false \
-	-Csetup-args=-Dbuildtype=debugoptimized -Csetup-args=-Dc_args=-DKPOD_SANITIZE\ -march=native
+	-Csetup-args=-Dbuildtype=plain "-Csetup-args=-Dc_args=-O1 -DKPOD_SANITIZE -march=native"
 sanitize: $(VENV)/.test
 	rm -rf $(SANITIZED)
 	$(BIN)/python -m pip install --quiet --no-deps --target $(SANITIZED) $(SANITIZE) .
