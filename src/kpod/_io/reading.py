@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from kpod._io.columns import NUMBER, inspect
 from kpod._io.files import InputError, printable
+from kpod._io.marks import Marks
 from kpod._io.tables import Dialect, TableFile, shown
 
 DELIMITERS = [",", ";", "\t", "|"]
@@ -60,15 +61,22 @@ def read_table(
             raise InputError(f"{source}: {NO_ROWS}")
         if dialect:
             check_header_again(raw, source)
-        decimal = dialect.decimal if dialect else "."
+        marks = Marks.parse(missing, raw.column_names, source)
+        # Between quotation marks in a file with commas between fields, a comma divides thousands.
+        decimal_given = decimal is not None or (dialect is not None and dialect.delimiter == ",")
+        mark = dialect.decimal if dialect else "."
         with ThreadPoolExecutor() as pool:
             columns = list(
-                pool.map(lambda name: inspect(name, raw[name], decimal, missing), raw.column_names)
+                pool.map(
+                    lambda name: inspect(name, raw[name], mark, marks.of(name), decimal_given=decimal_given),
+                    raw.column_names,
+                )
             )
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(f"{source}: damaged, or not what it claims to be: {one_line(error)}") from error
-    return TableFile(source, raw, columns, dialect)
+    unused = marks.found_nowhere({column.name: column.marks for column in columns})
+    return TableFile(source, raw, columns, dialect, unused)
 
 
 @contextmanager

@@ -38,12 +38,17 @@ def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool) -> pa.
     fields = list(schema)
     if typed and table.dialect:
         for j, column in enumerate(table.columns):
-            if column.values is not None and not column.looks_like_id:
+            if has_plain_numbers(column):
                 columns[j] = typed_column(column)
                 fields[j] = pa.field(column.name, columns[j].type)
     fields.append(pa.field(name, pa.int32()))
     columns.append(pa.array(labels, pa.int32()))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
+
+
+def has_plain_numbers(column: Column) -> bool:
+    """Digits with leading zeros and yes and no stay as they were written."""
+    return column.values is not None and not column.leading_zeros and column.kind != "yes/no"
 
 
 def typed_column(column: Column) -> pa.Array:

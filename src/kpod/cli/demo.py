@@ -26,7 +26,7 @@ def demo(report: str) -> None:
     """Cluster the bundled incomplete wine table, show what came out and write a report."""
     check_stdout()
     check_outputs("", {"--report": report})
-    from kpod._io import tables
+    from kpod._io.choosing import choose_columns
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress
     from kpod.cli.show import show_demo
@@ -36,7 +36,7 @@ def demo(report: str) -> None:
     with Progress(quiet=False) as progress:
         table = read_table(wine.filename)
         table.source = "the bundled wine table"
-        choice = tables.choose_columns(table)
+        choice = choose_columns(table)
         clustering, _, notes = cluster(table, choice, {"n_clusters": 3, "random_state": 0}, True, progress)
         summary = summary_of(table, choice, clustering, notes, True)
         progress.doing("drawing the report")

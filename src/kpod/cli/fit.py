@@ -14,7 +14,8 @@ from kpod.cli.outputs import check_label, check_outputs, check_types, output_for
 from kpod.cli.summaries import noting, summary_of
 
 if TYPE_CHECKING:
-    from kpod._io.tables import Choice, TableFile
+    from kpod._io.choosing import Choice
+    from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
 
 
@@ -54,6 +55,7 @@ def fit(
     columns: tuple[str, ...],
     exclude: tuple[str, ...],
     ids: tuple[str, ...],
+    decided: tuple[str, ...],
     no_scale: bool,
     algorithm: str,
     starts: int | None,
@@ -75,7 +77,7 @@ def fit(
     """
     output = output_for(output, as_json)
     check_outputs(data, {"-o": output, "--centers": centers, "--model": model, "--report": report})
-    from kpod._io import modelfile, tables, writing
+    from kpod._io import choosing, modelfile, writing
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress
 
@@ -84,7 +86,7 @@ def fit(
         table = read_table(data, **read)
         check_label(table, label)
         check_types(table, output)
-        choice = tables.choose_columns(table, columns, exclude, ids)
+        choice = choosing.choose_columns(table, columns, exclude, ids, decided=decided)
         settings = {
             "n_clusters": clusters,
             "algorithm": algorithm,
@@ -93,6 +95,7 @@ def fit(
         }
         progress.doing("clustering")
         clustering, pipeline, notes = cluster(table, choice, settings, not no_scale, progress)
+        notes = [*choosing.notes_on(table, choice), *notes]
         summary = summary_of(table, choice, clustering, notes, not no_scale)
         progress.doing("writing")
         if centers:
@@ -154,7 +157,7 @@ def write_report(
     from kpod._report.page import Report
     from kpod.cli.show import report_source
 
-    ids = [name for name, why in choice.aside.items() if why.startswith("identifier")]
+    ids = choice.identifiers
     settings = {key: str(value) for key, value in summary["settings"].items()}
     Report(
         clustering,

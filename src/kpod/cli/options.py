@@ -58,7 +58,7 @@ reading = together(
         multiple=True,
         metavar="VALUE",
         type=Text(),
-        help="Another value that means missing, e.g. -9. Repeatable.",
+        help="Another value that means missing: -9, or income=98,99 for one column. Repeatable.",
     ),
     click.option(
         "--delimiter",
@@ -70,10 +70,21 @@ reading = together(
     click.option("--encoding", metavar="NAME", help="utf-8, cp1252, latin-1, ... [default: sniffed]"),
 )
 choosing = together(
-    click.option("--columns", multiple=True, metavar="NAMES", help="Cluster these columns only (a,b,c)."),
-    click.option("--exclude", multiple=True, metavar="NAMES", help="Set these columns aside."),
     click.option(
-        "--id", "ids", multiple=True, metavar="NAMES", help="These columns identify rows: set aside."
+        "--columns", multiple=True, metavar="NAMES", help="Cluster these columns only (a,b,c or q_*)."
+    ),
+    click.option("--exclude", multiple=True, metavar="NAMES", help="Leave these columns out."),
+    click.option(
+        "--id", "ids", multiple=True, metavar="NAMES", help="These columns identify rows: left out."
+    ),
+    click.option(
+        "--as",
+        "decided",
+        multiple=True,
+        metavar="NAMES=ROLE",
+        type=Text(),
+        help="Treat columns as number, boolean, category, ordered (ordered:low,mid,high), date, identifier "
+        "or text, whatever they look like. Repeatable.",
     ),
 )
 labelling = together(

@@ -33,6 +33,7 @@ def predict(
     check_outputs(data, {"-o": output})
     check_outputs(model, {"-o": output})
     from kpod._io import modelfile, tables
+    from kpod._io.choosing import Choice
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress
 
@@ -61,7 +62,7 @@ def predict(
     kpod = opened.pipeline[-1]
     sizes = [int((labels == c).sum()) for c in range(kpod.n_clusters)]
     summary = {
-        **summary_of_data(table, tables.Choice(opened.columns, aside)),
+        **summary_of_data(table, Choice(opened.columns, aside)),
         "clusters": [
             {"cluster": c, "rows": n, "sentence": f"cluster {c}: {n:,} rows"} for c, n in enumerate(sizes)
         ],

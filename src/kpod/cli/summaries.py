@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from kpod import __version__
 
 if TYPE_CHECKING:
-    from kpod._io.tables import Choice, TableFile
+    from kpod._io.choosing import Choice
+    from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
 
 
