@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kpod import plot
+    from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
 
 __version__ = "0.1.0"
-__all__ = ["KPOD", "ObservedScaler", "__version__", "plot", "report"]
+__all__ = ["KPOD", "ObservedScaler", "TableEncoder", "__version__", "plot", "report"]
 
-_HOMES = {"KPOD": "kpod._estimator", "ObservedScaler": "kpod._scaler", "report": "kpod._report.page"}
+_HOMES = {
+    "KPOD": "kpod._estimator",
+    "ObservedScaler": "kpod._scaler",
+    "TableEncoder": "kpod._encoder",
+    "report": "kpod._report.page",
+}
 
 
 def __getattr__(name: str) -> Any:
