@@ -222,7 +222,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         blocks = self._blocks(self._encoded(X))
         return {
-            name: block * self.scale_[j] / self.weights_[j]
+            name: np.clip(block * self.scale_[j] / self.weights_[j], 0, 1)
             for j, (name, block) in enumerate(zip(self._names(), blocks, strict=True))
             if self.kinds_[j] == CATEGORY
         }
@@ -243,7 +243,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         columns = []
         for j, block in enumerate(self._blocks(encoded)):
             if self.kinds_[j] == CATEGORY:
-                columns.append(block * self.scale_[j] / self.weights_[j])
+                columns.append(np.clip(block * self.scale_[j] / self.weights_[j], 0, 1))
             else:
                 columns.append(self._numbers_back(block[:, 0], j)[:, None])
         return np.hstack(columns) if columns else encoded

@@ -268,7 +268,7 @@ def coded_category(facts: Facts, leading_zeros: bool) -> Role | None:
         or (words[-1] in NOMINAL and not QUANTITIES & set(words[:-1]))
     )
     if named:
-        return Role("category", "by its name, numbers that stand for categories")
+        return Role("category", "numbers that stand for something, by the name")
     return None
 
 
@@ -297,7 +297,7 @@ def calendar(facts: Facts) -> Role | None:
             )
             fits = (YEARS[0] <= facts.low and facts.high <= YEARS[1]) or two_digits
         if fits:
-            return Role("date", f"says when: {facts.low:.0f} to {facts.high:.0f}")
+            return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
     if facts.low >= 19000101 and facts.high <= 21001231 and looks_like_days(facts.distinct):
         return Role("date", "dates written as numbers (year, month, day)")
     seconds = (facts.low >= 9e8 and facts.high <= 2.3e9) or (facts.low >= 9e11 and facts.high <= 2.3e12)
@@ -406,7 +406,7 @@ def role_of_text(c: Contents) -> Role:  # noqa: PLR0911
     if not n:
         return Role("empty", "nothing observed")
     if c.declared == "ordered":
-        return Role("ordered", "ordered categories", order=c.order)
+        return Role("ordered", "values with an order", order=c.order)
     levels = list(c.levels)
     if len(levels) == 1:
         return Role("constant", "the same value in every row")
@@ -414,9 +414,9 @@ def role_of_text(c: Contents) -> Role:  # noqa: PLR0911
         return Role("date", "dates")
     order = scales.order_of(levels)
     if order and len(levels) <= 0.5 * n + 1:
-        return Role("ordered", "categories with an order", order=tuple(order))
+        return Role("ordered", "values with an order", order=tuple(order))
     if c.declared == "category":
-        return Role("category", f"{len(levels):,} categories")
+        return Role("category", f"{len(levels):,} different values")
     return role_of_words(c, levels, n)
 
 
@@ -435,7 +435,7 @@ def role_of_words(c: Contents, levels: list[str], n: int) -> Role:
         return Role("identifier", "an identifier by its name")
     if len(levels) > 0.5 * n or prose:
         return Role("text", f"text: {len(levels):,} different values in {n:,} rows")
-    return Role("category", f"{len(levels):,} categories")
+    return Role("category", f"{len(levels):,} different values")
 
 
 HASH = re.compile(r"^(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|\S+@\S+\.\S+)$")

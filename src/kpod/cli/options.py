@@ -87,6 +87,31 @@ choosing = together(
         "or text, whatever they look like. Repeatable.",
     ),
 )
+preparing = together(
+    click.option(
+        "--categories",
+        multiple=True,
+        is_flag=False,
+        flag_value="all",
+        metavar="[NAMES]",
+        help="Cluster by categories too: these columns, or all if none is named.",
+    ),
+    click.option("--weight", metavar="NAME", help="The column with the weights of the rows."),
+    click.option("--no-scale", is_flag=True, help="Do not standardise the columns: they share a unit."),
+    click.option("--robust", is_flag=True, help="Scale by median and interquartile range."),
+    click.option("--log", multiple=True, metavar="NAMES", help="Take logarithms of these columns first."),
+    click.option(
+        "--clip",
+        type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+        metavar="SHARE",
+        help="Bring values beyond the quantiles SHARE and 1 - SHARE to these, 0.01 for example.",
+    ),
+    click.option(
+        "--shrinkage",
+        type=click.FloatRange(0),
+        help="Draw centers that rest on few entries to the column means, as if by so many entries there.",
+    ),
+)
 labelling = together(
     out_file(
         "-o",

@@ -98,6 +98,8 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
         out.print(f"loss {summary['loss']:.6g} after {counted(summary['iterations'], 'iteration')}{ending}")
     for cluster in summary["clusters"]:
         out.print("  " + printable(cluster["sentence"]))
+    for caution in summary.get("cautions", ()):
+        out.print(f"careful: {printable(caution['title'].lower())}: {printable(caution['text'])}")
     for note in summary["notes"]:
         out.print(f"note: {printable(note)}")
     if files:
@@ -158,7 +160,7 @@ def show_demo(summary: dict[str, Any], c: Clustering, truth: Any, report: str) -
     centers = grid("", *(f"cluster {cluster}" for cluster in range(c.k)), right=1)
     centers.add_row("rows", *(f"{size}      " for size in c.sizes))
     for j, name in enumerate(c.names):
-        cells = [f"{number(c.centers[m, j])} {f'({c.counts[m, j]:.0f})':>5}" for m in range(c.k)]
+        cells = [f"{c.shown(j, c.centers[m, j])} {f'({c.counts[m, j]:.0f})':>5}" for m in range(c.k)]
         centers.add_row(name, *cells)
     out.print(centers)
     out.print("\nLoss over the observed entries, by iteration")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kpod._io.choosing import Choice
     from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
+    from kpod.cli.fit import Encode
 
 
 @contextmanager
@@ -47,10 +48,13 @@ def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
 
 
 def summary_of(
-    table: TableFile, choice: Choice, c: Clustering, notes: list[str], scale: bool
+    table: TableFile, choice: Choice, c: Clustering, notes: list[str], encode: Encode
 ) -> dict[str, Any]:
+    from kpod._report.cautions import cautions
     from kpod._report.words import finite
 
+    ids = choice.identifiers
+    row_names = table.raw[ids[0]] if ids else None
     kpod = c.kpod
     return {
         **summary_of_data(table, choice),
@@ -59,7 +63,12 @@ def summary_of(
             "algorithm": kpod.algorithm,
             "starts": kpod.n_init,
             "seed": kpod.random_state,
-            "scaled": scale,
+            "scaled": encode.scale != "none",
+            **({"scale": "median and interquartile range"} if encode.scale == "robust" else {}),
+            **({"categories": list(choice.categories)} if choice.categories else {}),
+            **({"log": list(encode.log)} if encode.log else {}),
+            **({"clip": encode.clip} if encode.clip else {}),
+            **({"shrinkage": kpod.shrinkage} if getattr(kpod, "shrinkage", 0) else {}),
         },
         "loss": float(kpod.inertia_),
         "iterations": len(kpod.loss_curve_),
@@ -69,11 +78,13 @@ def summary_of(
                 "cluster": cluster,
                 "rows": int(c.sizes[cluster]),
                 "sentence": c.sentence(cluster),
+                "typical": [i + 1 for i in c.typical(cluster)],
                 "center": dict(zip(c.names, map(finite, c.centers[cluster]), strict=True)),
                 "observed": dict(zip(c.names, map(int, c.counts[cluster]), strict=True)),
             }
             for cluster in range(c.k)
         ],
         "unassigned": int((c.labels < 0).sum()),
+        "cautions": cautions(c, row_names),
         "notes": notes,
     }

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
+from sklearn.utils.validation import check_is_fitted
 
-from kpod._report.summary import Clustering
+from kpod._report.summary import Clustering, split
 from kpod._typing import Floats
 from kpod.plot._display import INK, PALETTE, Display, tidy
 
@@ -25,6 +26,26 @@ class LossDisplay(Display):
 
     def __init__(self, *, losses: Floats, n_iter: int) -> None:
         self.losses, self.n_iter = losses, n_iter
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None, **options: Any) -> Any:  # noqa: ARG003
+        """Draw for a fitted model; the table is not needed.
+
+        Parameters
+        ----------
+        estimator : KPOD or Pipeline
+            The fitted model; a pipeline must end in a KPOD.
+        X : ignored
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        The display.
+        """
+        _, kpod = split(estimator)
+        check_is_fitted(kpod)
+        return cls(losses=np.asarray(kpod.loss_curve_), n_iter=int(kpod.n_iter_)).plot(ax=ax)
 
     @classmethod
     def from_clustering(cls, clustering: Clustering) -> LossDisplay:

@@ -9,10 +9,22 @@ from matplotlib.colors import to_rgba
 from scipy.sparse.linalg import eigsh
 
 from kpod._report.summary import Clustering
+from kpod._report.words import counted
 from kpod._typing import Floats, Labels
-from kpod.plot._display import INK, Display, colour, draw_rows, heading, marker, tidy
+from kpod.plot._display import (
+    INK,
+    Display,
+    colour,
+    draw_members,
+    draw_rows,
+    heading,
+    marker,
+    middle_part,
+    tidy,
+)
 
 MOST_POINTS = 2000
+MOST_LOOKED_AT = 50_000
 MANY_COLUMNS = 500
 
 
@@ -53,22 +65,42 @@ class RowsDisplay(Display):
     def from_clustering(cls, clustering: Clustering) -> RowsDisplay:
         """Find the plane from all rows, and draw up to 2,000 of them."""
         c = clustering
-        means = np.nan_to_num(np.asarray(c.kpod.column_means_, dtype=np.float64))
-        values = c.values - means
-        axes, variances, explained, noise = principal_plane(values)
-        rows = draw_rows(len(values), MOST_POINTS)
-        rows = rows[c.labels[rows] >= 0]
-        points, labels = expected_scores(values[rows], axes, variances, noise), c.labels[rows]
+        columns = np.arange(len(c.names))
+        if len(columns) > MANY_COLUMNS:  # their covariances would not fit
+            columns = np.sort(c.by_separation[:MANY_COLUMNS])
+        means = np.nan_to_num(np.asarray(c.kpod.column_means_, dtype=np.float64))[columns]
+        some = draw_rows(len(c.values), MOST_LOOKED_AT)
+        axes, variances, explained, noise = principal_plane(c.values[np.ix_(some, columns)] - means)
+        rows = draw_members(c.labels, MOST_POINTS)
+        values = c.values[np.ix_(rows, columns)] - means
+        points, labels = expected_scores(values, axes, variances, noise), c.labels[rows]
         return cls(
             points=points,
             labels=labels,
-            shares=c.observed_by_row[rows] / len(c.names),
+            shares=c.observed_by_row[rows] / len(c.sources),
             middles={m: points[labels == m].mean(axis=0) for m in range(c.k) if (labels == m).any()},
             explained=explained,
-            n_rows=len(values),
+            n_rows=len(c.labels),
         )
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)
+
+    def _frame(self, ax: Any) -> None:
+        """Leave a few rows far out beyond the frame, where they would squash all others."""
+        self.n_outside = 0
+        if len(self.points) < 50:
+            return
+        ranges = [middle_part(axis) for axis in self.points.T]
+        outside = np.zeros(len(self.points), bool)
+        for axis, (low, high) in zip(self.points.T, ranges, strict=True):
+            outside |= (axis < low) | (axis > high)
+        middles = np.array(list(self.middles.values()))
+        seen = all(((low <= m) & (m <= high)).all() for m, (low, high) in zip(middles.T, ranges, strict=True))
+        if not outside.any() or not seen:
+            return
+        self.n_outside = int(outside.sum())
+        for limit, (low, high) in zip((ax.set_xlim, ax.set_ylim), ranges, strict=True):
+            limit(low - 0.05 * (high - low), high + 0.05 * (high - low))
 
     def _draw(self, ax: Any) -> None:
         for cluster in self.middles:
@@ -80,12 +112,14 @@ class RowsDisplay(Display):
         for cluster, (x, y) in self.middles.items():
             ax.scatter(x, y, marker=marker(cluster), s=150, color=colour(cluster), edgecolors="white",
                        linewidths=1.6, zorder=5, label=f"cluster {cluster}")  # fmt: skip
+        self._frame(ax)
         tidy(ax)
         for axis, share, which in zip((ax.xaxis, ax.yaxis), self.explained, ("first", "second"), strict=True):
             axis.set_label_text(f"{which} principal component ({share:.0%} of the variance)")
         n = len(self.points)
-        sample = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else f"{n:,} rows"
-        heading(ax, f"{sample}; the fainter, the less was observed")
+        sample = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else counted(n, "row")
+        outside = f"; {self.n_outside:,} beyond the frame" if self.n_outside else ""
+        heading(ax, f"{sample}; the fainter, the less was observed{outside}")
         if len(self.middles) <= 12:
             legend = ax.legend(frameon=False, fontsize=9, labelcolor=INK, loc="best", borderaxespad=0)
             for handle in legend.legend_handles:
@@ -105,7 +139,8 @@ def principal_plane(values: Floats) -> tuple[Floats, Floats, Floats, float]:
     # The sign of an eigenvector is nobody's: its largest entry is taken to be positive.
     axes = vectors * np.where(np.abs(vectors).max(axis=0) == vectors.max(axis=0), 1, -1)
     noise = max(0.0, total - float(variances.sum())) / max(1, len(covariance) - 2)
-    return axes, variances, variances / total, noise
+    # Of pairs of columns observed in different rows, covariances may add up to more than the variance.
+    return axes, variances, variances / max(total, float(variances.sum())), noise
 
 
 def two_largest(covariance: Floats) -> tuple[Floats, Floats]:
