@@ -69,7 +69,7 @@ def main():
         compare("kpod fit --no-scale", [*fit, "--no-scale"], [*script, "raw"], 3)
     imports = [sys.executable, "-c", "import click, rich"]
     compare("kpod --help", [KPOD, "--help"], imports, 15)
-    X = mcar(make_mixture(8, n_rows=100_000, n_columns=50, rng=0)[0], 0.3, rng=0)
+    X = mcar(make_mixture(8, n_samples=100_000, n_features=50, rng=0)[0], 0.3, rng=0)
     page = kpod.report(kpod.KPOD(8, random_state=0).fit(X), X).html
     print(f"report of a 100,000 x 50 table: {len(page.encode()) / 1e6:.2f} MB")
 

@@ -23,13 +23,15 @@ from typing import IO, Any
 from paper import PROTOCOL
 from paper.datasets import Cell
 from paper.methods._r import r_versions
-from paper.objective import Outcome
+from paper.objective import FAILED, OK, OVER_TIME, UNAVAILABLE, Outcome
 
 COLUMNS = [
     "table", "mechanism", "percent", "trial", "method",
     "status", "rand", "ari", "loss", "seconds", "limit", "reason",
 ]  # fmt: skip
-NUMBERS = ["rand", "ari", "loss", "seconds"]
+LARGEST = 1.7e308
+NUMBERS = {"rand": (0.0, 1.0), "ari": (-1.0, 1.0), "loss": (0.0, LARGEST), "seconds": (0.0, LARGEST)}
+"""And between which values they lie; where there is no clustering there are none."""
 PACKAGES = {"kpod": "scikit-kpod", "numpy": "numpy", "scikit-learn": "scikit-learn", "stepmix": "stepmix"}
 
 
@@ -104,6 +106,12 @@ def merged(before: dict[str, Any] | None, line: Any) -> dict[str, Any]:
 def parse(line: str) -> Record:
     values = dict(zip(COLUMNS, next(csv.reader([line])), strict=True))
     numbers = {name: float(values[name]) if values[name] else math.nan for name in NUMBERS}
+    if values["status"] not in (OK, FAILED, OVER_TIME, UNAVAILABLE):
+        raise ValueError
+    for name, (least, most) in NUMBERS.items():
+        scored = values["status"] == OK
+        if bool(values[name]) != scored or (scored and not least <= numbers[name] <= most):
+            raise ValueError
     return Record(
         Cell(values["table"], values["mechanism"], int(values["percent"])),
         int(values["trial"]),
@@ -153,9 +161,29 @@ class Results:
     def append(self, records: Iterable[Record]) -> None:
         """Add the lines of one fit, at once, and see them to the disk."""
         records = list(records)
-        os.write(self.file.fileno(), format_lines(records).encode())
-        os.fsync(self.file.fileno())
+        put(self.file, format_lines(records))
         self.records += records
+
+
+def put(file: IO[bytes], text: str) -> None:
+    """Write all of it, or take back what was written."""
+    end, data = os.fstat(file.fileno()).st_size, text.encode()
+    try:
+        while data:
+            data = data[os.write(file.fileno(), data) :]
+        os.fsync(file.fileno())
+    except OSError as error:
+        os.truncate(file.fileno(), end)
+        raise ResultsError(
+            f"{file.name}: cannot be written: {error.strerror}. What it holds is whole; make room, and the "
+            "same command goes on from there."
+        ) from error
+
+
+def is_cut_heading(text: bytes) -> bool:
+    """Whether a file holds nothing yet: no byte, or the beginning of its two first lines."""
+    begins = b'# {"protocol"'
+    return text.count(b"\n") < 2 and text[: len(begins)] == begins[: len(text)]
 
 
 @contextmanager
@@ -173,8 +201,9 @@ def opened(path: Path, seed: int) -> Iterator[Results]:
             raise ResultsError(
                 f"{path}: another run is writing to it; wait, or give another --results."
             ) from None
-        if path.stat().st_size == 0:
-            os.write(file.fileno(), f"# {json.dumps(present)}\n{','.join(COLUMNS)}\n".encode())
+        if is_cut_heading(path.read_bytes()):
+            os.truncate(path, 0)
+            put(file, f"# {json.dumps(present)}\n{','.join(COLUMNS)}\n")
         found, records = read(path)
         said = differences(found, present)
         if said:
@@ -185,5 +214,5 @@ def opened(path: Path, seed: int) -> Iterator[Results]:
         end = path.read_bytes().rfind(b"\n") + 1
         os.truncate(path, end)  # a line cut off by a crash would spoil the next one
         if any(found["versions"].get(name) is None and now for name, now in present["versions"].items()):
-            os.write(file.fileno(), f"# {json.dumps(present)}\n".encode())
+            put(file, f"# {json.dumps(present)}\n")
         yield Results(file, records)

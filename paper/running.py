@@ -1,7 +1,8 @@
 """Run the fits that are still to be done, each with a limit, on one or several processes.
 
 A worker is a process that takes one fit after another. A fit that uses up its processor time, or
-crashes, takes its worker with it: that is noted as its outcome, and another worker goes on.
+crashes, takes its worker with it: that is noted as its outcome, and another worker goes on. A
+worker that was killed from outside is not the method's failure: its fit is run again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import resource
 import signal
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -23,6 +25,11 @@ from paper.methods import MethodError, OverTimeError, methods
 from paper.methods._r import PATIENCE
 from paper.objective import FAILED, OVER_TIME, UNAVAILABLE, Outcome, judge
 from paper.results import Record, Results
+
+KILLED = "killed from outside"
+FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP}
+MOST_KILLS = 3
+TERMINATED = 128 + signal.SIGTERM
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,8 @@ class Plan:
     """What is to be run, and what need not be any more.
 
     A cell is empty if the method ran out of time in any trial; the rest of its trials are not run.
-    What ran out of a shorter time than is given now is tried again, and so is what was not installed.
+    What ran out of a shorter time than is given now is tried again, and so is what was not installed,
+    or killed from outside.
     """
 
     tasks: list[Task]
@@ -60,6 +68,7 @@ class Plan:
             method = of_row[record.row]
             task = Task(record.cell, record.trial, method.name)
             again = record.outcome.status == OVER_TIME and record.limit < self.limit
+            again |= record.outcome.reason.startswith(KILLED)
             if again or record.outcome.status == UNAVAILABLE:
                 continue
             rows.setdefault(task, set()).add(record.row)
@@ -120,7 +129,7 @@ def fit(task: Task, seed: int, limit: int) -> list[Outcome]:
 def work(tasks: Connection, seed: int, limit: int) -> None:
     """The life of a worker: it ends when nobody is left to send it a task."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that R, where it runs, is ended too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that R, where it runs, is ended too
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     while True:
@@ -180,6 +189,9 @@ def outcome_of_dead(code: int, limit: int) -> Outcome:
     """What to note for a fit whose process ended with this code."""
     if -code == signal.SIGXCPU:
         return Outcome(OVER_TIME, f"over {limit} s")
+    if -code in FROM_OUTSIDE or code == TERMINATED:
+        name = signal.Signals(-code if code < 0 else signal.SIGTERM).name
+        return Outcome(FAILED, f"{KILLED} ({name}), perhaps for want of memory")
     if code < 0:
         return Outcome(FAILED, f"the process was killed ({signal.Signals(-code).name})")
     return Outcome(FAILED, f"the process ended with status {code}")
@@ -188,14 +200,14 @@ def outcome_of_dead(code: int, limit: int) -> Outcome:
 def run(plan: Plan, results: Results, *, seed: int, n_workers: int) -> Iterator[list[Task]]:
     """Run what the plan has left; yields what is running, at every change and every second."""
     plan.note(results.records)
-    waiting = iter(plan.tasks)
+    waiting, kills, again = iter(plan.tasks), Counter[Task](), list[Task]()
     workers: list[Worker] = []
     try:
         workers += [Worker(seed, plan.limit) for _ in range(min(n_workers, len(plan.left())))]
         while True:
             for worker in workers:
                 if worker.task is None:
-                    task = next((task for task in waiting if plan.wanted(task)), None)
+                    task = again.pop() if again else next(filter(plan.wanted, waiting), None)
                     if task is None:
                         break
                     worker.give(task)
@@ -208,7 +220,11 @@ def run(plan: Plan, results: Results, *, seed: int, n_workers: int) -> Iterator[
                 if worker.tasks not in ready and not worker.late:
                     continue
                 outcomes = worker.take(task)
-                note(task, outcomes, plan, results)
+                kills[task] += outcomes[0].reason.startswith(KILLED)
+                if outcomes[0].reason.startswith(KILLED) and kills[task] < MOST_KILLS:
+                    again.append(task)
+                else:
+                    note(task, outcomes, plan, results)
                 if outcomes[0].status == OVER_TIME or not worker.process.is_alive():
                     worker.end()
                     workers[workers.index(worker)] = Worker(seed, plan.limit)

@@ -23,14 +23,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import feather
 from sklearn.preprocessing import StandardScaler
 
-from kpod import KPOD
+from kpod import KPOD, _validation
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod as run_here
 from tests.command import program
 
 WINE = load_incomplete_wine()
 FRAME = pd.DataFrame(WINE.data, columns=WINE.feature_names)
-LABELS = KPOD(3, random_state=0).fit_predict(StandardScaler().fit_transform(WINE.data))
+FOUND = KPOD(3, random_state=0).fit_predict(StandardScaler().fit_transform(WINE.data))
+LABELS = np.argsort(np.argsort(-np.bincount(FOUND)))[FOUND]
+"""The command line numbers clusters by size."""
 
 
 @pytest.fixture
@@ -394,6 +396,8 @@ BAD = {
     "too many clusters": (b"a,b\n1,2\n", "-k 2 asks for more clusters than there are rows"),
     "empty": (b"", "is empty"),
     "blank": (b" \n\n", "is empty"),
+    "nothing but a mark of its encoding": (b"\xef\xbb\xbf", "is empty"),
+    "nothing but one of UTF-16": (b"\xff\xfe", "is empty"),
     "header only": (b"a,b\n", "has column names and no rows"),
     "no header": (b"1.5,2\n3,4\n", "the first line holds numbers (1.5, 2...), not column names"),
     "a typing error": (b"a,b\n1,2\n2,3\n1x,4\n4,5\n", "row 3, column 'a': '1x' is not a number (75%"),
@@ -438,6 +442,9 @@ USAGE = [
     ["no-such-command"],
     ["fit", "x.csv", "-k", "3", "--json", "-o", "-"],
     ["fit", "x.csv", "-k", "3", "--report", "-"],
+    ["fit", "x.csv", "-k", "3", "--report", ""],
+    ["fit", "x.csv", "-k", "3", "-o", ""],
+    ["fit", "", "-k", "3"],
 ]
 
 
@@ -563,6 +570,48 @@ def test_closed_streams(table, tmp_path):
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 41
 
 
+def test_devices_are_not_read_to_their_end(kpod):
+    """/dev/zero has none."""
+    assert "is a device, not a file" in one_line(kpod("describe", "/dev/zero"))
+
+
+def test_the_clusters_have_a_name(kpod, table):
+    assert "--label needs a name" in one_line(kpod("fit", table, "-k", 2, "--label", " "))
+
+
+def test_predict_does_not_overwrite_what_it_reads(kpod, table, tmp_path):
+    model = tmp_path / "m.csv"  # the name is the user's choice
+    kpod("fit", table, "-k", 2, "-q", "--model", model)
+    for taken, what in ((model, "the model"), (table, "the data")):
+        before = taken.read_bytes()
+        assert f"-o {taken} would overwrite {what}" in one_line(kpod("predict", model, table, "-o", taken))
+        assert taken.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError(), "kpod: not enough memory for this table.\n"),
+        (KeyboardInterrupt(), "kpod: interrupted; no file was left half-written.\n"),
+        (ModuleNotFoundError("no", name="jinja2"), "kpod: the package jinja2 is missing: pip install"),
+        (OSError(28, "No space left on device", "/x"), "kpod: /x: No space left on device.\n"),
+        (ZeroDivisionError("odd\nthing"), "kpod: unexpected ZeroDivisionError: odd thing\n"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_goes_wrong_is_one_line(kpod, table, tmp_path, monkeypatch, error, message):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(KPOD, "fit", fail)
+    done = kpod("fit", table, "-k", 2, "-o", tmp_path / "o.csv")
+    assert (done.code, done.out) == (1, "")
+    said = done.err.removeprefix("\n")  # which ends the line that shows ^C
+    assert said.startswith(message)
+    assert said.count("\n") == 1
+    assert not (tmp_path / "o.csv").exists()
+
+
 def test_a_loop_of_links(kpod, table, tmp_path):
     loop = tmp_path / "loop.csv"
     loop.symlink_to(loop)
@@ -626,6 +675,42 @@ def test_the_process_is_left_as_it_was(kpod, table, tmp_path):
     assert kpod("fit", table, "-k", 1000, *options).code == 1
     assert kpod("fit", "-", "-k", 2, stdin=b'a,b\n1,"2\n').code == 1
     assert state() == before
+
+
+@pytest.mark.parametrize("n_columns", [1, 10, 8_000])
+@pytest.mark.parametrize("scaling", [[], ["--no-scale"]])
+def test_a_number_is_too_large_for_the_command_line_where_it_is_for_the_library(kpod, n_columns, scaling):
+    """Above the limit the file, row and column are named; below it the clustering is finite."""
+
+    def fit(value):
+        names = ",".join(f"c{j}" for j in range(n_columns))
+        rows = [",".join(str(number + j % 7) for j in range(n_columns - 1)) for number in (1, 5, 9, 2)]
+        cells = [
+            ",".join(filter(None, [row, cell]))
+            for row, cell in zip(rows, ("1", "0", value, "3"), strict=True)
+        ]
+        text = "\n".join([names, *cells]) + "\n"
+        return kpod("fit", "-", "-k", 2, "--json", "--starts", 1, *scaling, stdin=text.encode())
+
+    limit = _validation.largest(np.float64, n_columns) / 4**0.5
+    assert f"row 3, column 'c{n_columns - 1}'" in one_line(fit(repr(1.01 * limit)))
+    below = fit(repr(0.99 * limit))
+    assert below.code == 0, below.err
+    assert np.isfinite(json.loads(below.out)["loss"])
+
+
+@pytest.mark.parametrize("option", ["--centers", "-o"])
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_the_work_grows_with_the_columns_and_not_with_their_square(kpod, tmp_path, option, name):
+    """With 10,000 columns the square took minutes; a tenth of that leaves room for a busy machine."""
+    wide = tmp_path / "wide.csv"
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.normal(size=(12, 10_000))).add_prefix("c").round(3).to_csv(wide, index=False)
+    kpod("describe", wide, "--json")  # imports
+    start = time.perf_counter()
+    done = kpod("fit", wide, "-k", 2, "-q", "--starts", 1, "--json", option, tmp_path / name)
+    assert done.code == 0
+    assert time.perf_counter() - start < 20
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")

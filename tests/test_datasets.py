@@ -8,7 +8,7 @@ from kpod import datasets
 
 
 def test_mixture_has_the_papers_moments():
-    X, labels = datasets.make_mixture(10, n_rows=20_000, n_columns=30, rng=0)
+    X, labels = datasets.make_mixture(10, n_samples=20_000, n_features=30, rng=0)
     assert_array_equal(np.unique(labels), np.arange(10))
     means = np.array([X[labels == c].mean(axis=0) for c in range(10)])
     assert_allclose(means.std(), 10, rtol=0.15)

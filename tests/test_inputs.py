@@ -6,8 +6,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
-from kpod import KPOD
+from kpod import KPOD, _validation
 
 from .conftest import clustered
 
@@ -125,6 +126,60 @@ def test_single_precision_frames_stay_single():
 def test_text_columns_are_named(table, message):
     with pytest.raises(ValueError, match=message):
         KPOD(1).fit(table)
+
+
+DAYS = np.array([["2020-01-01", "NaT"], ["2021-01-01", "2021-06-01"]], dtype="datetime64[D]")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (DAYS, "X holds dates"),
+        (DAYS - DAYS[1, 0], "X holds time spans"),
+        (DAYS.tolist(), "column 0 holds datetime.date"),
+        ([list(row) for row in DAYS], "X holds dates"),
+        (np.ma.MaskedArray(DAYS, np.isnat(DAYS)), "X holds dates"),
+        (np.array([[1.0, DAYS[0, 0]], [2.0, 3.0]], dtype=object), r"column 1 holds .*2020-01-01.* in row 0"),
+        (np.array([[1.0, 2 + 1j]]), "Complex data not supported"),
+        (np.ma.MaskedArray([[1.0, 2 + 1j]]), "complex numbers"),
+        (np.array([[1.0, 2 + 1j]], dtype=object), r"column 1 holds \(2\+1j\) in row 0"),
+        (pd.DataFrame({"a": [1.0, 2.0], "z": [1 + 1j, 2]}), "column 'z' holds something else: complex"),
+        (pd.DataFrame({"a": [1.0, 2.0], "z": np.array([1 + 1j, 2], object)}), "column 'z' holds something"),
+        (pd.DataFrame({"a": [1.0, 2.0], "d": np.array([DAYS[0, 0], 2], object)}), "column 'd' holds"),
+        (pd.DataFrame({"a": [1.0, 2.0], "d": pd.to_timedelta([1, None])}), "not numeric: 'd'"),
+    ],
+    ids=["dates", "spans", "date objects", "lists", "masked", "a date among numbers", "complex",
+         "masked complex", "complex objects", "pandas complex", "pandas complex objects",
+         "pandas date objects", "pandas spans"],
+)  # fmt: skip
+def test_dates_and_complex_numbers_are_not_taken_for_numbers(table, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        KPOD(1).fit(table)
+
+
+@pytest.mark.parametrize("gap", [np.datetime64("NaT"), np.timedelta64("NaT"), pd.NaT, pd.NA, None], ids=repr)
+def test_na_and_nat_among_numbers_are_gaps(gap):
+    table = np.array([[1.0, 2.0], [gap, 4.0], [5.0, gap]], dtype=object)
+    plain = KPOD(1).fit([[1.0, 2.0], [np.nan, 4.0], [5.0, np.nan]])
+    for same in (table, pd.DataFrame(table), table.tolist()):
+        assert_array_equal(KPOD(1).fit(same).cluster_centers_, plain.cluster_centers_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_lies_askew_in_memory_is_copied(dtype):
+    def askew(array):
+        return np.frombuffer(b"x" + array.tobytes(), np.uint8)[1:].view(array.dtype).reshape(array.shape)
+
+    dense = askew(np.arange(12, dtype=dtype).reshape(4, 3))
+    assert not dense.flags.aligned
+    assert _validation.as_array(dense, None).flags.aligned
+    csr = sparse.csr_array(np.arange(1, 13, dtype=dtype).reshape(4, 3))
+    csr.data, csr.indices, csr.indptr = map(askew, (csr.data, csr.indices, csr.indptr.astype(np.int64)))
+    out = _validation.as_csr(csr, None)
+    assert out.data.flags.aligned
+    assert out.indices.flags.aligned
+    assert out.indptr.flags.aligned
+    assert_array_equal(out.toarray(), np.arange(1, 13).reshape(4, 3))
 
 
 def test_infinity_is_named_by_column_name():

@@ -1,9 +1,14 @@
 """What the package promises as a whole."""
 
+import ast
+import importlib.metadata
+import re
 import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +35,34 @@ def test_the_core_pulls_in_nothing_heavy():
     )
     assert "kpod._estimator" in loaded
     assert not set(HEAVY) & set(loaded.split())
+
+
+def test_the_version_stands_in_one_place():
+    assert kpod.__version__ == importlib.metadata.version("scikit-kpod")
+    root = Path(__file__).parent.parent
+    built = [*(root / "src").rglob("*.py"), root / "pyproject.toml", root / "meson.build"]
+    holding = [path for path in built if f'"{kpod.__version__}"' in path.read_text().replace("'", '"')]
+    assert holding == [root / "meson.build"]
+
+
+def test_whatever_is_imported_is_declared():
+    """By the package itself for its core, by its extras for what they need; not by way of others."""
+    root = Path(__file__).parent.parent
+    declared = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    listed = [declared["dependencies"], *declared["optional-dependencies"].values()]
+    names = {re.match(r"[\w-]+", requirement)[0] for part in listed for requirement in part}
+    known = {"scikit-learn": "sklearn"}
+    allowed = {known.get(name, name) for name in names} | {"kpod"} | sys.stdlib_module_names
+    allowed |= {"markupsafe"}  # part of jinja2's own interface
+    for path in (root / "src").rglob("*.py"):
+        if path.name == "_executors.py":  # joblib and threadpoolctl, on their way out
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                modules = [node.module]
+            for module in modules:
+                assert module.partition(".")[0] in allowed, f"{path.name} imports {module}"
 
 
 def test_public_names():

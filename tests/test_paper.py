@@ -1,6 +1,7 @@
 """The paper's experiments: the same scores whoever runs them, and nothing lost whatever happens."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -17,7 +18,7 @@ import pytest
 from sklearn.metrics import rand_score
 
 from kpod import KPOD
-from paper import claims, results, tables
+from paper import claims, results, running, tables
 from paper.__main__ import main
 from paper.datasets import Cell, Problem, designs, make_problem
 from paper.methods import Method, MethodError, OverTimeError, _r, methods, titles
@@ -339,10 +340,105 @@ class TestRun:
     def test_what_to_say_of_the_dead(self):
         assert outcome_of_dead(-signal.SIGXCPU, 7) == Outcome(OVER_TIME, "over 7 s")
         assert outcome_of_dead(-signal.SIGSEGV, 7).reason == "the process was killed (SIGSEGV)"
+        for code in (-signal.SIGKILL, -signal.SIGTERM, 128 + signal.SIGTERM):
+            assert outcome_of_dead(code, 7).reason.startswith("killed from outside (SIG")
         assert outcome_of_dead(3, 7).status == FAILED
+
+    @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+    @pytest.mark.parametrize("times", [1, 3])
+    def test_a_worker_killed_from_outside_is_not_the_methods_failure(
+        self, tmp_path, monkeypatch, sent, times
+    ):
+        """Once, and the fit is run again; again and again, and a later run tries."""
+        left = [times]
+        give = running.Worker.give
+
+        def killed(worker, task):
+            give(worker, task)
+            if task.trial == 0 and left[0]:
+                left[0] -= 1
+                os.kill(worker.process.pid, sent)
+                worker.process.join()
+
+        monkeypatch.setattr(running.Worker, "give", killed)
+        path = tmp_path / "results.csv"
+        some = [
+            "--results",
+            path,
+            "--tables",
+            "wine",
+            "--mechanisms",
+            "MAR",
+            "--methods",
+            "mean",
+            "--trials",
+            2,
+        ]
+        run(*some)
+        first = [r.outcome for r in results.read(path)[1] if r.trial == 0]
+        assert {outcome.status for outcome in first} == ({OK} if times == 1 else {OK, FAILED})
+        run(*some)
+        plan = make_plan(["wine"], ["mean"], ["MAR"], trials=2, limit=120)
+        plan.note(results.read(path)[1])
+        assert plan.left() == []
+        assert Summary(results.read(path)[1])
+
+    def test_a_full_disk_is_one_line_and_nothing_is_half_written(self, finished, monkeypatch):
+        before, held = finished.read_bytes(), finished.open()
+        write = os.write
+
+        def full(descriptor, data):
+            if not os.path.sameopenfile(descriptor, held.fileno()):
+                return write(descriptor, data)
+            if len(data) > 20:
+                return write(descriptor, bytes(data)[:20])
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(SystemExit, match="cannot be written: No space left on device"):
+            run("--results", finished, *FAST[:-1], 3)
+        held.close()
+        assert finished.read_bytes() == before
+
+    @pytest.mark.parametrize("kept", [0, 1, 2, 5, 40, 250, -30, -1])
+    def test_a_heading_cut_off_is_written_again(self, finished, kept):
+        whole = scores_of(finished)
+        heading = b"".join(finished.read_bytes().splitlines(keepends=True)[:2])
+        finished.write_bytes(heading[:kept])
+        run("--results", finished, *FAST)
+        assert finished.read_bytes().startswith(heading)
+        assert set(scores_of(finished)) == set(whole)
+
+    def test_what_is_not_a_heading_is_left_alone(self, tmp_path):
+        notes = tmp_path / "notes.csv"
+        notes.write_text("# my notes")
+        with pytest.raises(SystemExit, match="line 1 is not one of a results file"):
+            run("--results", notes, *FAST)
+        assert notes.read_text() == "# my notes"
 
 
 class TestRefusals:
+    @pytest.mark.parametrize(
+        ("status", "scores"),
+        [
+            ("ok", "nan,0.5,1,1"),
+            ("ok", "inf,0.5,1,1"),
+            ("ok", "-5,0.5,1,1"),
+            ("ok", "0.5,2,1,1"),
+            ("ok", "0.5,0.5,-1,1"),
+            ("ok", "0.5,0.5,1,inf"),
+            ("ok", ",,,"),
+            ("failed", "0.5,0.5,1,1"),
+            ("fine", "0.5,0.5,1,1"),
+            ("", "0.5,0.5,1,1"),
+        ],
+    )
+    def test_scores_that_cannot_be(self, finished, status, scores):
+        with finished.open("a") as file:
+            file.write(f"wine,MCAR,5,7,mean,{status},{scores},120,\n")
+        with pytest.raises(results.ResultsError, match="line 53 is not one of a results file"):
+            results.read(finished)
+
     def changed(self, tmp_path, **changes):
         path = tmp_path / "results.csv"
         run("--results", path, "--tables", "wine", "--mechanisms", "MAR", "--methods", "mean", "--trials", 1)

@@ -1,5 +1,6 @@
 """What the pictures show: tested on the numbers behind them, and that they are drawn."""
 
+import tracemalloc
 import warnings
 
 import matplotlib as mpl
@@ -9,6 +10,8 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.stats import multivariate_normal
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -126,6 +129,67 @@ def test_many_columns_give_the_same_plane(rng, monkeypatch):
         assert_allclose(ours, theirs, atol=1e-8)
 
 
+def test_the_plane_has_the_largest_likelihood_over_observed_entries(rng):
+    """Whatever is changed about it, the density of the rows, each over what was observed, falls."""
+    X, _ = clustered(rng, n_rows=200, n_columns=6)
+    X -= np.nanmean(X, axis=0)
+
+    def likelihood(axes, variances, noise):
+        covariance = axes @ np.diag(variances - noise) @ axes.T + noise * np.eye(6)
+        seen = ~np.isnan(X)
+        return sum(
+            multivariate_normal(cov=covariance[np.ix_(m, m)]).logpdf(x[m])
+            for x, m in zip(X, seen, strict=True)
+        )
+
+    plane = _rows.principal_plane(X)
+    best = likelihood(plane.axes, plane.variances, plane.noise)
+    for _ in range(10):
+        turned = np.linalg.qr(plane.axes + 0.1 * rng.normal(size=plane.axes.shape))[0]
+        assert likelihood(turned, plane.variances, plane.noise) < best
+    for factor in (0.9, 1.1):
+        assert likelihood(plane.axes, factor * plane.variances, plane.noise) < best
+        assert likelihood(plane.axes, plane.variances, factor * plane.noise) < best
+
+
+@pytest.mark.parametrize("missing", [0.3, 0.9])
+def test_no_more_is_explained_than_there_is(rng, missing):
+    X, _ = clustered(rng, n_rows=60, n_columns=12, missing=missing)
+    plane = _rows.principal_plane(X - np.nanmean(X, axis=0))
+    assert 0 <= plane.explained.sum() <= 1
+
+
+def test_the_plane_of_many_columns_takes_no_matrix_of_columns_by_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 20_000))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    tracemalloc.start()
+    _rows.principal_plane(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * X.nbytes  # 96 MB; 20,000 x 20,000 would be 3.2 GB
+
+
+def test_the_loss_needs_no_table(rng):
+    model, X = fitted(rng)
+    without, given = plot.LossDisplay.from_estimator(model), plot.LossDisplay.from_estimator(model, X)
+    assert_array_equal(without.losses, given.losses)
+    assert len(without.ax_.lines) > 0
+
+
+@pytest.mark.parametrize("display", DISPLAYS, ids=lambda display: display.__name__)
+def test_a_sparse_table_is_drawn_as_the_same_one_dense(rng, display):
+    X, _ = clustered(rng, missing=0.5)
+    model = KPOD(3, random_state=0).fit(X)
+    rows, columns = np.nonzero(~np.isnan(X))
+    csr = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+    dense, same = display.from_estimator(model, X), display.from_estimator(model, csr)
+    assert vars(dense).keys() == vars(same).keys()
+    for name, value in vars(dense).items():
+        if not name.endswith("_"):
+            np.testing.assert_equal(vars(same)[name], value)
+
+
 def test_rows_with_little_observed_are_fainter_and_nearer_to_the_middle(rng):
     X, _ = clustered(rng, missing=0)
     holed = np.vstack([X, np.where(np.arange(X.shape[1]) < 1, X, np.nan)])
@@ -182,7 +246,7 @@ def test_margins_are_zero_between_centers_and_one_on_them():
     model = KPOD(2, init=[[0.0, 0], [10, 0]]).fit(X[:4])
     margins = Clustering.of(model, X).margins
     assert_allclose(margins, [1, 1, 1, 1, 0, 1 - 2.5 / 7.5])
-    with pytest.raises(ValueError, match="takes a second cluster"):
+    with pytest.raises(ValueError, match="need a second cluster"):
         plot.MarginsDisplay.from_estimator(KPOD(1).fit(X), X)
 
 

@@ -3,21 +3,25 @@
 import json
 import re
 import shutil
+import tracemalloc
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kpod
-from kpod import KPOD
+from kpod import KPOD, ObservedScaler, plot
 from kpod._report.cautions import cautions
 from kpod._report.summary import Clustering
-from kpod.datasets import load_incomplete_wine, make_mixture
+from kpod.datasets import load_incomplete_wine, make_mixture, make_ratings
 from kpod.missingness import mcar
+from kpod.plot import _rows
 from tests.command import kpod as run_here
+from tests.conftest import clustered
 
 WINE = load_incomplete_wine()
 HOSTILE = [
@@ -153,6 +157,54 @@ def test_cautions_appear_when_due_and_only_then():
     assert "Rows between two clusters" in cautions_of(np.vstack([X, np.full(8, 2.5)]))
 
 
+def as_csr(X, stored_nan=()):
+    rows, columns = np.nonzero(~np.isnan(X))
+    values = X[rows, columns]
+    more_rows, more_columns = np.nonzero(np.isnan(X))
+    keep = list(stored_nan)
+    return sparse.csr_array(
+        (
+            np.concatenate([values, np.full(len(keep), np.nan)]),
+            (np.concatenate([rows, more_rows[keep]]), np.concatenate([columns, more_columns[keep]])),
+        ),
+        shape=X.shape,
+    )
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_report_of_a_sparse_table_is_that_of_the_same_one_dense(rng, scaled):
+    """Entries that are not stored are missing, and so is a stored NaN; none of them is 0."""
+    X, _ = clustered(rng, 200, 7, k=3, missing=0.5)
+    X[5] = np.nan
+    csr = as_csr(X, stored_nan=[0, 3])
+    model = KPOD(3, random_state=0)
+    if scaled:
+        model = make_pipeline(ObservedScaler(), model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X)
+        dense, same = kpod.report(model, X), kpod.report(model, csr)
+        assert same.data == dense.data
+        assert same.html == dense.html
+
+
+def test_a_sparse_table_is_not_made_dense(monkeypatch):
+    monkeypatch.setattr(_rows, "MOST_PLANE_ENTRIES", 200_000)
+    monkeypatch.setattr(_rows, "FEWEST_PLANE_ROWS", 100)
+    ratings, _ = make_ratings(6_000, 2_000, n_groups=3, mean_activity=25, rng=0)
+    ratings = ratings[np.diff(ratings.indptr) > 0]
+    ratings = ratings[:, ratings.count_nonzero(axis=0) > 0]
+    model = KPOD(3, n_init=1, random_state=0).fit(ratings)
+    tracemalloc.start()
+    report = kpod.report(model, ratings)
+    assert report.data["columns"]
+    for name in plot.__all__:
+        getattr(plot, name).from_clustering(report.clustering)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * ratings.shape[0] * ratings.shape[1] / 2, "half of what it would be, dense"
+
+
 def test_one_cluster_can_be_reported():
     page = kpod.report(KPOD(1).fit(WINE.data), WINE.data).html
     assert "cluster 0" in page
@@ -161,7 +213,7 @@ def test_one_cluster_can_be_reported():
 
 @pytest.fixture(scope="module")
 def large():
-    X, _ = make_mixture(8, n_rows=100_000, n_columns=50, rng=0)
+    X, _ = make_mixture(8, n_samples=100_000, n_features=50, rng=0)
     X = mcar(X, 0.3, rng=0)
     return kpod.report(KPOD(8, random_state=0).fit(X), X)
 

@@ -127,6 +127,38 @@ def test_indices_out_of_range(bad):
         KPOD(2).fit(table)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        (sparse.csr_array, "indices"),
+        (sparse.csr_array, "indptr"),
+        (sparse.csc_array, "indices"),
+        (sparse.csc_array, "indptr"),
+        (sparse.coo_array, "coords"),
+    ],
+)
+def test_malformed_tables_are_refused_before_scipy_follows_them(kind, part, dtype, monkeypatch):
+    """Converting integers, or from another format, would read and write out of bounds."""
+    table = kind(np.array([[1, 2, 0], [3, 1, 4]], dtype=dtype))
+    if part == "coords":
+        table.coords = (table.coords[0], table.coords[1] + 10**6)
+    else:
+        getattr(table, part)[1] = 10**6
+    for name in ("astype", "tocsr", "tocoo"):
+        monkeypatch.setattr(type(table), name, lambda *_, **__: pytest.fail("SciPy got to see it"))
+    with pytest.raises(ValueError, match="X is not a valid sparse table"):
+        KPOD(2).fit(table)
+
+
+def test_more_columns_than_the_indices_can_count():
+    table = sparse.csr_array(
+        (np.ones(2), np.array([5, 2**31 + 5]), np.array([0, 1, 2])), shape=(2, 2**31 + 9)
+    )
+    with pytest.raises(ValueError, match=r"X has 2,147,483,657 columns; a sparse table may have at most"):
+        KPOD(2).fit(table)
+
+
 def test_entries_stored_twice_are_refused():
     coo = sparse.coo_array(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
     with pytest.raises(ValueError, match="stores some entries more than once"):

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
 
-__version__ = "0.1.0"
+    __version__: str
+
 __all__ = ["KPOD", "ObservedScaler", "TableEncoder", "__version__", "plot", "report"]
 
 _HOMES = {
@@ -24,6 +25,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("scikit-kpod")
     if name == "plot":
         return importlib.import_module("kpod.plot")
     if name in _HOMES:

@@ -7,7 +7,6 @@ dropped or filled.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,9 +15,12 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from kpod._blocks import AnyFloats, Floats, Table
+from kpod._words import some
 
 FLOATS = [np.float64, np.float32]
-MOST_NAMED = 5
+NOT_NUMBERS = {"M": "dates", "m": "time spans", "c": "complex numbers"}
+DATES = (np.datetime64, np.timedelta64)
+MOST_SPARSE_COLUMNS = np.iinfo(np.int32).max
 
 
 def is_frame(X: Any) -> bool:
@@ -33,11 +35,11 @@ def as_table(X: Any, estimator: Any) -> Any:
 
 def as_csr(X: Any, estimator: Any) -> Any:
     """A CSR array with int32 indices and int64 indptr; what is not stored is missing."""
+    check_sparse(X)
     csr = check_array(
         X, dtype=FLOATS, accept_sparse="csr", ensure_all_finite=False, input_name="X", estimator=estimator
     )
     csr = sparse.csr_array(csr)
-    csr.check_format(full_check=True)
     if not csr.has_sorted_indices:
         csr = csr.sorted_indices()
     same_row = np.ones(max(csr.nnz - 1, 0), bool)
@@ -61,26 +63,81 @@ def as_csr(X: Any, estimator: Any) -> Any:
             stacklevel=5,
         )
     out = sparse.csr_array(csr.shape, dtype=csr.dtype)
-    out.data = np.ascontiguousarray(csr.data)
-    out.indices = np.ascontiguousarray(csr.indices, np.int32)
-    out.indptr = np.ascontiguousarray(csr.indptr, np.int64)
+    out.data = in_order(csr.data)
+    out.indices = in_order(csr.indices, np.int32)
+    out.indptr = in_order(csr.indptr, np.int64)
     return out
+
+
+def check_sparse(X: Any) -> None:
+    """Refuse what SciPy's compiled code would follow out of bounds, before it gets to see it."""
+    if X.ndim == 2 and X.shape[1] > MOST_SPARSE_COLUMNS:
+        raise ValueError(
+            f"X has {X.shape[1]:,} columns; a sparse table may have at most {MOST_SPARSE_COLUMNS:,}."
+        )
+    try:
+        if X.format in ("csr", "csc", "bsr"):
+            X.check_format(full_check=True)
+        elif X.format == "coo":
+            for at, size in zip(X.coords, X.shape, strict=True):
+                if len(at) and (at.min() < 0 or at.max() >= size):
+                    raise ValueError(f"indices from {at.min()} to {at.max()} along an axis of {size}")
+    except ValueError as error:
+        raise ValueError(f"X is not a valid sparse table: {error}.") from error
 
 
 def as_array(X: Any, estimator: Any) -> AnyFloats:
     """A C-contiguous float32 or float64 array with NaN in the gaps."""
-    if is_frame(X):
-        X = frame_as_array(nw.from_native(X, eager_only=True))
-    elif isinstance(X, np.ma.MaskedArray):
-        X = masked_as_array(X)
+    X = frame_as_array(nw.from_native(X, eager_only=True)) if is_frame(X) else numbers_or_gaps(X)
     try:
-        return check_array(
+        values = check_array(
             X, dtype=FLOATS, order="C", ensure_all_finite=False, input_name="X", estimator=estimator
         )
     except ValueError as error:
         if "could not convert" not in str(error):
             raise
         raise ValueError(text_column_message(X)) from error
+    except TypeError as error:
+        raise TypeError(f"{text_column_message(X)} ({error})") from error
+    return in_order(values)
+
+
+def in_order(values: Any, dtype: Any = None) -> AnyFloats:
+    """The values one after the other in memory, each where a processor may read it at once."""
+    return np.require(values, dtype, ["C", "A"])
+
+
+def numbers_or_gaps(X: Any) -> Any:
+    """X, where it holds no dates: as floats these would be numbers, and NaT a huge one.
+
+    Complex numbers are refused by scikit-learn, except masked ones.
+    """
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind in NOT_NUMBERS and (kind != "c" or isinstance(X, np.ma.MaskedArray)):
+        raise ValueError(
+            f"k-means needs numbers, but X holds {NOT_NUMBERS[kind]} ({X.dtype}). "
+            "Encode them as numbers first."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        return masked_as_array(X)
+    return without_gaps(X) if isinstance(X, np.ndarray) and kind == "O" else X
+
+
+def without_gaps(objects: Any) -> Any:
+    """An object array with NaN for NA and NaT; a date proper is refused, by row and column."""
+    gaps = np.asarray(np.frompyfunc(is_gap, 1, 1)(objects), dtype=bool)
+    out = np.where(gaps, np.nan, objects) if gaps.any() else objects
+    if any(isinstance(value, DATES) for value in out.flat):
+        raise ValueError(text_column_message(out))
+    return out
+
+
+def is_gap(value: Any) -> bool:
+    if isinstance(value, DATES):
+        return bool(np.isnat(value))
+    return type(value).__name__ in ("NAType", "NaTType")  # of pandas, which need not be there
 
 
 def frame_as_array(frame: nw.DataFrame[Any]) -> AnyFloats:
@@ -111,7 +168,9 @@ def may_be_numeric(column: Any) -> bool:
 def column_as_floats(column: Any) -> AnyFloats:
     if column.dtype in (nw.Object, nw.Unknown):
         values = column.to_numpy()
-        return np.where(column.is_null().to_numpy(), np.nan, values).astype(np.float64)
+        if values.dtype.kind in NOT_NUMBERS:
+            raise ValueError(f"{NOT_NUMBERS[values.dtype.kind]} ({values.dtype})")
+        return without_gaps(np.where(column.is_null().to_numpy(), np.nan, values)).astype(np.float64)
     if column.dtype == nw.Float32:
         return column.to_numpy().astype(np.float32)
     return column.cast(nw.Float64).to_numpy()
@@ -152,7 +211,10 @@ def text_column_message(X: Any) -> str:
         for i, value in enumerate(table[:, j]):
             try:
                 float("nan" if value is None else value)
+                odd = isinstance(value, DATES)
             except (TypeError, ValueError):
+                odd = True
+            if odd:
                 return (
                     f"k-means needs numbers, but column {j} holds {value!r} in row {i}. "
                     "Drop the column, or encode it as numbers first."
@@ -160,23 +222,22 @@ def text_column_message(X: Any) -> str:
     return "k-means needs numbers, but X holds something else."
 
 
-def some(names: Sequence[str]) -> str:
-    """The first few of a list of names."""
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def name_columns(which: Any, names: Any) -> str:
     """Columns as a user knows them: by name where there is one, else by position."""
     return some([str(j) if names is None else repr(str(names[j])) for j in which])
 
 
+def largest(dtype: Any, n_columns: int) -> float:
+    """A value beyond this is too large to square and add up over the columns of a row."""
+    return float(np.sqrt(np.finfo(dtype).max)) / (2 * n_columns)
+
+
 def check_finite(table: Table, names: Any) -> None:
     """Refuse infinities, which the sums of squares of the columns give away."""
-    largest = np.sqrt(np.finfo(table.dtype).max) / (2 * table.n_columns)
-    if table.squares.max() < largest**2:
+    most = largest(table.dtype, table.n_columns)
+    if table.squares.max() < most**2:
         return
-    rows, columns = table.beyond(largest)
+    rows, columns = table.beyond(most)
     if len(rows):
         raise ValueError(
             f"X contains infinity, or a value too large to square in {table.dtype}, in column "

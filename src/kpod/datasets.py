@@ -22,8 +22,8 @@ WINE_SEED = 2016
 def make_mixture(
     n_clusters: int = 10,
     *,
-    n_rows: int = 500,
-    n_columns: int = 100,
+    n_samples: int = 500,
+    n_features: int = 100,
     center_std: float = 10.0,
     cluster_std: float = 10.0**0.5,
     rng: Rng = None,
@@ -35,8 +35,8 @@ def make_mixture(
 
     Returns
     -------
-    X : ndarray of shape (n_rows, n_columns)
-    labels : ndarray of shape (n_rows,)
+    X : ndarray of shape (n_samples, n_features)
+    labels : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -46,9 +46,9 @@ def make_mixture(
     ((500, 100), 24)
     """
     rng = np.random.default_rng(rng)
-    centers = rng.normal(scale=center_std, size=(n_clusters, n_columns))
-    labels = rng.integers(n_clusters, size=n_rows, dtype=np.int32)
-    return centers[labels] + rng.normal(scale=cluster_std, size=(n_rows, n_columns)), labels
+    centers = rng.normal(scale=center_std, size=(n_clusters, n_features))
+    labels = rng.integers(n_clusters, size=n_samples, dtype=np.int32)
+    return centers[labels] + rng.normal(scale=cluster_std, size=(n_samples, n_features)), labels
 
 
 def make_perturbed_wine(rng: Rng = None) -> tuple[Floats, Labels]:

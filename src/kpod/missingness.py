@@ -24,7 +24,7 @@ def mcar(X: Any, fraction: float, rng: Rng = None) -> Any:
 
     Parameters
     ----------
-    X : array-like or dataframe of shape (n_rows, n_columns), complete
+    X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove.
     rng : numpy Generator, int or None
@@ -66,7 +66,7 @@ def mar(
 
     Parameters
     ----------
-    X : array-like or dataframe of shape (n_rows, n_columns), complete
+    X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries of the table to remove, not only of `columns`.
     rng : numpy Generator, int or None
@@ -115,7 +115,7 @@ def nmar(X: Any, fraction: float, rng: Rng = None) -> Any:
 
     Parameters
     ----------
-    X : array-like or dataframe of shape (n_rows, n_columns), complete
+    X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove, the same in every column but for rounding.
     rng : numpy Generator, int or None

@@ -255,7 +255,7 @@ def nothing_to_use(table: TableFile, choice: Choice) -> str:
 
 def notes_on(table: TableFile, choice: Choice) -> list[str]:
     """What to know about the columns used, those alike in one sentence; and marks that occur nowhere."""
-    from kpod._report.words import some
+    from kpod._words import some
 
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name in choice.used:

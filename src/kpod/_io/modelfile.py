@@ -22,6 +22,7 @@ import numpy as np
 
 from kpod import __version__
 from kpod._io.files import InputError, printable, written_whole
+from kpod._validation import largest
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -34,7 +35,6 @@ SMALL = 1 << 20
 """The most bytes of a header, of a trace, and of a schema but for what columns need."""
 SCHEMA_PER_ARRAY = 32
 """Names take room in the schema, and each column takes room in several arrays."""
-LARGEST = 1e150
 MOST_THREADS = 1024
 DTYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.bool_)]
 
@@ -70,6 +70,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
 NOT_KEPT = {"labels_"}
 """Grows with the rows and is not needed to assign others: neither written nor read."""
 MAY_LACK = {"_shift", "_scale", "_sklearn_version"}
+SQUARES = {"inertia_", "loss_curve_", "var_"}
 POSITIVE = {"scale_", "_scale"}
 NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "n_samples_seen_"}
 
@@ -280,6 +281,7 @@ def check_values(estimators: list[Any], kpod: Any) -> None:
     unobserved = np.isnan(kpod.column_means_)
     if unobserved.all():
         raise ValueError("nothing observed in any column")
+    most = largest(np.float64, len(unobserved))
     for estimator in estimators:
         for name, value in vars(estimator).items():
             if not isinstance(value, float | np.ndarray):
@@ -287,7 +289,7 @@ def check_values(estimators: list[Any], kpod: Any) -> None:
             numbers = np.asarray(value, dtype=np.float64)
             if numbers.shape[-1:] == unobserved.shape and name != "loss_curve_":
                 numbers = numbers[..., ~unobserved]
-            wrong = ~(np.abs(numbers) < LARGEST)
+            wrong = ~(np.abs(numbers) < (np.inf if name in SQUARES else most))
             if name in POSITIVE:
                 wrong |= numbers <= 0
             elif name in NOT_NEGATIVE:

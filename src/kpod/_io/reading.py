@@ -11,7 +11,9 @@ import codecs
 import csv
 import io
 import mmap
+import os
 import re
+import stat
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -120,6 +122,8 @@ def read_bytes(path: str, source: str) -> Any:
     else:
         try:
             with Path(path).open("rb") as file:
+                if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
+                    raise InputError(f"{source}: is a device, not a file.")
                 try:
                     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
                 except (ValueError, OSError):  # empty, or not a regular file
@@ -141,6 +145,8 @@ def read_text(
     import pyarrow.csv as pa_csv
 
     data, encoding = as_utf8(data, encoding, source)
+    if not data[:SAMPLE].strip():  # a mark of the encoding, and nothing that it is of
+        raise InputError(f"{source}: is empty.")
     sample = sample_of(data)
     try:
         rows = rows_of(sample, delimiter) if delimiter else None

@@ -15,8 +15,8 @@ from kpod._io.files import InputError, printable
 from kpod._io.marks import matching
 from kpod._io.roles import Role
 from kpod._typing import Floats
+from kpod._words import some
 
-LARGEST = 1e150
 SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow",
@@ -76,7 +76,11 @@ class TableFile:
         if name in self.by_name:
             return self.by_name[name]
         close = difflib.get_close_matches(name, self.by_name, 1)
-        hint = f"did you mean {shown(close[0])}?" if close else f"there are {some_names(self.columns)}."
+        hint = (
+            f"did you mean {shown(close[0])}?"
+            if close
+            else f"there are {some([shown(name) for name in self.by_name], most=8)}."
+        )
         raise InputError(f"{self.source}: there is no column {shown(name)}; {hint}")
 
     def names(self, asked: Sequence[str]) -> list[str]:
@@ -90,12 +94,6 @@ class TableFile:
 
 def shown(name: str) -> str:
     return f"'{printable(name)}'" if name else "(the one without a name)"
-
-
-def some_names(columns: Sequence[Column], most: int = 8) -> str:
-    more = len(columns) - most
-    names = ", ".join(shown(column.name) for column in columns[:most])
-    return names + (f" and {more} more" if more > 0 else "")
 
 
 def check_numeric(table: TableFile, column: Column) -> None:
@@ -116,13 +114,17 @@ def check_numeric(table: TableFile, column: Column) -> None:
 
 def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False) -> Floats:
     """The numbers of some columns, NaN in the gaps; infinities are refused, by row and column."""
+    from kpod._validation import largest  # with scikit-learn, which describing a table can do without
+
     out = np.empty((table.n_rows, len(names)))
+    # The engine's limit, and that of adding squares up over the rows, as scaling does.
+    most = largest(np.float64, len(names)) / table.n_rows**0.5
     for j, name in enumerate(names):
         column = table.column(name)
         check_numeric(table, column)
         assert column.values is not None
         out[:, j] = column.values
-        large = np.abs(column.values) > LARGEST
+        large = np.abs(column.values) > most
         if large.any():
             row = int(np.flatnonzero(large)[0])
             raise InputError(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kpod._report.summary import FEW, Clustering
-from kpod._report.words import MOST_LISTED, counted, listed, number, some
+from kpod._words import MOST_LISTED, counted, listed, number, some
 
 LITTLE = 0.25
 UNDECIDED = 0.05
@@ -34,13 +34,13 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
             "Not the table of the fit",
             "The rows shown were assigned to centers that were fitted on another table, or with row weights.",
         )
-    careful_about_rows(c, row_names, add)
-    careful_about_centers(c, add)
-    careful_about_columns(c, add)
+    row_cautions(c, row_names, add)
+    center_cautions(c, add)
+    column_cautions(c, add)
     return found
 
 
-def careful_about_rows(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> None:
+def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> None:
     def rows(mask: Any) -> str:
         which = np.flatnonzero(mask)
         names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in which[:MOST_LISTED]]
@@ -52,7 +52,7 @@ def careful_about_rows(c: Clustering, row_names: Sequence[Any] | None, add: Any)
             "Rows with nothing observed",
             f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) could not be placed: cluster -1.",
         )
-    little = ~nothing & (c.observed_by_row <= LITTLE * len(c.sources))
+    little = ~nothing & (c.source.by_row <= LITTLE * len(c.sources))
     if little.any():
         add(
             "Rows with little observed",
@@ -70,7 +70,7 @@ def careful_about_rows(c: Clustering, row_names: Sequence[Any] | None, add: Any)
             )
 
 
-def careful_about_centers(c: Clustering, add: Any) -> None:
+def center_cautions(c: Clustering, add: Any) -> None:
     small = [cluster for cluster in range(c.k) if c.sizes[cluster] < FEW]
     if small:
         names = some([str(cluster) for cluster in small])
@@ -110,7 +110,7 @@ def dominated(c: Clustering) -> list[int]:
     """Columns in which a few values hold most of the variance."""
     found = []
     for j in range(len(c.names)):
-        entries = c.values[~np.isnan(c.values[:, j]), j].astype(np.float64)
+        entries = c.values.column(j)[1].astype(np.float64)
         if len(entries) < 50 or c.levels[j] is not None:
             continue
         squares = (entries - entries.mean()) ** 2
@@ -120,7 +120,7 @@ def dominated(c: Clustering) -> list[int]:
     return found
 
 
-def careful_about_columns(c: Clustering, add: Any) -> None:
+def column_cautions(c: Clustering, add: Any) -> None:
     few = [c.names[j] for j in dominated(c)]
     if few:
         add(
@@ -141,8 +141,8 @@ def careful_about_columns(c: Clustering, add: Any) -> None:
             f"How much is missing differs from cluster to cluster in {some(uneven)}. Where gaps depend on "
             "the cluster, a better fit need not be a truer grouping; ask why these values are missing.",
         )
-    with np.errstate(invalid="ignore"):
-        variance = np.array([np.nanvar(v) if np.isfinite(v).any() else 0.0 for v in c.values.T])
+    columns = [c.values.column(j)[1] for j in range(len(c.names))]
+    variance = np.array([entries.var(dtype=np.float64) if len(entries) else 0.0 for entries in columns])
     if len(variance) > 2 and variance.sum() > 0 and variance.max() > 0.5 * variance.sum():
         j = int(variance.argmax())
         add(
@@ -157,7 +157,7 @@ def uneven_gaps(c: Clustering) -> list[str]:
     large = [cluster for cluster in range(c.k) if c.sizes[cluster] >= 20]
     if len(large) < 2:
         return []
-    shares = np.array([1 - c.known[cluster][c.sources] for cluster in large])
+    shares = 1 - c.known[np.ix_(large, c.sources)]
     spread = shares.max(axis=0) - shares.min(axis=0)
     return [
         f"{c.source_names[j]} ({shares[:, j].min():.0%} to {shares[:, j].max():.0%})"

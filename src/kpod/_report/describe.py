@@ -8,8 +8,8 @@ import numpy as np
 
 from kpod._io.columns import gaps_of
 from kpod._io.tables import Column, TableFile
-from kpod._report.summary import patterns_of_gaps
-from kpod._report.words import finite
+from kpod._report.entries import patterns_of_gaps
+from kpod._words import finite
 
 
 def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:

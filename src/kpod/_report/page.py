@@ -22,8 +22,8 @@ from kpod._io.files import check_writable, written_whole
 from kpod._report.cautions import cautions
 from kpod._report.profiles import Aside
 from kpod._report.profiles import profile as profile_of
-from kpod._report.summary import FEW, Clustering, patterns_of_gaps
-from kpod._report.words import counted, number, percent, some
+from kpod._report.summary import FEW, Clustering
+from kpod._words import counted, number, percent, some
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6
@@ -49,7 +49,7 @@ def report(
         The fitted model. With a pipeline that ends in a KPOD (a scaler before it, for
         example; `make_pipeline(scaler, kpod)` takes fitted parts as they are) everything is
         in the units of `X`.
-    X : array-like or dataframe of shape (n_samples, n_features)
+    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
         The table, of the kind that `model` was fitted on.
     column_names : sequence of str, default=None
         Names of the columns, where neither the model nor `X` knows them.
@@ -132,7 +132,7 @@ class Report:
     def data(self) -> dict[str, Any]:
         """Everything the report says, as plain values."""
         c = self.clustering
-        missing = float(1 - c.observed_by_row.mean() / max(1, len(c.sources)))
+        missing = c.source.share_missing
         profiles = profile_of(self.aside, c.labels, c.k)
         return {
             "title": self.title,
@@ -185,12 +185,11 @@ class Report:
 
 
 def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
-    complete = int((c.observed_by_row == len(c.sources)).sum())
     return [
         (f"{len(c.labels):,}", "rows"),
         (f"{len(c.sources):,}", "columns clustered"),
         (f"{missing:.1%}", "of the entries missing"),
-        (f"{complete:,}", "rows complete"),
+        (f"{c.source.n_complete:,}", "rows complete"),
         (f"{c.k}", "clusters"),
         (percent(c.explained), "of variance explained"),
     ]
@@ -222,7 +221,7 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
     means, stds = c.moments
     out: list[dict[str, Any]] = []
     for j in c.by_separation[:MOST_COLUMNS]:
-        entries = c.table[c.observed[:, j], j]
+        _, entries = c.table.column(j)
         out.append({
             "name": c.label(j),
             "separation": float(c.separation[j]),
@@ -249,7 +248,7 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
 
 
 def gaps(c: Clustering) -> dict[str, Any]:
-    total, commonest = patterns_of_gaps(~c.observed[:, c.sources], MOST_PATTERNS)
+    total, commonest = c.source.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
         "commonest": [

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from kpod._report.summary import FEW, explained_share
-from kpod._report.words import number, percent
 from kpod._typing import Floats, Labels
+from kpod._words import number, percent
 
 CLEAR = 0.1
 MOST_LEVELS = 200

@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from kpod import _validation
 from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
-from kpod._report.words import counted, listed, number, percent
-from kpod._typing import Floats, Labels
+from kpod._report.entries import DenseEntries, Entries, entries_of
+from kpod._typing import AnyFloats, Floats, Labels
+from kpod._words import counted, listed, number, percent
 
 FEW = 5
 """A center resting on fewer observed entries than this is not spoken of."""
@@ -29,6 +30,8 @@ ENOUGH = 0.5
 CLEAR = 0.5
 """A center this many standard deviations off the column's mean is high or low."""
 MOST_SAID = 3
+MOST_COMPARED = 500_000
+"""Entries of a cluster looked at for typical rows."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,9 @@ class Clustering:
 
     kpod: KPOD
     names: list[str]
-    table: Floats
+    table: Entries
     """The table in the units it came in."""
-    values: Floats
+    values: Entries
     """The same as the model sees it, scaled for example."""
     seen: Any
     """That once more, in the form the model takes it: a dataframe where it was fitted on one."""
@@ -63,7 +66,7 @@ class Clustering:
         before, kpod = split(estimator)
         check_is_fitted(kpod)
         seen = X if before is None else before.transform(X)
-        values = _validation.as_array(seen, kpod)
+        values = entries_of(_validation.as_table(seen, kpod))
         table, centers, given, levels = in_units(estimator, before, kpod, X, values)
         given = column_names if column_names is not None else given
         names = [str(name) for name in given] if given is not None else numbered(table.shape[1])
@@ -85,6 +88,14 @@ class Clustering:
         return list(first.values())
 
     @cached_property
+    def source(self) -> Entries:
+        """What is observed of the columns of the table, of the levels of a category but once."""
+        if len(self.sources) == len(self.names):
+            return self.table
+        assert isinstance(self.table, DenseEntries)
+        return DenseEntries(self.table.values[:, self.sources])
+
+    @cached_property
     def source_names(self) -> list[str]:
         levels = [self.levels[j] for j in self.sources]
         return [
@@ -95,7 +106,8 @@ class Clustering:
     @cached_property
     def is_year(self) -> list[bool]:
         """Whether a column holds years, which are written without a comma."""
-        return [looks_like_year(name, column) for name, column in zip(self.names, self.table.T, strict=True)]
+        named = [bool(YEAR.search(name)) for name in self.names]
+        return [yes and are_years(self.table.column(j)[1]) for j, yes in enumerate(named)]
 
     def shown(self, j: int, value: float) -> str:
         """A value of a column as it is read: 2007 for a year, 82 % for the share of a level."""
@@ -107,10 +119,6 @@ class Clustering:
         """The name of a column as it is read."""
         level = self.levels[j]
         return self.names[j] if level is None else f"{level[0]}: {level[1]}"
-
-    @cached_property
-    def observed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        return ~np.isnan(self.table)
 
     @property
     def k(self) -> int:
@@ -128,19 +136,14 @@ class Clustering:
 
     @cached_property
     def missing_by_column(self) -> Floats:
-        return 1 - self.observed.mean(axis=0)
-
-    @cached_property
-    def observed_by_row(self) -> Labels:
-        plain = len(self.sources) == len(self.names)
-        return (self.observed if plain else self.observed[:, self.sources]).sum(axis=1)
+        return 1 - self.table.by_column / len(self.labels)
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the observed entries of each column; NaN for none."""
         means, stds = np.full(len(self.names), np.nan), np.full(len(self.names), np.nan)
         for j in range(len(self.names)):
-            entries = self.table[self.observed[:, j], j]
+            _, entries = self.table.column(j)
             if len(entries):
                 means[j], stds[j] = entries.mean(dtype=np.float64), entries.std(dtype=np.float64)
         return means, stds
@@ -161,12 +164,17 @@ class Clustering:
         clusters that have any; at least 0. A column with few entries cannot lead.
         """
         share = np.zeros(len(self.names))
-        rows = self.labels >= 0
+        n_rows = max(1, int((self.labels >= 0).sum()))
         for j in range(len(self.names)):
-            here = rows & self.observed[:, j]
-            entries, labels = self.table[here, j].astype(np.float64), self.labels[here]
-            share[j] = explained_share(entries, labels, self.k) * len(entries) / max(1, int(rows.sum()))
+            entries, labels = self.labelled(self.table, j)
+            share[j] = explained_share(entries, labels, self.k) * len(entries) / n_rows
         return share
+
+    def labelled(self, table: Entries, j: int) -> tuple[Floats, Labels]:
+        """The entries of a column in rows that have a cluster, and their clusters."""
+        rows, entries = table.column(j)
+        labels = self.labels[rows]
+        return entries[labels >= 0].astype(np.float64), labels[labels >= 0]
 
     @cached_property
     def by_separation(self) -> list[int]:
@@ -174,7 +182,7 @@ class Clustering:
 
     @cached_property
     def margins(self) -> Floats:
-        """How well each row sits: 0 halfway between two centers, 1 on its own; NaN for no cluster.
+        """The margin of each row: 0 halfway between two centers, 1 on its own; NaN for no cluster.
 
         The silhouette with centers in place of clusters: (b - a) / max(a, b), a the partial
         distance to the row's own center and b that to the nearest other one.
@@ -196,15 +204,13 @@ class Clustering:
     @cached_property
     def explained(self) -> float:
         """The share of the sum of squares over observed entries that the clusters explain."""
-        rows = self.labels >= 0
         means = np.asarray(self.kpod.column_means_, dtype=np.float64)
         total = within = 0.0
         for j in range(len(self.names)):
-            here = rows & ~np.isnan(self.values[:, j])
-            entries = self.values[here, j].astype(np.float64)
+            entries, labels = self.labelled(self.values, j)
             if len(entries):
                 total += float(((entries - means[j]) ** 2).sum())
-                within += float(((entries - self.kpod.cluster_centers_[self.labels[here], j]) ** 2).sum())
+                within += float(((entries - self.kpod.cluster_centers_[labels, j]) ** 2).sum())
         return 1 - within / total if total > 0 else 0.0
 
     @cached_property
@@ -215,7 +221,7 @@ class Clustering:
     @cached_property
     def entries(self) -> Labels:
         """Of each cluster and column, the observed entries."""
-        return np.array([self.observed[self.labels == m].sum(axis=0) for m in range(self.k)])
+        return self.table.by_group(self.labels, self.k).astype(np.int64)
 
     def said_of(self, cluster: int) -> tuple[list[str], list[str]]:
         """What a cluster is clearly high and low in, clearest first; what few of its rows have, last."""
@@ -264,11 +270,10 @@ class Clustering:
         members = np.flatnonzero(self.labels == cluster)
         if not len(members):
             return []
-        known = self.observed_by_row[members]
-        members = members[known >= np.quantile(known, 0.5)]
+        known = self.source.by_row[members]
+        members = members[known >= np.quantile(known, 0.5)][: max(50, MOST_COMPARED // len(self.names))]
         center = np.asarray(self.kpod.cluster_centers_[cluster], dtype=np.float64)
-        with np.errstate(invalid="ignore"):
-            squares = (self.values[members] - center) ** 2
+        squares = (self.values.rows(members) - center) ** 2
         count = np.maximum((~np.isnan(squares)).sum(axis=1), 1)
         return [int(i) for i in members[np.argsort(np.nansum(squares, axis=1) / count, kind="stable")[:most]]]
 
@@ -286,8 +291,8 @@ def explained_share(entries: Floats, labels: Labels, k: int) -> float:
 
 
 def in_units(
-    estimator: Any, before: Any, kpod: KPOD, X: Any, values: Floats
-) -> tuple[Floats, Floats, Sequence[str] | None, list[tuple[str, str] | None]]:
+    estimator: Any, before: Any, kpod: KPOD, X: Any, values: Entries
+) -> tuple[Entries, Floats, Sequence[str] | None, list[tuple[str, str] | None]]:
     """The table and the centers in units one can read, the names of the columns, and which are levels."""
     centers = np.asarray(kpod.cluster_centers_, dtype=np.float64)
     plain: list[tuple[str, str] | None] = [None] * values.shape[1]
@@ -295,10 +300,11 @@ def in_units(
         return values, centers, names_of(estimator, kpod, X), plain
     if len(before) == 1 and isinstance(before[0], TableEncoder):
         encoder = before[0]
+        assert isinstance(values, DenseEntries)
         names, levels = list(encoder.get_feature_names_out()), levels_of(encoder)
-        return encoder.in_units(values), encoder.in_units(centers), names, levels
+        return DenseEntries(encoder.in_units(values.values)), encoder.in_units(centers), names, levels
     try:
-        table = _validation.as_array(X, kpod)
+        table = entries_of(_validation.as_table(X, kpod))
         if table.shape == values.shape and hasattr(before, "inverse_transform"):
             back = np.asarray(before.inverse_transform(centers), dtype=np.float64)
             return table, back, names_of(estimator, kpod, X), plain
@@ -307,7 +313,7 @@ def in_units(
     try:
         names_out: Sequence[str] | None = list(before.get_feature_names_out())
     except (AttributeError, ValueError):
-        names_out = names_of(kpod, kpod, values)
+        names_out = names_of(kpod, kpod, None)
     return values, centers, names_out, plain
 
 
@@ -319,11 +325,11 @@ def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:
     return out
 
 
-def looks_like_year(name: str, values: Floats) -> bool:
-    if not re.search(r"year|yr|jahr|ann[eé]e|\bano\b", name, re.IGNORECASE):
-        return False
-    low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
-    return bool(low >= 1500 and high <= 2200)
+YEAR = re.compile(r"year|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
+
+
+def are_years(values: AnyFloats) -> bool:
+    return bool(len(values) and values.min() >= 1500 and values.max() <= 2200)
 
 
 def split(estimator: Any) -> tuple[Any, KPOD]:
@@ -348,26 +354,15 @@ def numbered(n: int) -> list[str]:
     return [f"column {j}" for j in range(n)]
 
 
-def labels_of(kpod: KPOD, values: Floats, seen: Any) -> tuple[Labels, bool]:
+def labels_of(kpod: KPOD, values: Entries, seen: Any) -> tuple[Labels, bool]:
     """The labels of the fit where this is the table of the fit, else each row's nearest center.
 
     It is that table if it has the counts behind the centers (row weights change those). A model
     from a file has no labels.
     """
     labels = np.asarray(getattr(kpod, "labels_", ()))
-    if len(labels) == len(values):
-        observed = ~np.isnan(values)
-        counts = np.array([observed[labels == c].sum(axis=0) for c in range(int(kpod.n_clusters))])
-        if np.array_equal(counts, kpod.counts_):
-            return labels, True
+    if len(labels) == values.shape[0] and np.array_equal(
+        values.by_group(labels, int(kpod.n_clusters)), kpod.counts_
+    ):
+        return labels, True
     return np.asarray(kpod.predict(seen)), False
-
-
-def patterns_of_gaps(missing: Any, most: int) -> tuple[int, list[tuple[list[int], int]]]:
-    """How many patterns of gaps there are; of the commonest, the columns missing and the rows."""
-    packed = np.packbits(missing, axis=1)
-    rows = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, first, counts = np.unique(rows, return_index=True, return_counts=True)
-    order = np.lexsort((first, -counts))[:most]
-    patterns = [([int(j) for j in np.flatnonzero(missing[first[o]])], int(counts[o])) for o in order]
-    return len(counts), patterns

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import click
 
-from kpod import __version__
 from kpod._io.files import printable
 from kpod.cli import demo, describe, fit, predict
 
@@ -49,7 +48,7 @@ def fail(message: str, code: int = 1) -> int:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 success, 1 bad input or failure, 2 usage error.",
 )
-@click.version_option(__version__, prog_name="kpod")
+@click.version_option(package_name="scikit-kpod", prog_name="kpod")
 def cli() -> None:
     """Cluster the rows of a table with missing entries: no imputing, no deleting, no tuning.
 

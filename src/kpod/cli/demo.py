@@ -18,6 +18,7 @@ DEMO_REPORT = "kpod-demo.html"
 @click.option(
     "--report",
     type=FILE,
+    metavar="FILE",
     default=DEMO_REPORT,
     show_default=True,
     help="Where to write the report.",
@@ -25,7 +26,7 @@ DEMO_REPORT = "kpod-demo.html"
 def demo(report: str) -> None:
     """Cluster the bundled incomplete wine table, show what came out and write a report."""
     check_stdout()
-    check_outputs("", {"--report": report})
+    check_outputs({}, {"--report": report})
     from kpod._io.choosing import choose_columns
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kpod import __version__
 from kpod._io.files import InputError, printable
 from kpod.cli.options import choosing, in_file, labelling, out_file, preparing, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
@@ -84,7 +83,7 @@ def fit(
       zcat data.csv.gz | kpod fit - -k 3 --json -o clusters.csv | jq .clusters
     """
     output = output_for(output, as_json)
-    check_outputs(data, {"-o": output, "--centers": centers, "--model": model, "--report": report})
+    check_outputs({"data": data}, {"-o": output, "--centers": centers, "--model": model, "--report": report})
     from kpod._io import choosing, modelfile, writing
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress
@@ -241,8 +240,9 @@ def centers_table(c: Clustering, label: str) -> Any:
 def write_report(
     table: TableFile, choice: Choice, clustering: Clustering, summary: dict[str, Any], path: str
 ) -> None:
+    from kpod import __version__
     from kpod._report.page import Report
-    from kpod.cli.show import report_source
+    from kpod.cli.show import source_facts
 
     ids = choice.identifiers
     settings = {key: str(value) for key, value in summary["settings"].items()}
@@ -250,7 +250,7 @@ def write_report(
         clustering,
         title=f"Clusters in {table.source}",
         settings={"command": command_line(), **settings, "kpod": __version__},
-        source=report_source(summary),
+        source=source_facts(summary),
         row_names=table.raw[ids[0]] if ids else None,
         aside=asides(table, choice),
         notes=summary["notes"],

@@ -8,7 +8,21 @@ from typing import Any
 import click
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-FILE = click.Path(allow_dash=True, readable=False)  # what cannot be read or written is said by our own words
+
+
+class File(click.Path):
+    """The name of a file; what cannot be read or written is said later, in our own words."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_dash=True, readable=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not value:
+            self.fail("needs the name of a file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = File()
 
 
 def together(*decorators: Decorator) -> Decorator:
@@ -25,7 +39,7 @@ def in_file(name: str) -> Decorator:
 
 
 def out_file(*names: str, help: str) -> Decorator:  # noqa: A002
-    return click.option(*names, type=FILE, help=help)
+    return click.option(*names, type=FILE, metavar="FILE", help=help)
 
 
 class Character(click.ParamType):  # type: ignore[type-arg]

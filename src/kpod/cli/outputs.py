@@ -28,9 +28,9 @@ def check_stdout() -> None:
         raise InputError("standard output is closed; give the name of a file with -o.")
 
 
-def check_outputs(data: str, outputs: dict[str, str | None]) -> None:
+def check_outputs(inputs: dict[str, str], outputs: dict[str, str | None]) -> None:
     """Whatever can be known to go wrong with the outputs, before the work is done."""
-    taken = {os.path.realpath(data): "the data"} if data and data != "-" else {}
+    taken = {os.path.realpath(path): f"the {what}" for what, path in inputs.items() if path != "-"}
     streams = [option for option, path in outputs.items() if path == "-"]
     if streams and streams != ["-o"]:
         raise click.UsageError(f"{streams[-1]} needs the name of a file, not -")
@@ -51,6 +51,8 @@ def check_outputs(data: str, outputs: dict[str, str | None]) -> None:
 
 
 def check_label(table: TableFile, label: str) -> None:
+    if not label.strip():
+        raise InputError("--label needs a name for the column with the clusters.")
     if label in [column.name for column in table.columns]:
         raise InputError(
             f"{table.source}: already has a column '{printable(label)}'; choose another name with --label."

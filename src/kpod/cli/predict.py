@@ -30,8 +30,7 @@ def predict(
       kpod predict wine.kpod - -o clusters.parquet < new.csv
     """
     output = output_for(output, as_json)
-    check_outputs(data, {"-o": output})
-    check_outputs(model, {"-o": output})
+    check_outputs({"data": data, "model": model}, {"-o": output})
     from kpod._io import modelfile, tables
     from kpod._io.choosing import Choice
     from kpod._io.reading import read_table

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from kpod._io.files import printable
-from kpod._report.words import counted, listed, number
+from kpod._words import counted, listed, number
 
 if TYPE_CHECKING:
     from kpod._report.summary import Clustering
@@ -129,7 +129,7 @@ def aside_text(aside: dict[str, str]) -> str:
     return "; ".join(f"{names_text(names)} ({why})" for why, names in by_reason.items())
 
 
-def report_source(summary: dict[str, Any]) -> dict[str, str]:
+def source_facts(summary: dict[str, Any]) -> dict[str, str]:
     """What was read, in the words that the terminal and the report share."""
     marks = f": {marks_text(summary['marks'])}" if summary["marks"] else ""
     return {
@@ -142,7 +142,7 @@ def report_source(summary: dict[str, Any]) -> dict[str, str]:
 
 
 def about_data(summary: dict[str, Any]) -> str:
-    first, *rest = report_source(summary).items()
+    first, *rest = source_facts(summary).items()
     return "\n".join([first[1], *(f"{what}: {text}" for what, text in rest)])
 
 
@@ -152,8 +152,7 @@ def show_demo(summary: dict[str, Any], c: Clustering, truth: Any, report: str) -
 
     out = console(sys.stdout)
     out.print(about_data(summary))
-    complete = int(c.observed.all(axis=1).sum())
-    out.print(f"{counted(complete, 'row')} complete; columns standardised, best of 10 starts\n")
+    out.print(f"{counted(c.table.n_complete, 'row')} complete; columns standardised, best of 10 starts\n")
     for cluster in range(c.k):
         out.print(c.sentence(cluster))
     out.print("\nCenters in the original units (in brackets: observed entries behind each)")

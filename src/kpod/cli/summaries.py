@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kpod import __version__
-
 if TYPE_CHECKING:
     from kpod._io.choosing import Choice
     from kpod._io.tables import TableFile
@@ -28,6 +26,8 @@ def noting() -> Iterator[list[str]]:
 
 
 def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
+    from kpod import __version__
+
     used = [table.column(name) for name in choice.used]
     marks: dict[str, int] = {}
     for column in used:
@@ -51,7 +51,7 @@ def summary_of(
     table: TableFile, choice: Choice, c: Clustering, notes: list[str], encode: Encode
 ) -> dict[str, Any]:
     from kpod._report.cautions import cautions
-    from kpod._report.words import finite
+    from kpod._words import finite
 
     ids = choice.identifiers
     row_names = table.raw[ids[0]] if ids else None

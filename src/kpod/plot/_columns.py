@@ -10,8 +10,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from kpod._report.summary import Clustering
-from kpod._report.words import percent
 from kpod._typing import Floats
+from kpod._words import percent
 from kpod.plot._display import INK, Display, colour, draw_rows, heading, middle_part, short, tidy
 
 MOST_DOTS = 1800
@@ -50,10 +50,10 @@ class ColumnsDisplay(Display):
     def from_clustering(cls, clustering: Clustering, *, max_columns: int = 6) -> ColumnsDisplay:
         """Gather the observed entries of the columns that separate most."""
         c = clustering
-        columns = [j for j in c.by_separation[:max_columns] if c.observed[:, j].any()]
-        members = [c.labels == cluster for cluster in range(c.k)]
+        columns = [j for j in c.by_separation[:max_columns] if c.table.by_column[j]]
+        labelled = [c.labelled(c.table, j) for j in columns]
         return cls(
-            entries=[[c.table[here & c.observed[:, j], j] for here in members] for j in columns],
+            entries=[[entries[labels == m] for m in range(c.k)] for entries, labels in labelled],
             names=[c.label(j) for j in columns],
             are_shares=[c.levels[j] is not None for j in columns],
             separation=[float(c.separation[j]) for j in columns],

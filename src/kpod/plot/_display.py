@@ -52,7 +52,7 @@ class Display:
         ----------
         estimator : KPOD or Pipeline
             The fitted model; a pipeline must end in a KPOD.
-        X : array-like or dataframe of shape (n_samples, n_features)
+        X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
             The table, of the kind that `estimator` was fitted on.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.

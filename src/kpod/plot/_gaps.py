@@ -9,8 +9,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 
 from kpod._report.summary import Clustering
-from kpod._report.words import counted, percent
 from kpod._typing import Floats
+from kpod._words import counted, percent
 from kpod.plot._display import Display, colour, heading, short, tidy
 
 MOST_IMAGE_ROWS = 600
@@ -53,15 +53,16 @@ class GapsDisplay(Display):
         """Sort rows by cluster, then by how much was observed, and average the lines of long tables."""
         c = clustering
         group = np.where(c.labels < 0, c.k, c.labels)
-        order = np.lexsort((-c.observed_by_row, group))
+        order = np.lexsort((-c.source.by_row, group))
         groups = [int(g) for g in np.unique(group)]
         starts = np.searchsorted(group[order], groups)
         edges = np.linspace(0, len(order), min(len(order), MOST_IMAGE_ROWS) + 1).astype(int)
-        lines = np.add.reduceat(c.observed[order][:, c.sources].astype(np.float32), edges[:-1], axis=0)
-        lines /= np.diff(edges)[:, None]
+        line = np.empty(len(order), np.int32)
+        line[order] = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        lines = c.source.by_group(line, len(edges) - 1) / np.diff(edges)[:, None]
         bounds = np.append(starts, len(order)) / len(order)
         return cls(
-            missing=float(1 - c.observed_by_row.sum() / max(1, len(c.labels) * len(c.sources))),
+            missing=c.source.share_missing,
             observed=lines,
             bounds=bounds,
             groups=[-1 if g == c.k else g for g in groups],

@@ -28,8 +28,20 @@ class LossDisplay(Display):
         self.losses, self.n_iter = losses, n_iter
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None, **options: Any) -> Any:  # noqa: ARG003
-        """Draw for a fitted model; the table is not needed.
+    def from_clustering(cls, clustering: Clustering) -> LossDisplay:
+        """What the best start went through."""
+        return cls(losses=np.asarray(clustering.kpod.loss_curve_), n_iter=int(clustering.kpod.n_iter_))
+
+    @classmethod
+    def from_estimator(  # the signature is that of the other displays
+        cls,
+        estimator: Any,
+        X: Any = None,  # noqa: ARG003
+        *,
+        ax: Any = None,
+        **options: Any,  # noqa: ARG003
+    ) -> LossDisplay:
+        """Draw for a fitted model; the table is not needed, and not looked at.
 
         Parameters
         ----------
@@ -38,6 +50,7 @@ class LossDisplay(Display):
         X : ignored
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
+        **options : ignored
 
         Returns
         -------
@@ -46,11 +59,6 @@ class LossDisplay(Display):
         _, kpod = split(estimator)
         check_is_fitted(kpod)
         return cls(losses=np.asarray(kpod.loss_curve_), n_iter=int(kpod.n_iter_)).plot(ax=ax)
-
-    @classmethod
-    def from_clustering(cls, clustering: Clustering) -> LossDisplay:
-        """What the best start went through."""
-        return cls(losses=np.asarray(clustering.kpod.loss_curve_), n_iter=int(clustering.kpod.n_iter_))
 
     size: ClassVar[tuple[float, float]] = (6.4, 3.0)
 

@@ -12,7 +12,7 @@ from kpod.plot._display import INK, Display, colour, heading, tidy
 
 
 class MarginsDisplay(Display):
-    """How well each row sits in its cluster: 1 on its center, 0 halfway to another.
+    """The margin of each row: 1 on its center, 0 halfway to another.
 
     (b - a) / max(a, b), with a the distance of the row to its own center over its observed
     columns and b that to the nearest other center: the silhouette with centers for clusters.
@@ -31,7 +31,7 @@ class MarginsDisplay(Display):
         """Sort the margins of each cluster."""
         c = clustering
         if c.k < 2:
-            raise ValueError("How well a row sits in its cluster takes a second cluster to compare with.")
+            raise ValueError("Margins need a second cluster to compare with; the model has one.")
         return cls(margins=[np.sort(c.margins[c.labels == cluster])[::-1] for cluster in range(c.k)])
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.0)

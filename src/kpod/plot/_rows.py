@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from matplotlib.colors import to_rgba
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from kpod._report.summary import Clustering
-from kpod._report.words import counted
 from kpod._typing import Floats, Labels
+from kpod._words import counted
 from kpod.plot._display import (
     INK,
     Display,
@@ -24,8 +24,10 @@ from kpod.plot._display import (
 )
 
 MOST_POINTS = 2000
-MOST_LOOKED_AT = 50_000
 MANY_COLUMNS = 500
+MOST_PLANE_ENTRIES = 4_000_000
+FEWEST_PLANE_ROWS = 500
+MOST_STEPS = 100
 
 
 class RowsDisplay(Display):
@@ -63,24 +65,25 @@ class RowsDisplay(Display):
 
     @classmethod
     def from_clustering(cls, clustering: Clustering) -> RowsDisplay:
-        """Find the plane from all rows, and draw up to 2,000 of them."""
+        """Find the plane from the rows, or a sample of many, and draw up to 2,000 of them."""
         c = clustering
-        columns = np.arange(len(c.names))
-        if len(columns) > MANY_COLUMNS:  # their covariances would not fit
-            columns = np.sort(c.by_separation[:MANY_COLUMNS])
-        means = np.nan_to_num(np.asarray(c.kpod.column_means_, dtype=np.float64))[columns]
-        some = draw_rows(len(c.values), MOST_LOOKED_AT)
-        axes, variances, explained, noise = principal_plane(c.values[np.ix_(some, columns)] - means)
+        n_rows, n_columns = c.values.shape
+        means = np.nan_to_num(np.asarray(c.kpod.column_means_, dtype=np.float64))
+        enough = max(MOST_PLANE_ENTRIES // n_columns, FEWEST_PLANE_ROWS)
+        plane = principal_plane(c.values.rows(draw_rows(n_rows, enough)) - means)
         rows = draw_members(c.labels, MOST_POINTS)
-        values = c.values[np.ix_(rows, columns)] - means
-        points, labels = expected_scores(values, axes, variances, noise), c.labels[rows]
+        points = np.vstack([
+            expected_scores(c.values.rows(some) - means, plane.axes, plane.variances, plane.noise)
+            for some in np.array_split(rows, max(1, len(rows) * n_columns // MOST_PLANE_ENTRIES))
+        ])  # fmt: skip
+        labels = c.labels[rows]
         return cls(
             points=points,
             labels=labels,
-            shares=c.observed_by_row[rows] / len(c.sources),
+            shares=c.source.by_row[rows] / len(c.sources),
             middles={m: points[labels == m].mean(axis=0) for m in range(c.k) if (labels == m).any()},
-            explained=explained,
-            n_rows=len(c.labels),
+            explained=plane.explained,
+            n_rows=n_rows,
         )
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)
@@ -126,31 +129,69 @@ class RowsDisplay(Display):
                 handle.set_sizes([60])
 
 
-def principal_plane(values: Floats) -> tuple[Floats, Floats, Floats, float]:
-    """Two directions, the variance along and its share; and the variance left to each other direction.
+class Plane(NamedTuple):
+    """Two directions (axes) and what varies: along each, its share of all, and in every other one."""
 
-    Of the covariances over the rows in which both columns were observed.
+    axes: Floats
+    variances: Floats
+    explained: Floats
+    noise: float
+
+
+def principal_plane(values: Floats) -> Plane:
+    """Probabilistic principal components of the observed entries (Tipping & Bishop 1999).
+
+    A row is x = W t + noise, t standard normal in two dimensions and the noise the same in every
+    column; W and the noise are those of largest likelihood over the observed entries, found by
+    EM. On complete data these are the principal components.
     """
+    n_columns = values.shape[1]
     observed = (~np.isnan(values)).astype(np.float64)
     zeroed = np.nan_to_num(values)
-    covariance = (zeroed.T @ zeroed) / np.maximum(observed.T @ observed, 1)
-    total = max(float(np.trace(covariance)), np.finfo(float).tiny)
-    variances, vectors = two_largest(covariance)
-    # The sign of an eigenvector is nobody's: its largest entry is taken to be positive.
-    axes = vectors * np.where(np.abs(vectors).max(axis=0) == vectors.max(axis=0), 1, -1)
-    noise = max(0.0, total - float(variances.sum())) / max(1, len(covariance) - 2)
-    # Of pairs of columns observed in different rows, covariances may add up to more than the variance.
-    return axes, variances, variances / max(total, float(variances.sum())), noise
+    total = float((zeroed**2).sum()) / max(1, len(values))
+    if n_columns == 1 or total == 0:
+        axes = np.eye(n_columns, 2)
+        return Plane(axes, np.array([total, 0.0]), np.array([float(total > 0), 0.0]), 0.0)
+    variances, axes = two_largest(zeroed)
+    least = 1e-9 * total / n_columns
+    noise = max(least, (total - float(variances.sum())) / max(1, n_columns - 2))
+    weights = axes * np.sqrt(np.maximum(variances - noise, 0))
+    for _ in range(MOST_STEPS):
+        before = weights
+        weights, noise = step(zeroed, observed, weights, max(noise, least))
+        if np.abs(weights - before).max() <= 1e-4 * np.abs(weights).max():
+            break
+    axes, lengths, _ = np.linalg.svd(weights, full_matrices=False)
+    variances = lengths**2 + noise
+    # The sign of a direction is arbitrary: its largest entry is taken to be positive.
+    axes = axes * np.where(np.abs(axes).max(axis=0) == axes.max(axis=0), 1, -1)
+    all_of_it = float(variances.sum()) + (n_columns - 2) * noise
+    return Plane(axes, variances, variances / all_of_it, noise)
 
 
-def two_largest(covariance: Floats) -> tuple[Floats, Floats]:
-    """The two largest eigenvalues, none below 0, and their vectors."""
-    if len(covariance) == 1:
-        return np.array([float(covariance[0, 0]), 0.0]), np.array([[1.0, 0.0]])
-    if len(covariance) > MANY_COLUMNS:  # by Lanczos: the others would take minutes
-        values, vectors = eigsh(covariance, 2, v0=np.ones(len(covariance)))
+def step(zeroed: Floats, observed: Floats, weights: Floats, noise: float) -> tuple[Floats, float]:
+    """One step of EM: what is expected of t given W and the noise, then these given that."""
+    products = (weights[:, :, None] * weights[:, None, :]).reshape(-1, 4)
+    inverse = np.linalg.inv((observed @ products).reshape(-1, 2, 2) + noise * np.eye(2))
+    scores = np.einsum("iab,ib->ia", inverse, zeroed @ weights)
+    seconds = noise * inverse + scores[:, :, None] * scores[:, None, :]
+    left, right = zeroed.T @ scores, (observed.T @ seconds.reshape(-1, 4)).reshape(-1, 2, 2)
+    ridge = 1e-12 * max(float(np.abs(right).max()), np.finfo(float).tiny) * np.eye(2)
+    new = np.linalg.solve(right + ridge, left[..., None])[..., 0]
+    error = (zeroed**2).sum() - 2 * (new * left).sum() + np.einsum("ja,jab,jb->", new, right, new)
+    return new, max(0.0, float(error) / max(1.0, float(observed.sum())))
+
+
+def two_largest(zeroed: Floats) -> tuple[Floats, Floats]:
+    """The two largest principal components of a table with its gaps at the mean."""
+    n_rows, n_columns = zeroed.shape
+    if n_columns > MANY_COLUMNS:  # by Lanczos, without a matrix of columns by columns
+        product = LinearOperator(
+            (n_columns, n_columns), matvec=lambda v: zeroed.T @ (zeroed @ v) / n_rows, dtype=np.float64
+        )
+        values, vectors = eigsh(product, 2, v0=np.ones(n_columns))
     else:
-        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = np.linalg.eigh(zeroed.T @ zeroed / n_rows)
     order = np.argsort(values)[::-1][:2]
     return np.maximum(values[order], 0), vectors[:, order]
 
@@ -167,5 +208,7 @@ def expected_scores(values: Floats, axes: Floats, variances: Floats, noise: floa
     observed = (~np.isnan(values)).astype(np.float64)
     noise = max(noise, 1e-9 * most)
     precision = 1 / np.maximum(variances - noise, 1e-6 * most)
-    grams = np.einsum("ij,ja,jb->iab", observed, axes, axes) + noise * np.diag(precision)
-    return np.linalg.solve(grams, (np.nan_to_num(values) @ axes)[..., None])[..., 0]
+    products = (axes[:, :, None] * axes[:, None, :]).reshape(-1, 4)
+    grams = (observed @ products).reshape(-1, 2, 2) + noise * np.diag(precision)
+    scores = np.linalg.solve(grams, (np.nan_to_num(values) @ axes)[..., None])[..., 0]
+    return scores.astype(np.float64, copy=False)

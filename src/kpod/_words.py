@@ -20,10 +20,10 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def some(texts: Sequence[str], total: int | None = None) -> str:
+def some(texts: Sequence[str], total: int | None = None, most: int = MOST_LISTED) -> str:
     """The first few of so many."""
-    more = (len(texts) if total is None else total) - MOST_LISTED
-    return listed([*texts[:MOST_LISTED], *([f"{more:,} more"] if more > 0 else [])])
+    more = (len(texts) if total is None else total) - most
+    return listed([*texts[:most], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def finite(value: float) -> float | None:
