@@ -40,13 +40,17 @@ class Choice:
     def has_categories(self) -> bool:
         return bool(self.categories)
 
-    def matrix(self, table: TableFile) -> Floats:
+    def matrix(self, table: TableFile, *, all_missing: bool = False) -> Floats:
         """The columns used, where all of them are numbers."""
-        return matrix(table, self.used)
+        for name in self.used:
+            count_days(table, table.column(name))
+        return matrix(table, self.used, all_missing=all_missing)
 
     def frame(self, table: TableFile, *, all_missing: bool = False) -> pa.Table:
         """The columns used: numbers as floats, categories as text, null where missing."""
         numbers = [name for name in self.used if name not in self.categories]
+        for name in numbers:
+            count_days(table, table.column(name))
         values = matrix(table, numbers, all_missing=True) if numbers else np.empty((table.n_rows, 0))
         columns: list[Any] = []
         for name in self.used:
@@ -184,9 +188,7 @@ def use_number(table: TableFile, choice: Choice, column: Column) -> None:
     if column.kind == "empty":
         choice.aside[column.name] = "nothing observed"
         return
-    if column.values is None and column.role.role == "date":
-        column.values = days_of(table, column)
-        column.kind = "number"
+    count_days(table, column)
     if column.values is None and column.role.role in ("category", "ordered"):
         raise InputError(
             f"{table.source}: column {shown(column.name)} holds categories, not numbers; "
@@ -222,6 +224,13 @@ def check_ambiguous(table: TableFile, column: Column) -> None:
             f"{value.replace(',', '')} or {value.replace(',', '.')}; say which with --decimal . (the comma "
             "divides thousands) or --decimal , (it is the decimal mark)."
         )
+
+
+def count_days(table: TableFile, column: Column) -> None:
+    """Make numbers of dates that are to be used."""
+    if column.values is None and column.role.role == "date":
+        column.values = days_of(table, column)
+        column.kind = "number"
 
 
 def days_of(table: TableFile, column: Column) -> Floats:
@@ -265,7 +274,7 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
             found.setdefault(key, []).append((name, f"{note.text}; {note.remedy}"))
         if column.how_written:
             found.setdefault(("written", ""), []).append((name, f"{column.how_written}."))
-    notes = []
+    notes = [printable(note) for note in table.notes]
     for (kind, marks), about in found.items():
         names = [printable(name) for name, _ in about]
         if len(about) == 1:

@@ -19,7 +19,7 @@ from kpod._words import some
 
 SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
-    ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow",
+    ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow", ".xlsx": "excel",
 }  # fmt: skip
 
 
@@ -63,6 +63,8 @@ class TableFile:
     """Of a text file, else None."""
     unused_marks: list[str] = field(default_factory=list)
     """Values given as missing that occur in no column."""
+    notes: list[str] = field(default_factory=list)
+    """What to say about how it was read."""
 
     @property
     def n_rows(self) -> int:

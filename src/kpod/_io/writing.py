@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._io.files import InputError, printable, written_whole
+from kpod._io.formats import imported
 from kpod._io.tables import SUFFIXES, Column, Dialect, TableFile, shown
 
 BATCH = 1 << 16
@@ -76,6 +77,8 @@ def encode(table: pa.Table, file: IO[bytes], kind: str, dialect: Dialect) -> Non
         import pyarrow.parquet as pq
 
         pq.write_table(table, file)
+    elif kind == "excel":
+        write_workbook(table, file)
     else:
         from pyarrow import feather
 
@@ -160,3 +163,37 @@ def text_bytes(cells: pa.Array) -> memoryview:
         return memoryview(b"")
     ends = np.frombuffer(cells.buffers()[1], np.int64)
     return memoryview(cells.buffers()[2])[ends[cells.offset] : ends[cells.offset + len(cells)]]
+
+
+MOST_EXCEL_ROWS, MOST_EXCEL_COLUMNS = 1_048_575, 16_384
+
+
+def write_workbook(table: pa.Table, file: IO[bytes]) -> None:
+    """One sheet; text is written as text, so that nothing turns into a formula or a date."""
+    xlsxwriter = imported("xlsxwriter", "-o", "writing a workbook")
+    if table.num_rows > MOST_EXCEL_ROWS or table.num_columns > MOST_EXCEL_COLUMNS:
+        raise InputError(
+            f"-o: a sheet holds {MOST_EXCEL_ROWS:,} rows and {MOST_EXCEL_COLUMNS:,} columns at most; "
+            "write .csv or .parquet."
+        )
+    options = {"constant_memory": False, "in_memory": True, "remove_timezone": True}
+    book = xlsxwriter.Workbook(file, options)
+    sheet, day = book.add_worksheet(), book.add_format({"num_format": "yyyy-mm-dd"})
+    for j, name in enumerate(table.column_names):
+        sheet.write_string(0, j, name)
+        for i, value in enumerate(table.column(j).to_pylist(), 1):
+            write_cell(sheet, i, j, value, day)
+    book.close()
+
+
+def write_cell(sheet: Any, i: int, j: int, value: Any, day: Any) -> None:
+    if value is None or (isinstance(value, float) and not np.isfinite(value)):
+        return
+    if isinstance(value, bool):
+        sheet.write_boolean(i, j, value)
+    elif isinstance(value, int | float):
+        sheet.write_number(i, j, value)
+    elif hasattr(value, "year"):
+        sheet.write_datetime(i, j, value, day)
+    else:
+        sheet.write_string(i, j, str(value))

@@ -93,7 +93,8 @@ def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Float
     expected = np.outer(rows, overall)
     with np.errstate(divide="ignore", invalid="ignore"):
         surplus = np.where((counts >= FEW) & (counts > expected), (counts - expected) / np.sqrt(expected), 0)
-    m, j = np.unravel_index(int(surplus.argmax()), surplus.shape)
+    # What most of a cluster is says more than what some of it is.
+    m, j = np.unravel_index(int((surplus * np.nan_to_num(shares)).argmax()), surplus.shape)
     if surplus[m, j] <= 0:
         return ""
     of = f" of {rows[m]:,.0f} known" if rows[m] < 20 else ""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpod._io.files import InputError, printable
-from kpod.cli.options import choosing, in_file, labelling, out_file, preparing, reading
+from kpod.cli.options import choosing, in_file, labelling, long_form, out_file, preparing, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
 from kpod.cli.summaries import noting, summary_of
 
 if TYPE_CHECKING:
     from kpod._io.choosing import Choice
+    from kpod._io.ratings import Ratings
     from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @out_file("--report", help="A report in one HTML file, to open, print or send.")
 @choosing
 @preparing
+@long_form
 @reading
 @click.option(
     "--algorithm",
@@ -64,6 +66,9 @@ def fit(
     log: tuple[str, ...],
     clip: float | None,
     shrinkage: float | None,
+    rows: str | None,
+    items: str | None,
+    values: str | None,
     algorithm: str,
     starts: int | None,
     seed: int,
@@ -91,12 +96,17 @@ def fit(
     with Progress(quiet) as progress:
         progress.doing(f"reading {data}")
         table = read_table(data, **read)
+        weight = table.column(weight).name if weight else None
+        sparse = None
+        if rows or items or values:
+            sparse = as_ratings(table, {"--rows": rows, "--items": items, "--values": values})
+            table, choice = sparse.table, sparse.choice
+        else:
+            choice = choosing.choose_columns(
+                table, columns, exclude, ids, decided=decided, categories=categories, weight=weight
+            )
         check_label(table, label)
         check_types(table, output)
-        weight = table.column(weight).name if weight else None
-        choice = choosing.choose_columns(
-            table, columns, exclude, ids, decided=decided, categories=categories, weight=weight
-        )
         settings = {
             "n_clusters": clusters,
             "algorithm": algorithm,
@@ -106,8 +116,11 @@ def fit(
         }
         encode = Encode("none" if no_scale else "robust" if robust else "standard", table.names(log), clip)
         progress.doing("clustering")
-        clustering, pipeline, notes = cluster(table, choice, settings, encode, progress, weight)
-        notes = [*choosing.notes_on(table, choice), *notes]
+        if sparse:
+            clustering, pipeline, notes = cluster_ratings(sparse, settings, encode, progress)
+        else:
+            clustering, pipeline, notes = cluster(table, choice, settings, encode, progress, weight)
+            notes = [*choosing.notes_on(table, choice), *notes]
         summary = summary_of(table, choice, clustering, notes, encode)
         progress.doing("writing")
         if centers:
@@ -177,6 +190,36 @@ def cluster(
     number_by_size(kpod)
     names = None if encoded else choice.used
     return Clustering.of(pipeline, values, names, is_fitted_table=True), pipeline, notes
+
+
+def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
+    """The sparse table that lines of ratings are."""
+    from kpod._io.ratings import pivot
+
+    absent = [option for option, name in columns.items() if name is None]
+    if absent:
+        raise InputError(f"ratings need --rows, --items and --values; {absent[0]} is missing.")
+    return pivot(table, *(table.column(str(name)).name for name in columns.values()))
+
+
+def cluster_ratings(
+    ratings: Ratings, settings: dict[str, Any], encode: Encode, progress: Any
+) -> tuple[Clustering, Any, list[str]]:
+    """Fit a sparse table: what is not there is missing."""
+    from sklearn.pipeline import Pipeline
+
+    from kpod._estimator import KPOD
+    from kpod._report.summary import Clustering
+    from kpod._scaler import ObservedScaler
+
+    kpod = KPOD(**settings, verbose=2 if progress.visible else 0)
+    step = [] if encode.scale == "none" else [("scale", ObservedScaler())]
+    with noting() as notes, progress.following():
+        pipeline = Pipeline([*step, ("kpod", kpod)]).fit(ratings.values)
+    kpod.set_params(verbose=0)
+    number_by_size(kpod)
+    clustering = Clustering.of(pipeline, ratings.values, ratings.items, is_fitted_table=True)
+    return clustering, pipeline, notes
 
 
 def usable_rows(values: Any) -> int:

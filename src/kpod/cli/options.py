@@ -82,6 +82,12 @@ reading = together(
     ),
     click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark. [default: sniffed]"),
     click.option("--encoding", metavar="NAME", help="utf-8, cp1252, latin-1, ... [default: sniffed]"),
+    click.option("--sheet", metavar="NAME", help="The sheet of a workbook. [default: the first filled one]"),
+)
+long_form = together(
+    click.option("--rows", metavar="NAME", help="Ratings, a line each: the column that names the rows,"),
+    click.option("--items", metavar="NAME", help="the one that names the items,"),
+    click.option("--values", metavar="NAME", help="and the one with the values."),
 )
 choosing = together(
     click.option(
@@ -130,7 +136,7 @@ labelling = together(
     out_file(
         "-o",
         "--output",
-        help="The table with its clusters: .csv, .tsv, .parquet, .feather or .arrow; "
+        help="The table with its clusters: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; "
         "- is CSV on standard output.  [default: -]",
     ),
     click.option(

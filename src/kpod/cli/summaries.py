@@ -28,7 +28,7 @@ def noting() -> Iterator[list[str]]:
 def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
     from kpod import __version__
 
-    used = [table.column(name) for name in choice.used]
+    used = [table.by_name[name] for name in choice.used if name in table.by_name]
     marks: dict[str, int] = {}
     for column in used:
         for mark, n in column.marks.items():
@@ -42,7 +42,7 @@ def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
         "set_aside": choice.aside,
         "text_file": vars(table.dialect) if table.dialect else None,
         "missing": missing,
-        "missing_share": missing / (table.n_rows * len(used)),
+        "missing_share": missing / max(1, table.n_rows * len(used)),
         "marks": dict(sorted(marks.items(), key=lambda item: -item[1])),
     }
 
@@ -58,6 +58,8 @@ def summary_of(
     kpod = c.kpod
     return {
         **summary_of_data(table, choice),
+        "missing": round(c.source.share_missing * c.source.shape[0] * c.source.shape[1]),
+        "missing_share": c.source.share_missing,
         "settings": {
             "clusters": kpod.n_clusters,
             "algorithm": kpod.algorithm,
