@@ -194,8 +194,9 @@ def ratings(path):
 
 def test_ratings_in_long_form_are_the_sparse_table_they_are(kpod, tmp_path):
     path = ratings(tmp_path / "r.csv")
+    outputs = ["-o", tmp_path / "out.csv", "--report", tmp_path / "r.html", "--model", tmp_path / "m"]
     done = kpod("fit", path, "-k", 2, "--rows", "user", "--items", "item", "--values", "rating", "--json",
-                "-o", tmp_path / "out.csv", "--report", tmp_path / "r.html", "--model", tmp_path / "m")  # fmt: skip
+                *outputs)  # fmt: skip
     assert done.code == 0, done.err
     summary = json.loads(done.out)
     assert summary["rows"] == 60

@@ -121,6 +121,11 @@ def names_text(names: Sequence[str]) -> str:
 
 def aside_text(aside: dict[str, str]) -> str:
     """What was not used and why; of many, those of one reason together."""
+    categories = any(why.startswith(("category", "ordered category")) for why in aside.values())
+    return listed_aside(aside) + ("; --categories uses the categories too" if categories else "")
+
+
+def listed_aside(aside: dict[str, str]) -> str:
     if len(aside) <= MOST_ASIDE:
         return ", ".join(f"{printable(name) or '(no name)'} ({why})" for name, why in aside.items())
     by_reason: dict[str, list[str]] = {}
