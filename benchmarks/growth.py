@@ -9,27 +9,27 @@ import numpy as np
 
 from benchmarks.dense import make, punch
 from benchmarks.harness import Sheet, progress, timed
-from kpod import KPOD
-from kpod._executors import available_threads
-from kpod._solvers import Descent, Settings
+from kpod._engine.executors import available_threads, threads
+from kpod._engine.lloyd import Descent
+from kpod._engine.table import make_table
 
 BASE = {"n": 200_000, "p": 32, "k": 24}
 N_ROUNDS = 12
 
 
 @contextmanager
-def first_iteration(n: int, p: int, k: int, n_threads: int) -> Iterator[Callable[[], float]]:
+def first_iteration(n: int, p: int, k: int) -> Iterator[Callable[[], float]]:
     """Seconds of a first iteration: every row is compared with every center, and added up.
 
     Later ones skip rows, the more the nearer they are to the end, which would blur the growth.
     """
     X, _ = make(n, p, k, 2.0, np.float32)
-    model = KPOD(k, init=X[:k], n_threads=n_threads)
-    with model._table(model._validate(punch(X, 0.3), reset=True)) as table:
-        centers = X[:k] - table.shift.astype(np.float64)
+    with threads(available_threads()) as executor:
+        table = make_table(punch(X, 0.3), executor)
+        centers = table.units.to(X[:k])
 
         def seconds() -> float:
-            descent = Descent(table, centers, Settings())
+            descent = Descent(table, executor, centers)
             return timed(lambda: (descent.assign(), descent.update()))[1]
 
         yield seconds
@@ -46,10 +46,7 @@ def run() -> None:
         with ExitStack() as stack:
             progress(f"growth: {what} = {sizes}")
             shapes = [{**BASE, what: size} for size in sizes]
-            n_threads = available_threads()  # asked within a fit, BLAS would say 1
-            iterations = [
-                stack.enter_context(first_iteration(**shape, n_threads=n_threads)) for shape in shapes
-            ]
+            iterations = [stack.enter_context(first_iteration(**shape)) for shape in shapes]
             # In turn, and the median of each: what else the machine does hits all sizes alike.
             rounds = [[seconds() for seconds in iterations] for _ in range(N_ROUNDS)]
         typical = np.median(rounds, axis=0)

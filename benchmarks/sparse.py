@@ -12,7 +12,11 @@ from sklearn.cluster import KMeans
 from benchmarks import peers
 from benchmarks.harness import Sheet, ari, progress, timed
 from kpod import KPOD, ObservedScaler
-from kpod._solvers import Descent, Settings
+from kpod._engine import step as steps
+from kpod._engine.executors import available_threads, threads
+from kpod._engine.lloyd import Descent, Settings
+from kpod._engine.table import make_table
+from kpod._validation import as_csr
 from kpod.datasets import make_ratings
 
 N_DATA_SETS = 5
@@ -39,12 +43,20 @@ def one_iteration(sheet: Sheet) -> None:
     X = sparse.random_array((n, p), density=0.01, format="csr", dtype=np.float32, rng=rng)
     centers = rng.normal(size=(k, p)).astype(np.float32)
     product = best_of(5, lambda: X @ centers.T)
-    model = KPOD(k, init=centers, algorithm="lloyd")
-    values = model._validate(X, reset=True)
-    with model._table(values) as table:
-        descent = Descent(table, centers.astype(np.float64), Settings(bounded=False))
+    with threads(available_threads()) as executor:
+        table = make_table(as_csr(X, None), executor)
+        descent = Descent(table, executor, table.units.to(centers), Settings(bounded=False))
         step = best_of(5, lambda: (descent.assign(), descent.update()))
-        everything = best_of(3, lambda: table.totals(descent.labels, k))
+
+        def add_up() -> None:
+            executor.accumulate(
+                steps.AddUp(),
+                table.blocks,
+                descent.states,
+                lambda: steps.Partial(descent.objective.empty_sums()),
+            )
+
+        everything = best_of(3, add_up)
     table_name = "100,000 x 20,000, 1 % stored, k=16"
     sheet.add(table_name, "every row compared, centers updated by the rows that changed", step / product)
     sheet.add(table_name, "every row compared, and every row added up", (step + everything) / product)

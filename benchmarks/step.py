@@ -7,9 +7,6 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.dense import SHAPES, make, punch
 from benchmarks.harness import Sheet, progress, timed
-from kpod import KPOD
-from kpod._executors import available_threads
-from kpod._solvers import Descent, Settings
 
 
 def peak_flops(dtype: type) -> float:
@@ -41,14 +38,14 @@ def run() -> None:
             for missing in (0.3, 0.7):
                 progress(f"step: {n} x {p}, k={k}, {dtype.__name__}, {missing:.0%} missing")
                 holed = punch(X, missing)
-                model = KPOD(k, init=X[:k])
-                with model._table(model._validate(holed, reset=True)) as table:
-                    descent = Descent(table, X[:k] - table.shift.astype(np.float64), Settings(bounded=False))
+                with threads(available_threads()) as executor:
+                    table = make_table(holed, executor)
+                    descent = Descent(table, executor, table.units.to(X[:k]), Settings(bounded=False))
                     for _ in range(3):
                         descent.assign()
                         descent.update()
                     seconds = min(timed(descent.assign)[1] for _ in range(7))
-                    work = 3.0 * float(table.observed.sum()) * k
+                    work = 3.0 * float(table.n_observed) * k
                 sheet.add(
                     f"{n} x {p}, k={k}",
                     dtype.__name__,

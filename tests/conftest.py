@@ -1,11 +1,14 @@
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from kpod._blocks import make_table
-from kpod._executors import Executor
+from kpod._engine import fit
+from kpod._engine.executors import Executor
+from kpod._engine.lloyd import Settings, Start
+from kpod._engine.table import make_table
 
 # Any seed must pass: the first one is drawn by whoever runs the suite, see the header.
 FIRST_SEED = int(os.environ.get("KPOD_TEST_SEED", np.random.SeedSequence().entropy % 10_000))
@@ -36,6 +39,37 @@ def clustered(rng, n_rows=300, n_columns=8, k=5, missing=0.3, spread=0.6, dtype=
     return X.astype(dtype), truth
 
 
-def table_of(X, k, weights=None, n_threads=1, **about):
+def table_of(X, weights=None, **about):
     values = X if sparse.issparse(X) else np.ascontiguousarray(X)
-    return make_table(values, Executor(n_threads), n_clusters=k, weights=weights, **about)
+    return make_table(values, Executor(), weights=weights, **about)
+
+
+class Solver:
+    """A solver of the engine that takes and gives everything in the table's own units."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, table, centers, executor=None, **settings):
+        start = Start(table.units.to(centers))
+        solution = fit.SOLVERS[self.name](table, executor or Executor(), start, Settings(**settings))
+        square = table.units.scale**2
+        return replace(
+            solution,
+            centers=table.units.back(solution.centers),
+            loss=solution.loss / square,
+            objective=solution.objective / square,
+            trace=[value / square for value in solution.trace],
+        )
+
+
+SOLVERS = {name: Solver(name) for name in fit.SOLVERS}
+lloyd, hartigan, mm = SOLVERS["lloyd"], SOLVERS["hartigan"], SOLVERS["mm"]
+
+
+def random_rows(X, k, rng, n=3):
+    """Centers to start from: rows of X, their gaps at the column means, n times."""
+    usable = np.flatnonzero(~np.isnan(X).all(axis=1))
+    means = np.nanmean(X, axis=0)
+    draws = [X[rng.choice(usable, k, replace=False)].astype(np.float64) for _ in range(n)]
+    return [np.where(np.isnan(rows), means, rows) for rows in draws]

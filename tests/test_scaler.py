@@ -80,7 +80,7 @@ def test_nothing_observed_in_a_column_or_row():
     ("call", "message"),
     [
         (lambda: ObservedScaler(rows="scale").fit(np.eye(2)), "rows must be None or 'center', got 'scale'"),
-        (lambda: ObservedScaler().fit([[np.inf, 1.0], [1.0, 2.0]]), "infinity in column 0"),
+        (lambda: ObservedScaler().fit([[np.inf, 1.0], [1.0, 2.0]]), r"infinity.* in column 0"),
         (lambda: ObservedScaler().fit(np.eye(3)).inverse_transform(np.eye(2)), "X has 2 columns, expected 3"),
     ],
 )

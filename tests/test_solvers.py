@@ -9,12 +9,13 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from kpod import KPOD, _blocks, _solvers
-from kpod._seeding import RandomRows
-from kpod._solvers import SOLVERS, Settings, Start, hartigan, lloyd, mm
+from kpod import KPOD
+from kpod._engine import blocks
+from kpod._engine import fit as engine_fit
+from kpod._engine import lloyd as engine_lloyd
 
 from . import oracle
-from .conftest import clustered, table_of
+from .conftest import SOLVERS, clustered, hartigan, lloyd, mm, random_rows, table_of
 
 
 @pytest.fixture(params=sorted(SOLVERS))
@@ -27,19 +28,14 @@ def weights(request, rng):
     return rng.integers(1, 4, size=300).astype(np.float64) if request.param else None
 
 
-def starts(table, k, rng, n=3):
-    seeding = RandomRows(table, k, rng)
-    return [seeding.draw(rng) for _ in range(n)]
-
-
 def test_solution_is_consistent(solver, rng, dtype, weights):
     X, _ = clustered(rng, dtype=dtype)
-    table = table_of(X, 5, weights)
-    for start in starts(table, 5, rng):
-        solution = solver(table, start, Settings())
+    table = table_of(X, weights)
+    for start in random_rows(X, 5, rng):
+        solution = solver(table, start)
         exact = oracle.centers(X.astype(np.float64), solution.labels, 5, weights)
         rtol = 1e-4 if dtype is np.float32 else 1e-9
-        assert_allclose(solution.centers + table.shift, exact, rtol=rtol, atol=rtol)
+        assert_allclose(solution.centers, exact, rtol=rtol, atol=rtol)
         assert_allclose(
             solution.loss, oracle.loss(X.astype(np.float64), solution.labels, exact, weights), rtol=rtol
         )
@@ -49,49 +45,49 @@ def test_solution_is_consistent(solver, rng, dtype, weights):
 
 def test_trace_never_rises(solver, rng, dtype, weights):
     X, _ = clustered(rng, missing=0.5, spread=1.0, dtype=dtype)
-    table = table_of(X, 7, weights)
+    table = table_of(X, weights)
     rounding = 1e-6 if dtype is np.float32 else 1e-12
-    for start in starts(table, 7, rng):
-        trace = np.array(solver(table, start, Settings()).trace)
+    for start in random_rows(X, 7, rng):
+        trace = np.array(solver(table, start).trace)
         assert (np.diff(trace) <= rounding * trace[:-1]).all()
 
 
 def test_max_iter_is_respected_and_reported(solver, rng):
     X, _ = clustered(rng, spread=2.0)
-    table = table_of(X, 5)
-    (start,) = starts(table, 5, rng, 1)
-    short = solver(table, start, Settings(max_iter=1))
+    table = table_of(X)
+    (start,) = random_rows(X, 5, rng, 1)
+    short = solver(table, start, max_iter=1)
     assert short.n_iter == 1
     if solver is not mm:
         assert not short.converged
 
 
-def test_lloyd_is_the_oracles(rng, weights):
+def test_lloyd_is_the_oracles(rng, weights, monkeypatch):
+    monkeypatch.setattr(engine_lloyd, "CREEP", 1000)
     X, _ = clustered(rng, missing=0.5, spread=1.0)
-    table = table_of(X, 5, weights)
-    for start in starts(table, 5, rng):
-        labels, _ = oracle.lloyd(X, start.centers + table.shift, 300, weights)
+    table = table_of(X, weights)
+    for start in random_rows(X, 5, rng):
+        labels, _ = oracle.lloyd(X, start, 300, weights)
         if len(np.unique(labels)) == 5:
-            assert_array_equal(lloyd(table, start, Settings()).labels, labels)
+            assert_array_equal(lloyd(table, start).labels, labels)
 
 
 def creeping(rng, dtype=np.float64, n=5000):
     """A table that takes Lloyd many steps, hundreds if it is long, and a start."""
     X, _ = clustered(rng, n, 20, k=20, missing=0.7, spread=2.0, dtype=dtype)
-    table = table_of(X, 20)
-    return table, starts(table, 20, rng, 1)[0]
+    table = table_of(X)
+    return table, random_rows(X, 20, rng, 1)[0]
 
 
 def test_momentum_saves_iterations(rng, monkeypatch):
     """And ends lower in the mean: single tables may fall into another minimum."""
-    settings = Settings(max_iter=2000)
     carried, plain = [], []
     for _ in range(5):
         table, start = creeping(rng, n=20_000)
         with monkeypatch.context() as patch:
-            carried.append(lloyd(table, start, settings))
-            patch.setattr(_solvers, "CREEP", settings.max_iter)
-            plain.append(lloyd(table, start, settings))
+            carried.append(lloyd(table, start, max_iter=2000))
+            patch.setattr(engine_lloyd, "CREEP", 2000)
+            plain.append(lloyd(table, start, max_iter=2000))
     assert sum(fit.n_iter for fit in carried) < sum(fit.n_iter for fit in plain)
     assert np.mean([fit.loss for fit in carried]) < np.mean([fit.loss for fit in plain])
 
@@ -99,53 +95,50 @@ def test_momentum_saves_iterations(rng, monkeypatch):
 @pytest.mark.parametrize("momentum", [0.9, 5.0, 100.0])
 def test_with_any_momentum_the_loss_never_rises_and_centers_come_to_rest(momentum, rng, dtype, monkeypatch):
     """A step that goes too far is taken back."""
-    monkeypatch.setattr(_solvers, "momentum", lambda run: momentum)
-    monkeypatch.setattr(_solvers, "CREEP", 2)
-    monkeypatch.setattr(_solvers, "CREEPING_ENTRIES", 0)
+    monkeypatch.setattr(engine_lloyd, "momentum", lambda run: momentum)
+    monkeypatch.setattr(engine_lloyd, "CREEP", 2)
     table, start = creeping(rng, dtype)
-    for settings in (Settings(max_iter=2000), Settings(max_iter=7), Settings(max_iter=8)):
-        end = lloyd(table, start, settings)
+    for max_iter in (2000, 7, 8):
+        end = lloyd(table, start, max_iter=max_iter)
         rounding = 1e-6 if dtype is np.float32 else 1e-12
         assert (np.diff(end.trace) <= rounding * end.loss).all()
         assert end.n_iter == len(end.trace)
-    at_rest = lloyd(table, start, Settings(max_iter=2000))
+    at_rest = lloyd(table, start, max_iter=2000)
     assert at_rest.converged
-    again = lloyd(table, Start(at_rest.centers), Settings(max_iter=1))
+    again = lloyd(table, at_rest.centers, max_iter=1)
     assert (again.labels != at_rest.labels).mean() < (1e-2 if dtype is np.float32 else 1e-12)
 
 
 def test_complete_tables_get_no_momentum(rng, monkeypatch):
     """There Lloyd is scikit-learn's to the last iteration."""
-    monkeypatch.setattr(_solvers, "CREEP", 1)
-    monkeypatch.setattr(_solvers, "CREEPING_ENTRIES", 0)
+    monkeypatch.setattr(engine_lloyd, "CREEP", 1)
     X, _ = clustered(rng, 2000, 12, k=10, missing=0, spread=2.0)
-    table = table_of(X, 10)
-    (start,) = starts(table, 10, rng, 1)
-    theirs = KMeans(10, init=start.centers + table.shift, n_init=1, tol=0).fit(X)
-    assert_array_equal(lloyd(table, start, Settings()).labels, theirs.labels_)
+    table = table_of(X)
+    (start,) = random_rows(X, 10, rng, 1)
+    theirs = KMeans(10, init=start, n_init=1, tol=0).fit(X)
+    assert_array_equal(lloyd(table, start).labels, theirs.labels_)
 
 
 def test_lloyd_on_complete_data_is_scikit_learns(rng, dtype):
     X, _ = clustered(rng, 500, missing=0, spread=1.0, dtype=dtype)
-    table = table_of(X, 6)
-    for start in starts(table, 6, rng):
-        theirs = KMeans(6, init=(start.centers + table.shift).astype(dtype), n_init=1, tol=0).fit(X)
-        ours = lloyd(table, start, Settings())
+    table = table_of(X)
+    for start in random_rows(X, 6, rng):
+        theirs = KMeans(6, init=start.astype(dtype), n_init=1, tol=0).fit(X)
+        ours = lloyd(table, start)
         assert_allclose(ours.loss, theirs.inertia_, rtol=1e-4 if dtype is np.float32 else 1e-10)
         if dtype is np.float64:
             assert_array_equal(ours.labels, theirs.labels_)
 
 
-def test_bounded_and_unbounded_lloyd_agree(rng, dtype, monkeypatch):
-    monkeypatch.setattr(_solvers, "CREEPING_ENTRIES", 0)
+def test_bounded_and_unbounded_lloyd_agree(rng, dtype):
     X, _ = clustered(rng, 3000, 10, spread=1.0, dtype=dtype)
-    plain_table = table_of(X, 8)
+    plain_table = table_of(X)
     for table, start in [
-        *((plain_table, start) for start in starts(plain_table, 8, rng)),
+        *((plain_table, start) for start in random_rows(X, 8, rng)),
         creeping(rng, dtype),
     ]:
-        bounded = lloyd(table, start, Settings())
-        unbounded = lloyd(table, start, Settings(bounded=False))
+        bounded = lloyd(table, start)
+        unbounded = lloyd(table, start, bounded=False)
         assert_array_equal(bounded.labels, unbounded.labels)
         assert bounded.loss == unbounded.loss
 
@@ -157,10 +150,10 @@ def test_bounded_and_unbounded_lloyd_agree_on_short_rows_ties_and_weights(ties, 
     """To the last bit. Rows of one or two entries, some of no weight; whole numbers, so rows repeat."""
     X, _ = clustered(rng, 1500, 12, missing=missing, spread=1.0, dtype=dtype)
     X = np.round(X) if ties else X
-    table = table_of(X, k, rng.integers(0, 3, size=len(X)).astype(np.float64))
-    for start in starts(table, k, rng):
-        bounded = lloyd(table, start, Settings(max_iter=50))
-        unbounded = lloyd(table, start, Settings(max_iter=50, bounded=False))
+    table = table_of(X, rng.integers(0, 3, size=len(X)).astype(np.float64))
+    for start in random_rows(X, k, rng):
+        bounded = lloyd(table, start, max_iter=50)
+        unbounded = lloyd(table, start, max_iter=50, bounded=False)
         assert_array_equal(bounded.labels, unbounded.labels)
         assert bounded.trace == unbounded.trace
 
@@ -169,9 +162,9 @@ def test_bounded_and_unbounded_lloyd_agree_on_short_rows_ties_and_weights(ties, 
 def test_bounded_and_unbounded_lloyd_agree_on_tiny_values(scale, rng, dtype):
     """Whose squares single precision, which bounds are kept in, does not hold."""
     X, _ = clustered(rng, 1500, 6, missing=0.4, spread=1.0)
-    table = table_of((X * scale).astype(dtype), 8)
-    for start in starts(table, 8, rng):
-        bounded, unbounded = (lloyd(table, start, Settings(bounded=bounded)) for bounded in (True, False))
+    table = table_of((X * scale).astype(dtype))
+    for start in random_rows(X, 8, rng):
+        bounded, unbounded = (lloyd(table, start, bounded=bounded) for bounded in (True, False))
         assert_array_equal(bounded.labels, unbounded.labels)
         assert bounded.trace == unbounded.trace
 
@@ -183,9 +176,9 @@ def test_bounded_and_unbounded_lloyd_agree_on_tight_clusters_far_apart(missing, 
     for _ in range(3):
         X = spread * rng.normal(size=(20_000, 4)) + rng.choice([-1, 1], size=(20_000, 1))
         X[rng.random(X.shape) < missing] = np.nan
-        table = table_of(X.astype(np.float32), 12)
-        (start,) = starts(table, 12, rng, 1)
-        bounded, unbounded = (lloyd(table, start, Settings(bounded=bounded)) for bounded in (True, False))
+        table = table_of(X.astype(np.float32))
+        (start,) = random_rows(X, 12, rng, 1)
+        bounded, unbounded = (lloyd(table, start, bounded=bounded) for bounded in (True, False))
         assert_array_equal(bounded.labels, unbounded.labels)
         assert bounded.trace == unbounded.trace
 
@@ -213,9 +206,9 @@ def test_whole_numbers_come_to_rest(rng):
     for _ in range(20):
         X = rng.integers(0, 3, size=(500, 3)).astype(np.float64)
         X[rng.random(X.shape) < 0.3] = np.nan
-        table = table_of(X, 20)
-        for start in starts(table, 20, rng):
-            assert lloyd(table, start, Settings()).converged
+        table = table_of(X)
+        for start in random_rows(X, 20, rng):
+            assert lloyd(table, start).converged
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct")
@@ -236,10 +229,10 @@ def test_more_clusters_than_distinct_rows_with_weights_of_zero(rng):
 def test_lloyd_ignores_the_order_of_rows_and_columns(rng):
     X, _ = clustered(rng)
     rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
-    table, permuted = table_of(X, 5), table_of(X[rows][:, columns], 5)
-    (start,) = starts(table, 5, rng, 1)
-    one = lloyd(table, start, Settings())
-    other = lloyd(permuted, Start(start.centers[:, columns]), Settings())
+    table, permuted = table_of(X), table_of(X[rows][:, columns])
+    (start,) = random_rows(X, 5, rng, 1)
+    one = lloyd(table, start)
+    other = lloyd(permuted, start[:, columns])
     assert_array_equal(one.labels[rows], other.labels)
     assert_allclose(one.loss, other.loss)
 
@@ -248,11 +241,10 @@ def test_lloyd_ignores_the_order_of_rows_and_columns(rng):
 def test_a_weight_is_a_repetition(name, rng):
     X, _ = clustered(rng)
     times = rng.integers(1, 4, size=len(X))
-    weighted, repeated = table_of(X, 5, times.astype(float)), table_of(np.repeat(X, times, axis=0), 5)
-    (start,) = starts(weighted, 5, rng, 1)
-    centers = start.centers + weighted.shift
-    one = SOLVERS[name](weighted, Start(centers - weighted.shift), Settings())
-    other = SOLVERS[name](repeated, Start(centers - repeated.shift), Settings())
+    weighted, repeated = table_of(X, times.astype(float)), table_of(np.repeat(X, times, axis=0))
+    (start,) = random_rows(X, 5, rng, 1)
+    one = SOLVERS[name](weighted, start)
+    other = SOLVERS[name](repeated, start)
     if name == "lloyd":
         assert_array_equal(np.repeat(one.labels, times), other.labels)
         assert_allclose(one.loss, other.loss)
@@ -264,10 +256,10 @@ def test_a_weight_is_a_repetition(name, rng):
 def test_hartigan_never_ends_above_lloyd(rng, dtype):
     for missing in (0.1, 0.5, 0.8):
         X, _ = clustered(rng, 200, missing=missing, spread=1.0, dtype=dtype)
-        table = table_of(X, 6)
-        for start in starts(table, 6, rng, 5):
-            low = hartigan(table, start, Settings()).loss
-            assert low <= lloyd(table, start, Settings()).loss * (1 + 1e-9)
+        table = table_of(X)
+        for start in random_rows(X, 6, rng, 5):
+            low = hartigan(table, start).loss
+            assert low <= lloyd(table, start).loss * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -275,18 +267,18 @@ def test_no_single_move_is_left(weighted, rng):
     """Checked by computing the loss of every possible move from scratch."""
     X, _ = clustered(rng, 40, 5, missing=0.5, spread=1.0)
     weights = rng.integers(0, 4, size=40).astype(float) if weighted else None
-    table = table_of(X, 4, weights)
-    for start in starts(table, 4, rng):
-        solution = hartigan(table, start, Settings())
+    table = table_of(X, weights)
+    for start in random_rows(X, 4, rng):
+        solution = hartigan(table, start)
         assert oracle.best_single_move(X, solution.labels, 4, weights) <= 1e-8 * solution.loss
 
 
 def test_an_end_of_hartigan_is_a_fixed_point_of_lloyd(rng):
     X, _ = clustered(rng, missing=0.5)
-    table = table_of(X, 5)
-    for start in starts(table, 5, rng):
-        end = hartigan(table, start, Settings())
-        assert_array_equal(lloyd(table, Start(end.centers), Settings(max_iter=1)).labels, end.labels)
+    table = table_of(X)
+    for start in random_rows(X, 5, rng):
+        end = hartigan(table, start)
+        assert_array_equal(lloyd(table, end.centers, max_iter=1).labels, end.labels)
 
 
 def test_mm_is_above_lloyd_is_above_hartigan_in_the_mean():
@@ -295,41 +287,41 @@ def test_mm_is_above_lloyd_is_above_hartigan_in_the_mean():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X, _ = clustered(rng, 150, 10, missing=0.5, spread=0.8)
-        table = table_of(X, 5)
-        (start,) = starts(table, 5, rng, 1)
+        table = table_of(X)
+        (start,) = random_rows(X, 5, rng, 1)
         for name, solver in SOLVERS.items():
-            losses[name].append(solver(table, start, Settings()).loss)
+            losses[name].append(solver(table, start).loss)
     assert np.mean(losses["hartigan"]) <= np.mean(losses["lloyd"]) <= np.mean(losses["mm"])
 
 
 def test_mm_step_is_the_papers(rng):
     """One outer step: fill from the start's own centers, k-means, exact observed centers."""
     X, _ = clustered(rng, 100, 6, k=3, missing=0.3, spread=0.4)
-    table = table_of(X, 3)
-    (start,) = starts(table, 3, rng, 1)
-    solution = mm(table, start, Settings(max_iter=1))
-    given = start.centers + table.shift
+    table = table_of(X)
+    (start,) = random_rows(X, 3, rng, 1)
+    solution = mm(table, start, max_iter=1)
+    given = start
     filled = np.where(np.isnan(X), given[oracle.assign(X, given)], X)
-    complete = table_of(filled, 3)
-    inner = hartigan(complete, Start(given - complete.shift), Settings())
+    complete = table_of(filled)
+    inner = hartigan(complete, given)
     assert_array_equal(solution.labels, inner.labels)
 
 
 def test_mm_on_complete_data_is_k_means(rng):
     X, _ = clustered(rng, missing=0)
-    table = table_of(X, 5)
-    (start,) = starts(table, 5, rng, 1)
+    table = table_of(X)
+    (start,) = random_rows(X, 5, rng, 1)
     assert_array_equal(
-        mm(table, start, Settings()).labels,
-        hartigan(table, Start(start.centers), Settings()).labels,
+        mm(table, start).labels,
+        hartigan(table, start).labels,
     )
 
 
 def test_single_and_double_precision_agree_on_separated_clusters(solver, rng):
     X, truth = clustered(rng, 400, 20, missing=0.3, spread=0.2)
     start = oracle.centers(X, truth, 5)
-    tables = [table_of(X.astype(dtype), 5) for dtype in (np.float32, np.float64)]
-    single, double = (solver(table, Start(start - table.shift), Settings()) for table in tables)
+    tables = [table_of(X.astype(dtype)) for dtype in (np.float32, np.float64)]
+    single, double = (solver(table, start) for table in tables)
     assert_array_equal(single.labels, double.labels)
     assert_allclose(single.loss, double.loss, rtol=1e-4)
 
@@ -346,14 +338,15 @@ def test_data_far_from_zero_does_not_cancel(rng):
 @pytest.mark.parametrize("n_threads", [2, 3, 5])
 def test_same_bits_on_any_number_of_threads(n_threads, rng, dtype, monkeypatch):
     """With many more blocks than threads, so that the order of merging is put to the test."""
-    monkeypatch.setattr(_blocks, "SHORT_WORK", 0)
+    monkeypatch.setattr(engine_fit, "SHORT_WORK", 0)
+    monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 14)
     X, _ = clustered(rng, 60_000, 7, spread=1.5, dtype=dtype)
     weights = rng.random(len(X))
     fits = [
         KPOD(6, n_init=2, max_iter=20, n_threads=n, random_state=0, tol=0).fit(X, sample_weight=weights)
         for n in (1, n_threads)
     ]
-    assert len(table_of(X, 6).blocks) > 2 * n_threads
+    assert len(table_of(X).blocks) > 2 * n_threads
     for name in ("labels_", "cluster_centers_", "inertia_", "counts_", "loss_curve_"):
         assert_array_equal(*(getattr(fit, name) for fit in fits))
 
@@ -370,8 +363,8 @@ def test_an_emptied_cluster_takes_the_farthest_row(solver, rng):
     X, _ = clustered(rng, 100, 4, k=3)
     start = np.nanmean(X, axis=0) + rng.normal(size=(3, 4)) * 0.1
     start[1] = 1e4
-    table = table_of(X, 3)
-    solution = solver(table, Start(start - table.shift), Settings())
+    table = table_of(X)
+    solution = solver(table, start)
     assert len(np.unique(solution.labels)) == 3
     assert np.isfinite(solution.centers).all()
 
@@ -381,8 +374,6 @@ def test_a_center_beyond_single_precision_comes_back(rng, dtype):
     X, _ = clustered(rng, 200, 4, k=2)
     start = rng.normal(size=(2, 4))
     start[1] = 1e25
-    table = table_of(X.astype(dtype), 2)
-    bounded, unbounded = (
-        lloyd(table, Start(start - table.shift), Settings(bounded=bounded)) for bounded in (True, False)
-    )
+    table = table_of(X.astype(dtype))
+    bounded, unbounded = (lloyd(table, start, bounded=bounded) for bounded in (True, False))
     assert_array_equal(bounded.labels, unbounded.labels)

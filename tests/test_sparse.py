@@ -6,10 +6,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from kpod import KPOD
-from kpod._seeding import SEEDINGS
-from kpod._solvers import Settings, Start, lloyd
+from kpod._engine import blocks
+from kpod._engine import fit as engine_fit
+from kpod._engine.executors import Executor
+from kpod._engine.seeding import SEEDINGS
 
-from .conftest import clustered, table_of
+from .conftest import clustered, lloyd, table_of
 
 
 def as_csr(X, kind=sparse.csr_array):
@@ -51,16 +53,16 @@ def test_csr_is_dense_through_every_method(X, algorithm, weighted, rng):
 @pytest.mark.parametrize("init", ["k-means++", "random"])
 def test_the_same_seeds_are_drawn(X, init):
     starts = []
-    for table in (table_of(X, 5), table_of(as_csr_for_engine(X), 5)):
+    for table in (table_of(X), table_of(as_csr_for_engine(X))):
         rng = np.random.default_rng(0)
-        starts.append(SEEDINGS[init](table, 5, rng).draw(rng).centers)
+        starts.append(SEEDINGS[init](table, Executor(), 5, rng).draw(rng).centers)
     assert_allclose(*starts, rtol=1e-5, atol=1e-6)
 
 
 def as_csr_for_engine(X):
     from kpod._validation import as_csr as validated
 
-    return validated(as_csr(X), None)
+    return validated(X if sparse.issparse(X) else as_csr(X), None)
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])
@@ -184,13 +186,16 @@ def test_impute_refuses_a_sparse_table():
 @pytest.mark.parametrize("setting", [{"algorithm": "mm"}, {"init": "mean-fill"}])
 def test_filling_in_refuses_a_sparse_table(setting):
     table = as_csr(clustered(np.random.default_rng(0), 60, 6)[0])
-    with pytest.raises(ValueError, match="which a sparse table is too large for"):
+    with pytest.raises(ValueError, match="would make a sparse table dense"):
         KPOD(2, **setting).fit(table)
 
 
 @pytest.mark.parametrize("n_threads", [2, 3])
-def test_same_bits_on_any_number_of_threads(n_threads, rng):
+def test_same_bits_on_any_number_of_threads(n_threads, rng, monkeypatch):
+    monkeypatch.setattr(engine_fit, "SHORT_WORK", 0)
+    monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 13)
     table = as_csr(clustered(rng, 40_000, 12, missing=0.8, spread=1.0)[0])
+    assert len(table_of(as_csr_for_engine(table)).blocks) > 2 * n_threads
     fits = [KPOD(4, n_init=1, n_threads=n, random_state=0).fit(table) for n in (1, n_threads)]
     for name in ("labels_", "cluster_centers_", "inertia_", "loss_curve_"):
         assert_array_equal(*(getattr(fit, name) for fit in fits))
@@ -272,7 +277,7 @@ class TestShrinkage:
         assert plain.inertia_ == zero.inertia_ == zero.loss_curve_[-1]
 
     def test_mm_refuses_it(self):
-        with pytest.raises(ValueError, match="shrinkage is not part of algorithm='mm'"):
+        with pytest.raises(ValueError, match="shrinkage is not supported with algorithm='mm'"):
             KPOD(2, algorithm="mm", shrinkage=1).fit(np.eye(3))
 
 
@@ -280,9 +285,9 @@ def test_an_emptied_cluster_is_refilled_only_if_the_objective_falls(rng):
     """Next to two tight clusters, one row alone gains little and costs its way from the mean."""
     X = np.repeat([[0.0], [10.0]], 50, axis=0) + 0.01 * rng.normal(size=(100, 1))
     start = np.array([[0.0], [1e4], [10.0]])
-    table = table_of(X, 3)
+    table = table_of(X)
     for shrinkage, clusters in ((0.0, 3), (1.0, 2)):
-        solution = lloyd(table, Start(start - table.shift), Settings(1, shrinkage=shrinkage))
+        solution = lloyd(table, start, max_iter=1, shrinkage=shrinkage)
         assert len(np.unique(solution.labels)) == clusters
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,13 +23,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod import _validation
-from kpod._blocks import AnyFloats, Floats, Labels, Table, make_table
-from kpod._executors import Executor, available_threads
-from kpod._seeding import SEEDINGS, Seeding, fill_gaps, usable_rows
-from kpod._solvers import SOLVERS, Settings, Solution, Start, nearest
-
-STARTS = 10
-ONE_START = 1_000_000  # observed entries beyond which "auto" is one start
+from kpod._engine import step
+from kpod._engine.blocks import Block, Units
+from kpod._engine.executors import Executor, available_threads, threads
+from kpod._engine.fit import SOLVERS, best_of, drawn_starts, enough_starts
+from kpod._engine.lloyd import Settings, Solution, Start, labels_of, loss_of, nearest
+from kpod._engine.seeding import SEEDINGS, fill_gaps
+from kpod._engine.table import Table, make_table
+from kpod._kernels.panel import Panel
+from kpod._typing import AnyFloats, Floats, Labels
 
 
 class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -200,29 +203,33 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self._check_parameters()
         if sparse.issparse(X) and self._fills_in():
             raise ValueError(
-                "algorithm='mm' and init='mean-fill' fill the table in, which a sparse table is too large "
-                "for. Use algorithm='hartigan' or 'lloyd' with another init."
+                "algorithm='mm' and init='mean-fill' would make a sparse table dense. "
+                "Use algorithm='hartigan' or 'lloyd' with another init."
             )
-        values = self._validate(X, reset=True)
+        # Nothing of a fitted model changes before the new fit has succeeded.
+        new = copy.copy(self)
+        values = new._validate(X, reset=True)
+        names = getattr(new, "feature_names_in_", None)
         weights = _validation.check_weights(sample_weight, values.shape[0])
-        with self._table(values, weights=weights) as table:
-            self._check_table(table)
-            starts = self._starts(table)
-            report = self._report if self.verbose > 1 else None
-            settings = Settings(self.max_iter, self.tol, self.shrinkage, report)
-
-            def solve(number: int) -> Solution:
-                solution = SOLVERS[self.algorithm](table, starts[number](), settings)
-                if self.verbose:
-                    print(f"start {number + 1}/{len(starts)}: loss {solution.loss:.6g}")
-                return solution
-
-            # Starts of a small table share the threads; a large one's blocks do.
-            order = range(len(starts))
-            solutions = (
-                table.executor.map(solve, order) if len(table.blocks) == 1 else [solve(i) for i in order]
+        with threads(self._n_threads()) as executor:
+            table = make_table(values, executor, weights=weights)
+            _validation.check_finite(table, names)
+            self._check_table(table, names)
+            settings = Settings(self.max_iter, self.tol, self.shrinkage, self._observer())
+            starts = self._starts(values, table, executor)
+            solution, losses = best_of(
+                starts,
+                table,
+                executor,
+                self.algorithm,
+                self.n_clusters,
+                settings,
+                self._tell_start(len(starts)),
             )
-            self._keep(min(solutions, key=lambda solution: solution.objective), table)
+        self._warn_of(solution, table)
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update({} if names is None else {"feature_names_in_": names})
+        self.__dict__.update(self._attributes(solution, losses, table))
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
@@ -235,8 +242,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def predict(self, X: Any) -> Labels:
         """The nearest center of each row by its observed columns; -1 where there are none."""
-        with self._fitted_table(X) as table:
-            return nearest(table, self._centers(table))
+        with self._fitted_table(X) as (table, executor):
+            return self._labels(table, executor)
 
     def transform(self, X: Any) -> AnyFloats:
         r"""Distance of each row to each center, rescaled for the columns not observed.
@@ -252,17 +259,27 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        with self._fitted_table(X) as table:
-            squared = table.distances(self._centers(table))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                scale = np.where(table.observed > 0, self.n_features_in_ / table.observed, np.nan)
-            return np.sqrt(squared * scale[:, None]).astype(table.dtype, copy=False)
+        with self._fitted_table(X) as (table, executor):
+            panel = Panel(self._centers(table))
+            out = np.empty((table.n_rows, self.n_clusters), table.dtype)
+
+            def measure(block: Block) -> None:
+                rows = slice(block.first, block.first + block.n_rows)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    scale = np.where(
+                        table.observed[rows] > 0, self.n_features_in_ / table.observed[rows], np.nan
+                    )
+                out[rows] = np.sqrt(step.distances(block, panel) * scale[:, None]) / table.units.scale
+
+            executor.map(measure, table.blocks)
+            return out
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the loss of X with every row at its nearest center."""
-        with self._fitted_table(X, sample_weight) as table:
+        with self._fitted_table(X, sample_weight) as (table, executor):
             centers = self._centers(table)
-            return -table.loss(nearest(table, centers), centers)
+            states = nearest(table, executor, centers)
+            return -loss_of(table, executor, states, centers) / table.units.scale / table.units.scale
 
     def impute(self, X: Any) -> Any:
         """X with its gaps filled from the center of each row's cluster.
@@ -281,9 +298,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 "impute does not take a sparse table: filled in, it would be dense. Look up the centers "
                 "instead, cluster_centers_[predict(X)], or pass the rows you need as an array with NaN."
             )
-        with self._fitted_table(X) as table:
-            labels = nearest(table, self._centers(table))
-            values = table.values
+        with self._fitted_table(X) as (table, executor):
+            labels = self._labels(table, executor)
+        values = _validation.as_array(X, self)
         fill = np.vstack([self.cluster_centers_, self.column_means_]).astype(values.dtype)
         gaps = np.isnan(values)
         return _validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
@@ -293,26 +310,39 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         validate_data(self, X if _validation.is_frame(X) else values, reset=reset, skip_check_array=True)
         return values
 
-    @contextmanager
-    def _table(self, values: AnyFloats, **about: Any) -> Iterator[Table]:
-        """The table in the engine's form, with threads ready for as long as it is in use."""
-        n_threads = available_threads() if self.n_threads is None else self.n_threads
-        with Executor(n_threads).running() as executor:
-            table = make_table(values, executor, n_clusters=self.n_clusters, **about)
-            _validation.check_finite(table, getattr(self, "feature_names_in_", None))
-            yield table
+    def _n_threads(self) -> int:
+        return available_threads() if self.n_threads is None else int(self.n_threads)
+
+    def _units(self) -> Units:
+        """The units of the fit, in which the same row gets the same label again."""
+        if hasattr(self, "_shift"):
+            return Units(self._shift, self._scale)
+        return Units(np.asarray(self.column_means_, np.float64), 1.0)  # a model of version 0.1
 
     @contextmanager
-    def _fitted_table(self, X: Any, sample_weight: Any = None) -> Iterator[Table]:
+    def _fitted_table(self, X: Any, sample_weight: Any = None) -> Iterator[tuple[Table, Executor]]:
+        """Another table in the units of the fit, and threads for as long as it is in use."""
         check_is_fitted(self)
         values = self._validate(X, reset=False)
         weights = _validation.check_weights(sample_weight, values.shape[0])
-        with self._table(values, weights=weights, column_means=self.column_means_) as table:
-            yield table
+        with threads(self._n_threads()) as executor:
+            table = make_table(values, executor, weights=weights, units=self._units())
+            _validation.check_finite(table, getattr(self, "feature_names_in_", None))
+            yield table, executor
 
     def _centers(self, table: Table) -> Floats:
-        """The centers as the engine has them: less the shift, zero in an ignored column."""
-        return np.nan_to_num(self.cluster_centers_.astype(np.float64) - table.shift)
+        """The centers in the units of a table."""
+        if self.cluster_centers_.shape[1] != table.n_columns:
+            raise ValueError(
+                f"cluster_centers_ has {self.cluster_centers_.shape[1]} columns, X has {table.n_columns}."
+            )
+        return table.units.to(self.cluster_centers_)
+
+    def _labels(self, table: Table, executor: Executor) -> Labels:
+        """The nearest center of each row; -1 where nothing is observed."""
+        labels = labels_of(nearest(table, executor, self._centers(table)))
+        labels[table.observed == 0] = -1
+        return labels
 
     def _check_parameters(self) -> None:
         for name, least in (("n_clusters", 1), ("max_iter", 1), ("n_threads", 1), ("verbose", 0)):
@@ -336,17 +366,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"init must be one of {sorted(SEEDINGS)}, an array or a callable, got {self.init!r}."
             )
         auto = isinstance(self.n_init, str) and self.n_init == "auto"
-        if not auto and (not isinstance(self.n_init, Integral) or self.n_init < 1):
+        if not auto and (
+            not isinstance(self.n_init, Integral) or isinstance(self.n_init, bool) or self.n_init < 1
+        ):
             raise ValueError(f"n_init must be 'auto' or an integer of at least 1, got {self.n_init!r}.")
-
         if self.algorithm == "mm" and self.shrinkage > 0:
-            raise ValueError("shrinkage is not part of algorithm='mm', which is kept as published.")
+            raise ValueError("shrinkage is not supported with algorithm='mm'.")
 
     def _fills_in(self) -> bool:
         return self.algorithm == "mm" or (isinstance(self.init, str) and self.init == "mean-fill")
 
-    def _check_table(self, table: Table) -> None:
-        n_usable, n_empty = len(usable_rows(table)), int((table.observed == 0).sum())
+    def _check_table(self, table: Table, names: Any) -> None:
+        n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())
         if self.n_clusters > n_usable:
             raise ValueError(
                 f"n_samples={n_usable} should be >= n_clusters={self.n_clusters}: of {table.n_rows} rows, "
@@ -355,21 +386,21 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if n_empty:
             warnings.warn(
                 f"{n_empty} of {table.n_rows} rows have nothing observed: they get the label -1 and "
-                "no say in the clustering.",
+                "do not influence the clustering.",
                 UserWarning,
                 stacklevel=3,
             )
-        ignored = np.flatnonzero(np.isnan(table.column_means))
+        ignored = np.flatnonzero(~table.live)
         if len(ignored):
-            names = _validation.name_columns(ignored, getattr(self, "feature_names_in_", None))
             warnings.warn(
-                f"Nothing is observed in column {names}: ignored, NaN in the centers.",
+                f"Nothing is observed in column {_validation.name_columns(ignored, names)}: ignored, NaN in "
+                "the centers.",
                 UserWarning,
                 stacklevel=3,
             )
 
-    def _starts(self, table: Table) -> list[Callable[[], Start]]:
-        """What to start from, each drawn when its turn comes but fixed beforehand."""
+    def _starts(self, values: Any, table: Table, executor: Executor) -> list[Callable[[], Start]]:
+        """What to start from."""
         random_state = check_random_state(self.random_state)
         if not isinstance(self.init, str) and not callable(self.init):
             if self.n_init not in ("auto", 1):
@@ -379,19 +410,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     stacklevel=3,
                 )
             return [partial(self._start_at, self.init, table)]
-        many = table.n_observed > ONE_START
-        n_init = int(self.n_init) if self.n_init != "auto" else 1 if many else STARTS
+        n_init = enough_starts(table) if self.n_init == "auto" else int(self.n_init)
         if callable(self.init):
-            given = [
-                self.init(table.values, self.n_clusters, random_state=random_state) for _ in range(n_init)
-            ]
+            given = [self.init(values, self.n_clusters, random_state=random_state) for _ in range(n_init)]
             return [partial(self._start_at, centers, table) for centers in given]
-        seeds = random_state.randint(np.iinfo(np.int32).max, size=n_init + 1)
-        seeding = SEEDINGS[self.init](table, self.n_clusters, np.random.default_rng(seeds[-1]))
-        return [partial(self._draw, seeding, seed) for seed in seeds[:-1]]
-
-    def _draw(self, seeding: Seeding, seed: int) -> Start:
-        return seeding.draw(np.random.default_rng(seed))
+        return drawn_starts(table, executor, self.init, self.n_clusters, n_init, random_state)
 
     def _start_at(self, centers: Any, table: Table) -> Start:
         centers = _validation.as_array(centers, self)
@@ -402,29 +425,30 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             )
         if np.isinf(centers).any():
             raise ValueError("The initial centers contain infinity.")
-        return Start(fill_gaps(table, centers - table.shift.astype(np.float64)))
+        gaps = np.isnan(centers)
+        return Start(fill_gaps(table, np.where(gaps, np.nan, table.units.to(centers))))
 
-    def _report(self, step: str, iteration: int, loss: float) -> None:
-        print(f"  {step} {iteration}: loss {loss:.6g}")
+    def _observer(self) -> Callable[[str, int, float], None] | None:
+        if self.verbose <= 1:
+            return None
+        return lambda what, iteration, loss: print(f"  {what} {iteration}: loss {loss:.6g}")
 
-    def _keep(self, solution: Solution, table: Table) -> None:
-        self.labels_ = solution.labels
-        self.cluster_centers_ = (solution.centers + table.shift).astype(table.dtype)
-        self.counts_ = solution.counts
-        self.inertia_ = solution.loss
-        self.loss_curve_ = np.array(solution.trace)
-        self.n_iter_ = solution.n_iter
-        self.converged_ = solution.converged
-        self.column_means_ = table.column_means
-        self._n_features_out = self.n_clusters
+    def _tell_start(self, n_starts: int) -> Callable[[int, Solution], None]:
+        def tell(number: int, solution: Solution) -> None:
+            if self.verbose:
+                print(f"start {number + 1}/{n_starts}: loss {solution.loss:.6g}")
+
+        return tell
+
+    def _warn_of(self, solution: Solution, table: Table) -> None:
         if not solution.converged:
             warnings.warn(
-                f"Not converged after {self.max_iter} iterations; the result is usable, and a larger "
-                "max_iter or tol may improve or settle it.",
+                f"Not converged after {self.max_iter} iterations; the result is usable, and increasing "
+                "max_iter or tol may help.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        n_distinct = len(np.unique(solution.labels[solution.labels >= 0]))
+        n_distinct = len(np.unique(solution.labels[table.observed > 0]))
         if n_distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
@@ -432,6 +456,26 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+    def _attributes(self, solution: Solution, losses: list[float], table: Table) -> dict[str, Any]:
+        """What a fit leaves behind, in the table's own units."""
+        labels, scale = solution.labels, table.units.scale
+        labels[table.observed == 0] = -1
+        return {
+            "labels_": labels,
+            "cluster_centers_": table.units.back(solution.centers).astype(table.dtype),
+            "counts_": solution.counts,
+            "inertia_": solution.loss / scale / scale,
+            "loss_curve_": np.array(solution.trace) / scale / scale,
+            "losses_": np.array(losses) / scale / scale,
+            "n_iter_": solution.n_iter,
+            "converged_": solution.converged,
+            "column_means_": table.column_means,
+            "n_features_in_": table.n_columns,
+            "_n_features_out": self.n_clusters,
+            "_shift": table.units.shift,
+            "_scale": scale,
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import copy
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod import _validation
-from kpod._blocks import AnyFloats, Floats
+from kpod._engine.executors import Executor
+from kpod._engine.table import make_table
+from kpod._typing import Floats
 
 
 class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -60,27 +62,29 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Take the means and standard deviations of the columns of X."""
         if self.rows not in (None, "center"):
             raise ValueError(f"rows must be None or 'center', got {self.rows!r}.")
-        entries = self._entries(X, reset=True)
-        infinite = np.flatnonzero(entries.by_column(np.isinf(entries.values)))
-        if len(infinite):
-            names = _validation.name_columns(infinite, getattr(self, "feature_names_in_", None))
-            raise ValueError(f"X contains infinity in column {names}.")
-        n = entries.by_column(~np.isnan(entries.values))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self.mean_ = entries.by_column(entries.values) / n
-            squares = (entries.values - entries.of_column(self.mean_)) ** 2
-            spread = np.nan_to_num(np.sqrt(entries.by_column(squares) / n))
-        rounding = 10 * np.finfo(np.float64).eps * np.abs(np.nan_to_num(self.mean_))
-        self.scale_ = np.where(self.scale & (spread > rounding), spread, 1.0)
+        new = copy.copy(self)  # nothing of a fitted scaler changes before the new fit has succeeded
+        centred = new._centred(X, reset=True)
+        table = make_table(centred, Executor())
+        names = getattr(new, "feature_names_in_", None)
+        _validation.check_finite(table, names)
+        mean, spread = table.column_means, table.column_spreads
+        rounding = 10 * np.finfo(np.float64).eps * np.abs(np.nan_to_num(mean))
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update({} if names is None else {"feature_names_in_": names})
+        self.__dict__.update(
+            mean_=mean,
+            scale_=np.where(self.scale & (spread > rounding), spread, 1.0),
+            n_features_in_=new.n_features_in_,
+        )
         return self
 
     def transform(self, X: Any) -> Any:
         """X with its rows and columns centred and its columns scaled; gaps stay gaps."""
         check_is_fitted(self)
-        entries = self._entries(X, reset=False)
-        entries.values -= entries.of_column(self.mean_)
-        entries.values /= entries.of_column(self.scale_)
-        return entries.table()
+        values = self._centred(X, reset=False)
+        return with_entries(
+            values, (entries(values) - of_column(self.mean_, values)) / of_column(self.scale_, values)
+        )
 
     def inverse_transform(self, X: Any, row_means: Any = None) -> Any:
         """Back to the original units.
@@ -90,30 +94,30 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         each row's own mean, which is what the centers of a clustering are.
         """
         check_is_fitted(self)
-        entries = entries_of(_validation.as_table(X, self))
-        if entries.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {entries.shape[1]} columns, expected {self.n_features_in_}.")
-        entries.values *= entries.of_column(self.scale_)
-        entries.values += entries.of_column(self.mean_)
+        values = _validation.as_table(X, self)
+        if values.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {values.shape[1]} columns, expected {self.n_features_in_}.")
+        out = entries(values) * of_column(self.scale_, values) + of_column(self.mean_, values)
         if row_means is not None:
-            entries.values += entries.of_row(np.asarray(row_means, dtype=np.float64))
-        return entries.table()
+            out += of_row(np.asarray(row_means, dtype=np.float64), values)
+        return with_entries(values, out)
 
     def row_means(self, X: Any) -> Floats:
         """The mean of the observed entries of each row; 0 where nothing is observed."""
         check_is_fitted(self)
-        return row_means(entries_of(self._table(X, reset=False)))
+        return row_means(self._table(X, reset=False))
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         table = _validation.as_table(X, self)
         validate_data(self, X if _validation.is_frame(X) else table, reset=reset, skip_check_array=True)
         return table
 
-    def _entries(self, X: Any, *, reset: bool) -> Entries:
-        entries = entries_of(self._table(X, reset=reset))
-        if self.rows == "center":
-            entries.values -= entries.of_row(row_means(entries))
-        return entries
+    def _centred(self, X: Any, *, reset: bool) -> Any:
+        """X, with each row's own mean taken off if asked."""
+        values = self._table(X, reset=reset)
+        if self.rows != "center":
+            return values
+        return with_entries(values, entries(values) - of_row(row_means(values), values))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -123,90 +127,38 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-class Entries(ABC):
-    """A copy of a table's entries as float64 `values`, NaN where one is missing."""
-
-    values: Floats
-
-    def __init__(self, like: Any) -> None:
-        self.like = like
-        self.shape = like.shape
-
-    @abstractmethod
-    def by_column(self, what: Any) -> Floats:
-        """Sums over the columns of something given for every entry; NaN counts as 0."""
-
-    @abstractmethod
-    def by_row(self, what: Any) -> Floats:
-        """The same over the rows."""
-
-    @abstractmethod
-    def of_column(self, what: Floats) -> Floats:
-        """Something given for every column, for every entry."""
-
-    @abstractmethod
-    def of_row(self, what: Floats) -> Floats:
-        """Something given for every row, for every entry."""
-
-    @abstractmethod
-    def table(self) -> Any:
-        """The values in a table like the one they came from."""
+def entries(table: Any) -> Floats:
+    """The entries of an array, or those that a CSR array stores, in double precision."""
+    return np.asarray(table.data if sparse.issparse(table) else table, np.float64)
 
 
-class DenseEntries(Entries):
-    """Of an array."""
-
-    def __init__(self, like: Any) -> None:
-        super().__init__(like)
-        self.values = like.astype(np.float64)
-
-    def by_column(self, what: Any) -> Floats:
-        return np.nansum(what, axis=0, dtype=np.float64)
-
-    def by_row(self, what: Any) -> Floats:
-        return np.nansum(what, axis=1, dtype=np.float64)
-
-    def of_column(self, what: Floats) -> Floats:
-        return what
-
-    def of_row(self, what: Floats) -> Floats:
-        return what[:, None]
-
-    def table(self) -> AnyFloats:
-        return self.values.astype(self.like.dtype)
+def of_column(what: Floats, table: Any) -> Floats:
+    """Something given for every column, for every entry."""
+    return what[table.indices] if sparse.issparse(table) else what
 
 
-class SparseEntries(Entries):
-    """Of a CSR array: the stored ones."""
-
-    def __init__(self, like: Any) -> None:
-        super().__init__(like)
-        self.values = like.data.astype(np.float64)
-
-    def by_column(self, what: Any) -> Floats:
-        return np.asarray(np.bincount(self.like.indices, np.nan_to_num(what), self.shape[1]), np.float64)
-
-    def by_row(self, what: Any) -> Floats:
-        rows = np.repeat(np.arange(self.shape[0], dtype=np.int32), np.diff(self.like.indptr))
-        return np.asarray(np.bincount(rows, np.nan_to_num(what), self.shape[0]), np.float64)
-
-    def of_column(self, what: Floats) -> Floats:
-        return what[self.like.indices]
-
-    def of_row(self, what: Floats) -> Floats:
-        return np.repeat(what, np.diff(self.like.indptr))
-
-    def table(self) -> Any:
-        # 32-bit indices where they do, which is all that many tools take.
-        indptr = self.like.indptr.astype(sparse.get_index_dtype(maxval=self.like.nnz))
-        return sparse.csr_array(
-            (self.values.astype(self.like.dtype), self.like.indices, indptr), shape=self.shape
-        )
+def of_row(what: Floats, table: Any) -> Floats:
+    """Something given for every row, for every entry."""
+    return np.repeat(what, np.diff(table.indptr)) if sparse.issparse(table) else what[:, None]
 
 
-def entries_of(table: Any) -> Entries:
-    return SparseEntries(table) if sparse.issparse(table) else DenseEntries(table)
+def with_entries(table: Any, values: Floats) -> Any:
+    """A table like another, with these entries."""
+    if not sparse.issparse(table):
+        return values.astype(table.dtype)
+    # 32-bit indices where they do, which is all that many tools take.
+    indptr = table.indptr.astype(sparse.get_index_dtype(maxval=table.nnz))
+    return sparse.csr_array((values.astype(table.dtype), table.indices, indptr), shape=table.shape)
 
 
-def row_means(entries: Entries) -> Floats:
-    return entries.by_row(entries.values) / np.maximum(entries.by_row(~np.isnan(entries.values)), 1)
+def row_means(table: Any) -> Floats:
+    """The mean of the observed entries of each row; 0 where nothing is observed."""
+    values = entries(table)
+    known = ~np.isnan(values)
+    if sparse.issparse(table):
+        rows = np.repeat(np.arange(table.shape[0], dtype=np.int32), np.diff(table.indptr))
+        sums = np.bincount(rows, np.where(known, values, 0.0), table.shape[0])
+        counts = np.bincount(rows, known, table.shape[0])
+    else:
+        sums, counts = np.nansum(values, axis=1), known.sum(axis=1)
+    return np.asarray(sums / np.maximum(counts, 1), np.float64)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Labels = NDArray[np.int32]
 Positions = NDArray[np.intp]
 AnyFloats = NDArray[Any]

@@ -14,13 +14,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from kpod._blocks import AnyFloats, Floats, Table
+from kpod._engine.table import Table
+from kpod._typing import AnyFloats, Floats
 from kpod._words import some
 
 FLOATS = [np.float64, np.float32]
 NOT_NUMBERS = {"M": "dates", "m": "time spans", "c": "complex numbers"}
 DATES = (np.datetime64, np.timedelta64)
 MOST_SPARSE_COLUMNS = np.iinfo(np.int32).max
+TINIEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 
 def is_frame(X: Any) -> bool:
@@ -227,20 +229,21 @@ def name_columns(which: Any, names: Any) -> str:
     return some([str(j) if names is None else repr(str(names[j])) for j in which])
 
 
-def largest(dtype: Any, n_columns: int) -> float:
-    """A value beyond this is too large to square and add up over the columns of a row."""
-    return float(np.sqrt(np.finfo(dtype).max)) / (2 * n_columns)
+def largest(dtype: Any, n_entries: int) -> float:
+    """A value beyond this is too large to take a center off, or to square and add up."""
+    return min(float(np.finfo(dtype).max) / 8, float(np.sqrt(np.finfo(np.float64).max / n_entries)) / 8)
 
 
 def check_finite(table: Table, names: Any) -> None:
-    """Refuse infinities, which the sums of squares of the columns give away."""
-    most = largest(table.dtype, table.n_columns)
-    if table.squares.max() < most**2:
+    """Refuse infinities, and what would make the loss one."""
+    most = largest(table.dtype, table.n_rows * table.n_columns)
+    found = float(table.about.largest.max(initial=0))
+    if found < most * table.units.scale and np.isfinite(table.about.squares).all():
         return
     rows, columns = table.beyond(most)
     if len(rows):
         raise ValueError(
-            f"X contains infinity, or a value too large to square in {table.dtype}, in column "
+            f"X contains infinity, or a value too large to compute with in {table.dtype}, in column "
             f"{name_columns(np.unique(columns), names)} (first in row {rows.min()}). Replace it by NaN "
             "if it stands for a missing value, otherwise by a finite number."
         )
@@ -264,4 +267,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
         raise ValueError(f"Negative values in sample_weight: row {row} has {weights[row]}.")
     if not (weights > 0).any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    if not TINIEST_WEIGHT < weights.max() <= weights.sum() < LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight sums to {weights.sum():g}, which is too "
+            f"{'large' if weights.max() > 1 else 'small'} to compute with. Only ratios of weights matter to "
+            "the labels: divide all weights by their mean."
+        )
     return np.ascontiguousarray(weights)

@@ -51,6 +51,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
         "column_means_": ("p", "f"),
         "inertia_": ("", "fi"),
         "loss_curve_": ("iterations", "f"),
+        "losses_": ("iterations", "f"),
         "n_iter_": ("", "i"),
         "converged_": ("", "b"),
         "n_features_in_": ("", "i"),
@@ -70,10 +71,10 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
 }
 NOT_KEPT = {"labels_"}
 """Grows with the rows and is not needed to assign others: neither written nor read."""
-MAY_LACK = {"_shift", "_scale", "_sklearn_version"}
-SQUARES = {"inertia_", "loss_curve_", "var_"}
+MAY_LACK = {"_shift", "_scale", "_sklearn_version", "losses_"}
+SQUARES = {"inertia_", "loss_curve_", "losses_", "var_"}
 POSITIVE = {"scale_", "_scale"}
-NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "n_samples_seen_"}
+NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "losses_", "n_samples_seen_"}
 
 
 @dataclass

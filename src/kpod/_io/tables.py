@@ -120,7 +120,7 @@ def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False)
 
     out = np.empty((table.n_rows, len(names)))
     # The engine's limit, and that of adding squares up over the rows, as scaling does.
-    most = largest(np.float64, len(names)) / table.n_rows**0.5
+    most = largest(np.float64, len(names) * table.n_rows)
     for j, name in enumerate(names):
         column = table.column(name)
         check_numeric(table, column)

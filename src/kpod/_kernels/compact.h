@@ -1,4 +1,4 @@
-/* The observed entries of a dense row: their columns and values, less the shift.
+/* The observed entries of a dense row: their columns and values, as z = (x - shift) * scale.
  *
  * A branch per entry would be mispredicted at every third gap, so there is none. Where the
  * processor has AVX2, eight columns are done at a time: the mask of the observed ones looks
@@ -8,11 +8,13 @@
 #ifndef KPOD_COMPACT_H
 #define KPOD_COMPACT_H
 
+#include "vectors.h"
+
 #define COMPACT_SLACK 8
 
-#define COMPACT_REST(x, shift, j, p, columns, values, m)                                                               \
+#define COMPACT_REST(x, shift, scale, j, p, columns, values, m)                                                        \
     for (; j < p; j++) {                                                                                               \
-        values[m] = x[j] - shift[j];                                                                                   \
+        values[m] = (x[j] - shift[j]) * scale;                                                                         \
         columns[m] = (int32_t)j;                                                                                       \
         m += values[m] == values[m];                                                                                   \
     }
@@ -23,7 +25,7 @@
 /* front[mask]: the set bits of mask, lowest first; built when the module is loaded. */
 static uint8_t front[256][8];
 
-static void build_front(void)
+__attribute__((constructor)) static void build_front(void)
 {
     for (int mask = 0; mask < 256; mask++)
         for (int bit = 0, n = 0; bit < 8; bit++)
@@ -31,29 +33,30 @@ static void build_front(void)
                 front[mask][n++] = (uint8_t)bit;
 }
 
-__attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_f32(const float *x, const float *shift, ptrdiff_t p,
-                                                                         int32_t *columns, float *values)
+__attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_f32(const float *x, const float *shift, float scale,
+                                                                         ptrdiff_t p, int32_t *columns, float *values)
 {
     ptrdiff_t m = 0, j = 0;
     for (; j + 8 <= p; j += 8) {
-        __m256 z = _mm256_sub_ps(_mm256_loadu_ps(x + j), _mm256_loadu_ps(shift + j));
+        __m256 z = _mm256_sub_ps(_mm256_loadu_ps(x + j), _mm256_loadu_ps(shift + j)) * scale;
         unsigned mask = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(z, z, _CMP_ORD_Q));
         __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)front[mask]));
         _mm256_storeu_ps(values + m, _mm256_permutevar8x32_ps(z, order));
         _mm256_storeu_si256((__m256i *)(columns + m), _mm256_add_epi32(order, _mm256_set1_epi32((int)j)));
         m += _mm_popcnt_u32(mask);
     }
-    COMPACT_REST(x, shift, j, p, columns, values, m)
+    COMPACT_REST(x, shift, scale, j, p, columns, values, m)
     return m;
 }
 
 __attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_f64(const double *x, const double *shift,
-                                                                         ptrdiff_t p, int32_t *columns, double *values)
+                                                                         double scale, ptrdiff_t p, int32_t *columns,
+                                                                         double *values)
 {
     const __m256i halves = _mm256_setr_epi32(0, 1, 0, 1, 0, 1, 0, 1);
     ptrdiff_t m = 0, j = 0;
     for (; j + 4 <= p; j += 4) {
-        __m256d z = _mm256_sub_pd(_mm256_loadu_pd(x + j), _mm256_loadu_pd(shift + j));
+        __m256d z = _mm256_sub_pd(_mm256_loadu_pd(x + j), _mm256_loadu_pd(shift + j)) * scale;
         unsigned mask = (unsigned)_mm256_movemask_pd(_mm256_cmp_pd(z, z, _CMP_ORD_Q));
         __m128i order = _mm_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)front[mask]));
         /* A double is two halves: half 2t and 2t + 1 of the source for each t in `order`. */
@@ -64,7 +67,7 @@ __attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_f64(const d
         _mm_storeu_si128((__m128i *)(columns + m), _mm_add_epi32(order, _mm_set1_epi32((int)j)));
         m += _mm_popcnt_u32(mask);
     }
-    COMPACT_REST(x, shift, j, p, columns, values, m)
+    COMPACT_REST(x, shift, scale, j, p, columns, values, m)
     return m;
 }
 
@@ -72,25 +75,24 @@ __attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_f64(const d
     if (__builtin_cpu_supports("avx2"))                                                                                \
         return compact_avx2_##suffix(__VA_ARGS__);
 #else
-static void build_front(void)
-{
-}
 #define COMPACT_TRY_AVX2(suffix, ...)
 #endif
 
-static ptrdiff_t compact_f32(const float *x, const float *shift, ptrdiff_t p, int32_t *columns, float *values)
+static ptrdiff_t compact_f32(const float *x, const float *shift, float scale, ptrdiff_t p, int32_t *columns,
+                             float *values)
 {
     ptrdiff_t m = 0, j = 0;
-    COMPACT_TRY_AVX2(f32, x, shift, p, columns, values)
-    COMPACT_REST(x, shift, j, p, columns, values, m)
+    COMPACT_TRY_AVX2(f32, x, shift, scale, p, columns, values)
+    COMPACT_REST(x, shift, scale, j, p, columns, values, m)
     return m;
 }
 
-static ptrdiff_t compact_f64(const double *x, const double *shift, ptrdiff_t p, int32_t *columns, double *values)
+static ptrdiff_t compact_f64(const double *x, const double *shift, double scale, ptrdiff_t p, int32_t *columns,
+                             double *values)
 {
     ptrdiff_t m = 0, j = 0;
-    COMPACT_TRY_AVX2(f64, x, shift, p, columns, values)
-    COMPACT_REST(x, shift, j, p, columns, values, m)
+    COMPACT_TRY_AVX2(f64, x, shift, scale, p, columns, values)
+    COMPACT_REST(x, shift, scale, j, p, columns, values, m)
     return m;
 }
 #endif

@@ -1,6 +1,10 @@
-/* One pass over a dense row: see passes.inc. */
+/* One pass over a row, dense or as a list of entries: see passes.inc. */
 #ifndef KPOD_PASSES_H
 #define KPOD_PASSES_H
+
+#include "vectors.h"
+
+#define MOST_LEVELS 3
 
 typedef double doubles __attribute__((vector_size(32), aligned(8), may_alias));
 typedef int64_t longs __attribute__((vector_size(32), aligned(8), may_alias));
@@ -16,4 +20,43 @@ KPOD_INLINE double seen(double z, double value)
     memcpy(&value, &bits, sizeof bits);
     return value;
 }
+
+KPOD_INLINE int64_t exponent_of(double z)
+{
+    int64_t bits;
+    memcpy(&bits, &z, sizeof bits);
+    return bits >> 52 & 0x7ff;
+}
+
+/* A value in parts that are multiples of fixed units, coarse to fine: sums of such parts are exact
+ * in any order. Adding and taking off 1.5 * 2^52 units (the anchor) rounds to a multiple of one. */
+KPOD_INLINE void split(double value, const double *anchors, ptrdiff_t step, int n_levels, double *parts)
+{
+    for (int l = 0; l < n_levels; l++) {
+        parts[l] = (value + anchors[l * step]) - anchors[l * step];
+        value -= parts[l];
+    }
+}
+
+/* The sums a cluster keeps, and the units they are kept in: `sums` points to the first column of
+ * the cluster's first level, whose other levels lie `step` further each. */
+struct exact_sums {
+    double *sums, *counts;
+    ptrdiff_t step;
+    const double *anchors; /* (n_levels, p) */
+    int n_levels, n_count_levels;
+};
+
+#define SUFFIX f32
+#define REAL float
+#include "passes.inc"
+#undef SUFFIX
+#undef REAL
+
+#define SUFFIX f64
+#define REAL double
+#include "passes.inc"
+#undef SUFFIX
+#undef REAL
+
 #endif

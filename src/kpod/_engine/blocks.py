@@ -1,0 +1,230 @@
+"""Where rows come from: blocks of a table, each small, picklable and readable again at any time.
+
+A block gives its rows to whoever asks (`with block.rows() as rows`); what they hold is numbered
+from 0 and known by nobody else. A file range, or a partition on another machine, is another
+`Block`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpod._engine.sizes import CALL_WORK, ENTRIES_PER_BLOCK, MOST_BLOCKS
+from kpod._kernels import rows as kernels
+from kpod._kernels.rows import Rows, Workspace
+from kpod._typing import AnyFloats, Floats, Positions
+
+
+class Units(NamedTuple):
+    """What the engine computes in: z = (x - shift) * scale, with scale a power of two.
+
+    `shift` is NaN for a column to be ignored.
+    """
+
+    shift: Floats
+    scale: float
+
+    def to(self, x: Floats) -> Floats:
+        """Into these units; 0 in an ignored column."""
+        return np.nan_to_num((np.asarray(x, np.float64) - self.shift) * self.scale, nan=0.0)
+
+    def back(self, z: Floats) -> Floats:
+        """Out of them; NaN in an ignored column."""
+        return z / self.scale + self.shift
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Entries that are observed but not looked at: those whose hash lies from `low` up to `high`.
+
+    The hash is one of row, column and seed, as a number from 0 to 1; the entry of a row that
+    hashes highest is never hidden. With `only`, they are all that is looked at.
+    """
+
+    seed: int
+    low: float
+    high: float
+    only: bool = False
+
+
+class Block(ABC):
+    """A range of rows.
+
+    Parameters
+    ----------
+    first : number of its first row in the table
+    units : what its rows are given in
+    weights : float64 array (n_rows,), or None for weights of 1
+    hidden : entries not to look at, or None
+    """
+
+    n_rows: int
+    n_columns: int
+    n_entries: int  # places for entries: all of a dense block, the stored ones of a sparse one
+    dtype: np.dtype[Any]
+
+    def __init__(
+        self, first: int, units: Units, weights: Floats | None = None, hidden: Hidden | None = None
+    ) -> None:
+        self.first, self.units, self.weights, self.hidden = first, units, weights, hidden
+        self._opened: Rows | None = None
+
+    @contextmanager
+    def rows(self) -> Iterator[Rows]:
+        """The rows, for as long as the context lasts."""
+        if self._opened is None:
+            self._opened = self._hiding(self._open())
+        yield self._opened
+
+    @abstractmethod
+    def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
+        """The rows, with the entries in a bitmap hidden."""
+
+    def _hiding(self, opened: Rows) -> Rows:
+        if self.hidden is None:
+            return opened
+        step = (self.n_columns + 7) // 8
+        bitmap = np.zeros((opened.n_entries + 7) // 8 if opened.is_sparse else self.n_rows * step, np.uint8)
+        about = self.hidden
+        kernels.hide(opened, self.first, about.seed, about.low, about.high, bitmap, Workspace(opened, 0, 1))
+        return self._open(bitmap)
+
+    @abstractmethod
+    def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> Block:
+        """The same rows in other units, or with other entries hidden."""
+
+    @abstractmethod
+    def glance(self, n: int) -> AnyFloats:
+        """Up to n of its rows as they are, dense with NaN: for a first look at the columns."""
+
+    def entries(self, index: Positions) -> Floats:
+        """Some of its rows as a dense array with NaN, in the block's units."""
+        out = np.empty((len(index), self.n_columns))
+        with self.rows() as rows:
+            kernels.gather(rows, np.ascontiguousarray(index, np.intp), out, Workspace(rows, 0, 1))
+        return out
+
+    @abstractmethod
+    def beyond(self, limit: float) -> tuple[Positions, Positions]:
+        """Rows and columns of the entries that are not smaller than `limit`."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+    @property
+    def row_entries(self) -> int:
+        """Places for entries in a row, in the mean."""
+        return max(1, self.n_entries // max(1, self.n_rows))
+
+    def pieces(self, k: int) -> Iterator[tuple[int, int]]:
+        """The rows in as many calls as it takes for none to compare with k centers for long."""
+        step = max(1, CALL_WORK // (k * self.row_entries))
+        for start in range(0, self.n_rows, step):
+            yield start, min(start + step, self.n_rows)
+
+
+class DenseBlock(Block):
+    """Rows of a C-contiguous array, in memory or mapped, with NaN in the gaps."""
+
+    def __init__(self, values: AnyFloats, *args: Any) -> None:
+        super().__init__(*args)
+        self.values = values
+        self.n_rows, self.n_columns = values.shape
+        self.n_entries, self.dtype = values.size, values.dtype
+
+    def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
+        shift = self.units.shift.astype(self.dtype)
+        only = self.hidden is not None and self.hidden.only
+        return Rows(self.values, shift, self.units.scale, self.weights, hidden=bitmap, only_hidden=only)
+
+    def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> DenseBlock:
+        return DenseBlock(self.values, self.first, units or self.units, self.weights, hidden)
+
+    def glance(self, n: int) -> AnyFloats:
+        return self.values[:n]
+
+    def beyond(self, limit: float) -> tuple[Positions, Positions]:
+        with np.errstate(invalid="ignore"):
+            rows, columns = np.nonzero(np.abs(self.values) >= limit)
+        return rows, columns
+
+
+class SparseBlock(Block):
+    """Rows of a CSR array with int32 indices and int64 indptr: what is not stored is missing."""
+
+    def __init__(self, values: Any, *args: Any) -> None:
+        super().__init__(*args)
+        self.values = values
+        self.n_rows, self.n_columns = values.shape
+        self.n_entries, self.dtype = values.nnz, values.dtype
+
+    def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
+        """The stored entries in the block's units; NaN and ignored columns are left out."""
+        csr = self.values
+        data, indices, indptr = csr.data, csr.indices, csr.indptr
+        shift = self.units.shift.astype(self.dtype)
+        if shift.any() or self.units.scale != 1:  # NaN counts
+            data = data - shift[indices]
+            data *= self.dtype.type(self.units.scale)
+        missing = np.isnan(data)
+        if missing.any():
+            indptr = np.concatenate([[0], np.cumsum(~missing)])[indptr]
+            data, indices = data[~missing], indices[~missing]
+        only = self.hidden is not None and self.hidden.only
+        return Rows(data, shift, 1.0, self.weights, indices, indptr, bitmap, only)
+
+    def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> SparseBlock:
+        return SparseBlock(self.values, self.first, units or self.units, self.weights, hidden)
+
+    def glance(self, n: int) -> AnyFloats:
+        some = self.values[: min(n, max(1, (1 << 22) // self.n_columns))]
+        return dense_with_gaps(some)
+
+    def beyond(self, limit: float) -> tuple[Positions, Positions]:
+        with np.errstate(invalid="ignore"):
+            found = np.flatnonzero(np.abs(self.values.data) >= limit)
+        return np.searchsorted(self.values.indptr, found, side="right") - 1, self.values.indices[found]
+
+
+def dense_with_gaps(csr: Any) -> AnyFloats:
+    out = np.full(csr.shape, np.nan, csr.dtype)
+    out[np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr)), csr.indices] = csr.data
+    return out
+
+
+def cut(n_rows: int, n_entries: int) -> list[tuple[int, int]]:
+    """Ranges of rows of equal length: enough to keep many threads busy."""
+    n_blocks = max(1, min(MOST_BLOCKS, n_entries // ENTRIES_PER_BLOCK, n_rows))
+    edges = np.linspace(0, n_rows, n_blocks + 1).astype(int)
+    return [(int(a), int(b)) for a, b in pairwise(edges)]
+
+
+def blocks_of(values: Any, units: Units, weights: Floats | None = None) -> list[Block]:
+    """The blocks of a validated array or CSR array; no entry is copied."""
+    out: list[Block] = []
+    n_entries = values.nnz if sparse.issparse(values) else values.size
+    for start, stop in cut(values.shape[0], n_entries):
+        own = None if weights is None else weights[start:stop]
+        if sparse.issparse(values):
+            out.append(SparseBlock(csr_rows(values, start, stop), start, units, own))
+        else:
+            out.append(DenseBlock(values[start:stop], start, units, own))
+    return out
+
+
+def csr_rows(csr: Any, start: int, stop: int) -> Any:
+    """Rows of a CSR array as views of its data and indices."""
+    low, high = csr.indptr[start], csr.indptr[stop]
+    out = sparse.csr_array((stop - start, csr.shape[1]), dtype=csr.dtype)
+    out.data, out.indices = csr.data[low:high], csr.indices[low:high]
+    out.indptr = (csr.indptr[start : stop + 1] - low).astype(np.int64)
+    return out

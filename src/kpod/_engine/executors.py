@@ -1,0 +1,137 @@
+"""Run one function over the blocks of a table: one after the other, or on several threads.
+
+An executor knows nothing of what it runs. Whatever is merged from its results has the same bits
+in any order, because the sums of a `Partial` are exact; another executor, on processes or on a
+cluster, is another class with these two methods.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+State = TypeVar("State")
+
+
+class Mergeable(Protocol):
+    """What `Executor.accumulate` adds up."""
+
+    def merge(self, other: Any) -> None:
+        """Add another one to this one."""
+        ...
+
+
+Accumulator = TypeVar("Accumulator", bound=Mergeable)
+
+
+def available_threads() -> int:
+    """The processors this process may use, or fewer where OMP_NUM_THREADS says so."""
+    n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # the quota of a container
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
+        n = min(n, max(1, round(int(quota) / int(period))))
+    with suppress(ValueError):
+        n = min(n, max(1, int(os.environ.get("OMP_NUM_THREADS", ""))))
+    return n
+
+
+class Executor:
+    """One item after the other, on the calling thread."""
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """The results of `function` for all items, in the order of the items."""
+        return [function(item) for item in items]
+
+    def accumulate(
+        self,
+        function: Callable[[Item, State, Accumulator], State],
+        items: Sequence[Item],
+        states: Sequence[State],
+        empty: Callable[[], Accumulator],
+    ) -> tuple[list[State], Accumulator]:
+        """Run `function` on every item with its state, adding to accumulators made by `empty`.
+
+        Returns the states and the sum of the accumulators. How many of these there are, and which
+        items share one, is the executor's business.
+        """
+        total = empty()
+        return [function(item, state, total) for item, state in zip(items, states, strict=True)], total
+
+
+class Threads(Executor):
+    """Several threads, the calling one among them; made by `threads`."""
+
+    def __init__(self, n_threads: int, pool: ThreadPoolExecutor) -> None:
+        self.n_threads = n_threads
+        self._pool = pool
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        results: dict[int, Result] = {}
+
+        def work(queue: Iterable[tuple[int, Item]]) -> None:
+            for position, item in queue:
+                results[position] = function(item)
+
+        self._share(work, items)
+        return [results[position] for position in range(len(items))]
+
+    def accumulate(
+        self,
+        function: Callable[[Item, State, Accumulator], State],
+        items: Sequence[Item],
+        states: Sequence[State],
+        empty: Callable[[], Accumulator],
+    ) -> tuple[list[State], Accumulator]:
+        after: dict[int, State] = {}
+        accumulators: list[Accumulator] = []
+
+        def work(queue: Iterable[tuple[int, Item]]) -> None:
+            own = empty()
+            for position, item in queue:
+                after[position] = function(item, states[position], own)
+            accumulators.append(own)
+
+        self._share(work, items)
+        total, *others = accumulators
+        for other in others:
+            total.merge(other)
+        return [after[position] for position in range(len(items))], total
+
+    def _share(self, work: Callable[[Iterable[tuple[int, Item]]], None], items: Sequence[Item]) -> None:
+        """Let every thread take items, one at a time, until none is left or one has failed."""
+        stopped = False
+
+        def queue() -> Iterator[tuple[int, Item]]:
+            for numbered in waiting:
+                if stopped:
+                    return
+                yield numbered
+
+        waiting = iter(enumerate(items))
+        n_helpers = min(self.n_threads, len(items)) - 1
+        helpers: list[Future[None]] = [self._pool.submit(work, queue()) for _ in range(n_helpers)]
+        try:
+            work(queue())
+            for helper in helpers:
+                helper.result()
+        finally:
+            stopped = True
+
+
+@contextmanager
+def threads(n_threads: int) -> Iterator[Executor]:
+    """An executor on so many threads, which end with the context."""
+    if n_threads == 1:
+        yield Executor()
+        return
+    pool = ThreadPoolExecutor(n_threads - 1, "kpod")
+    try:
+        yield Threads(n_threads, pool)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,71 @@
+"""A whole fit: several starts, the best of which is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+
+from kpod._engine.executors import Executor
+from kpod._engine.hartigan import hartigan
+from kpod._engine.lloyd import Settings, Solution, Start, lloyd
+from kpod._engine.mm import mm
+from kpod._engine.seeding import SEEDINGS, Seeding
+from kpod._engine.sizes import LARGE_TABLE, PASS, SHORT_WORK, STARTS
+from kpod._engine.table import Table
+
+Solver = Callable[[Table, Executor, Start, Settings], Solution]
+SOLVERS: Mapping[str, Solver] = MappingProxyType({"hartigan": hartigan, "lloyd": lloyd, "mm": mm})
+
+
+def enough_starts(table: Table) -> int:
+    """How many starts find a good clustering at a cost in proportion."""
+    return 1 if table.n_observed > LARGE_TABLE else STARTS
+
+
+def drawn_starts(
+    table: Table,
+    executor: Executor,
+    init: str,
+    n_clusters: int,
+    n_starts: int,
+    random_state: np.random.RandomState,
+) -> list[Callable[[], Start]]:
+    """Starts that are drawn when their turn comes, but fixed beforehand."""
+    numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
+    seeding = SEEDINGS[init](table, executor, n_clusters, np.random.default_rng(numbers[-1]))
+    return [partial(draw, seeding, number) for number in numbers[:-1]]
+
+
+def draw(seeding: Seeding, number: int) -> Start:
+    return seeding.draw(np.random.default_rng(number))
+
+
+def best_of(
+    starts: Sequence[Callable[[], Start]],
+    table: Table,
+    executor: Executor,
+    algorithm: str,
+    n_clusters: int,
+    settings: Settings,
+    done: Callable[[int, Solution], None] | None = None,
+) -> tuple[Solution, list[float]]:
+    """The solution with the lowest objective, and the objectives of all starts.
+
+    Starts of a table whose passes are short share the threads of the executor; a large table's
+    blocks do. `done` is told of each start that ended.
+    """
+    short = table.n_entries * (PASS + n_clusters) < SHORT_WORK or len(table.blocks) == 1
+
+    def solve(number: int) -> Solution:
+        solution = SOLVERS[algorithm](table, Executor() if short else executor, starts[number](), settings)
+        if done is not None:
+            done(number, solution)
+        return solution
+
+    order = range(len(starts))
+    solutions = executor.map(solve, order) if short else [solve(number) for number in order]
+    best = min(solutions, key=lambda solution: solution.objective)
+    return best, [solution.objective for solution in solutions]

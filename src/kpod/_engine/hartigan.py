@@ -1,0 +1,83 @@
+"""`hartigan`: Lloyd until it converges, then single rows for as long as moving one lowers the loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kpod._engine import step
+from kpod._engine.executors import Executor
+from kpod._engine.lloyd import Descent, Settings, Solution, Start
+from kpod._engine.sizes import CALL_WORK
+from kpod._engine.table import Table
+from kpod._kernels import moves as kernels
+from kpod._kernels.rows import Workspace
+
+
+class Moves:
+    """Sweeps of single-row moves over a clustering that Lloyd left."""
+
+    def __init__(self, descent: Descent) -> None:
+        self.descent = descent
+        labels = descent.labels()[descent.table.usable]
+        self.sizes = np.bincount(labels, minlength=descent.k).astype(np.int64)
+
+    def sweep_until_none(self) -> bool:
+        """Sweep until no move lowers the loss, or one lowers it by little; whether that came about."""
+        descent = self.descent
+        settings = descent.settings
+        for sweep in range(1, settings.max_iter + 1):
+            n_moves, lowered = self.sweep()
+            if n_moves == 0:
+                descent.at_rest = True
+                return True
+            descent.value -= lowered
+            descent.note("moves", sweep, lowered)
+            if lowered <= 0.1 * settings.tol * descent.value:
+                return True
+        return False
+
+    def sweep(self) -> tuple[int, float]:
+        """Try every row that a move may pay for, in order; returns the moves made and what they gained."""
+        descent = self.descent
+        means = descent.means
+        assert means is not None
+        panel = descent.objective.panel(means.centers)
+        screen = step.Screen(
+            panel, descent.drift_to(panel), *descent.objective.move_factors(means), spaces=descent.spaces
+        )
+        descent.states, found = descent.executor.accumulate(
+            screen, descent.table.blocks, descent.states, step.Found
+        )
+        descent.panel = panel
+        centers, counts = means.centers.copy(), means.counts.copy()
+        n_moves, lowered = 0, 0.0
+        for block, state in zip(descent.table.blocks, descent.states, strict=True):
+            assert state is not None
+            candidates = found.rows[block.first]
+            labels = state.labels[candidates]
+            length = max(1, CALL_WORK // (8 * descent.k * block.row_entries))  # one by one is slower
+            with block.rows() as rows:
+                space = Workspace(rows, 0, 1)
+                for at in range(0, len(candidates), length):
+                    n, gain = kernels.move(
+                        rows, candidates[at : at + length], descent.objective.prior,
+                        descent.table.fallback, state.labels, centers, counts, descent.totals,
+                        self.sizes, space,
+                    )  # fmt: skip
+                    n_moves += n
+                    lowered += gain
+            state.forget_bounds(candidates[state.labels[candidates] != labels])
+        descent.means = descent.objective.means(descent.totals)
+        descent.centers = descent.means.centers
+        return n_moves, lowered
+
+
+def hartigan(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
+    """Lloyd until it converges, then single rows for as long as moving one lowers the loss."""
+    descent = Descent(table, executor, start.centers, settings)
+    descent.lloyd()
+    descent.at_rest = False
+    n_iter = len(descent.falls)
+    descent.settle_relabelled()
+    converged = Moves(descent).sweep_until_none()
+    return descent.finish(n_iter, converged)

@@ -1,0 +1,310 @@
+"""`lloyd`: assign every row to its nearest center, move the centers to their rows, repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kpod._engine import step
+from kpod._engine.executors import Executor
+from kpod._engine.objective import Means, Objective
+from kpod._engine.sizes import CREEP
+from kpod._engine.step import Assign, Drift, Partial, Recall, Relabelled, State
+from kpod._engine.table import Table
+from kpod._kernels.panel import Panel
+from kpod._kernels.rows import Sums
+from kpod._typing import Floats, Labels, Positions
+
+# Rounds of assignment and update after which labels that ties pass to and fro are left alone.
+MOST_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """When to stop, and who is told.
+
+    Lloyd stops when a step moves the centers by no more than `tol` times the mean variance of the
+    columns (squared, in all); with 0, when no row changes its label or the objective no longer
+    falls. Single-row moves stop when no row moves, or when a sweep lowers the objective by no more
+    than a tenth of `tol` of it. `observer` is told of every iteration: what was done, its number
+    and the objective. `bounded=False` compares every row in every iteration.
+    """
+
+    max_iter: int = 300
+    tol: float = 0.0
+    shrinkage: float = 0.0
+    observer: Callable[[str, int, float], None] | None = None
+    bounded: bool = True
+
+
+@dataclass(frozen=True)
+class Start:
+    """Initial centers in the engine's units; labels too where the seeding has its own."""
+
+    centers: Floats
+    labels: Labels | None = None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Labels, centers, the weight behind each entry of them, and how they came about.
+
+    `loss` is the plain loss of labels and centers, `objective` the same with what shrinkage adds,
+    `trace` the objective after each iteration.
+    """
+
+    labels: Labels
+    centers: Floats
+    counts: Floats
+    loss: float
+    objective: float
+    trace: list[float]
+    n_iter: int
+    converged: bool
+
+
+@dataclass
+class Descent:
+    """A clustering on its way down: states of the blocks, totals, centers.
+
+    `value` is the objective at the best centers of the labels. It is followed by what each step
+    takes off it, which cancels nowhere; `falls` keeps these, and the trace is made of them
+    backwards from the final value, which is computed afresh.
+    """
+
+    table: Table
+    executor: Executor
+    centers: Floats
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        self.k = len(self.centers)
+        self.objective = Objective(self.table, self.k, self.settings.shrinkage)
+        self.states: list[Any] = [None] * len(self.table.blocks)
+        self.totals = self.objective.empty_sums()
+        self.panel: Panel | None = None  # what bounds and lost states refer to
+        self.relabelled: dict[int, int] = {}  # rows that changed their label since that panel
+        self.means: Means | None = None
+        self.value = np.inf
+        self.falls: list[float] = []
+        self.at_rest = False  # whether the last thing done changed no label
+        self.spaces = step.Spaces()
+
+    def recall(self) -> Recall:
+        """What a state that is lost now would be made again from."""
+        rows = sorted(self.relabelled)
+        labels = np.array([self.relabelled[row] for row in rows], np.int32)
+        return Recall(self.panel, Relabelled(np.array(rows, np.intp), labels))
+
+    def labels(self) -> Labels:
+        """The labels of all rows."""
+        return labels_of(self.states)
+
+    def settle_relabelled(self) -> None:
+        """Write labels that rows were given since the last assignment into the states."""
+        recall = self.recall()
+        for number, block in enumerate(self.table.blocks):
+            with block.rows() as rows:
+                self.states[number] = recall(block, rows, self.states[number], self.spaces)
+        self.relabelled = {}
+
+    def drift_to(self, panel: Panel) -> Drift:
+        return Drift.none(self.k) if self.panel is None else self.objective.drift(self.panel, panel)
+
+    def assign(self) -> int:
+        """Give every row its nearest center, and bring totals and value up to date.
+
+        Returns how many rows changed their label.
+        """
+        panel = self.objective.panel(self.centers)
+        self.states, partial = self.executor.accumulate(
+            Assign(panel, self.drift_to(panel), self.recall(), self.settings.bounded, self.spaces),
+            self.table.blocks,
+            self.states,
+            lambda: Partial(self.objective.empty_sums()),
+        )
+        self.panel, self.relabelled = panel, {}
+        at_centers = -partial.gain
+        if self.means is None:
+            at_centers += self.objective.penalty(self.centers)
+        else:
+            at_centers += self.value + self.objective.excess(self.means, self.centers)
+        if partial.changed or self.means is None:
+            self.totals.add(partial.sums)  # type: ignore[arg-type]
+            self.means = self.objective.means(self.totals)
+        self.value = at_centers - self.objective.excess(self.means, self.centers)
+        return partial.changed
+
+    def update(self) -> float:
+        """Put the centers where their rows are; returns the squared distance they moved."""
+        assert self.means is not None
+        before = self.centers
+        empty = np.flatnonzero(self.objective.is_empty(self.totals))
+        if len(empty):
+            self.relocate(empty)
+        self.centers = self.means.centers
+        with np.errstate(over="ignore"):
+            return float(((self.centers - before) ** 2).sum())
+
+    def relocate(self, empty: Positions) -> None:
+        """Give each empty cluster the row that loses most where it is, if that helps."""
+        self.states, worst = self.executor.accumulate(
+            step.Worst(self.means.centers, len(empty), self.recall()),  # type: ignore[union-attr]
+            self.table.blocks,
+            self.states,
+            step.WorstRows,
+        )
+        for cluster, row in zip(empty, worst.first(len(empty)), strict=False):
+            gain = self.objective.moving_gain(row.entries, row.weight, self.means, row.label, int(cluster))  # type: ignore[arg-type]
+            if gain <= 1e-12 * row.loss or row.loss == 0:
+                continue
+            transfer(self.totals, row.entries, row.weight, row.label, int(cluster))
+            self.relabelled[row.row] = int(cluster)
+            self.means = self.objective.means(self.totals)
+            self.value -= gain
+
+    def lloyd(self) -> bool:
+        """Assignment and update in turn; whether they converged within `max_iter`.
+
+        Beyond `CREEP` iterations on a table with gaps, each center goes on beyond the mean of its
+        rows by a share of its last step: Nesterov's momentum, which grows with every step and
+        starts anew when the steps turn round or the objective rises. If it rises, the step is
+        taken back: the next assignment is from the means. The last one always is.
+        """
+        settings, table = self.settings, self.table
+        creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps else range(0)
+        means, run = self.centers, 0  # how many steps the centers have been going one way
+        lowest = self.value
+        for iteration in range(1, settings.max_iter + 1):
+            before = self.centers
+            changed = self.assign()
+            moved = self.update()
+            fall = lowest - self.value
+            if run > 1 and fall < 0:
+                self.note("lloyd", iteration, 0.0)
+                self.centers, run = means, 0
+                continue
+            self.note("lloyd", iteration, fall)
+            lowest = self.value
+            if run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
+                self.at_rest = True
+                return True
+            if moved <= settings.tol * table.variance:
+                return True
+            step_, means = self.centers - means, self.centers
+            if iteration not in creeping or ((means - before) * step_).sum() < 0:
+                run = 0
+            run += 1
+            if run > 1:
+                self.centers = means + momentum(run) * step_
+        return False
+
+    def note(self, what: str, iteration: int, fall: float) -> None:
+        """Remember an iteration, and tell who wants to know."""
+        self.falls.append(fall)
+        if self.settings.observer is not None:
+            self.settings.observer(what, iteration, self.value)
+
+    def finish(self, n_iter: int, converged: bool) -> Solution:
+        """Labels, centers and loss that belong together.
+
+        Centers are rounded to what is kept of them, and rows assigned to that, so that whoever
+        assigns them again gets the same labels. Centers that converged are those of their labels:
+        where ties pass a row on, they follow it.
+        """
+        objective = self.objective
+        for number in range(MOST_ROUNDS):
+            self.centers = rounded(self.centers, self.table)
+            value = self.value
+            changed = self.assign()
+            if not changed or not self.at_rest or (number and self.value >= value):
+                break
+            self.centers = self.means.centers  # type: ignore[union-attr]
+        loss = loss_of(self.table, self.executor, self.states, self.centers, self.recall())
+        value = loss + objective.penalty(self.centers)
+        return Solution(
+            self.labels(),
+            self.centers,
+            objective.counts(self.totals),
+            loss,
+            value,
+            trace_of(self.falls, value),
+            n_iter,
+            converged,
+        )
+
+
+def trace_of(falls: list[float], end: float) -> list[float]:
+    """The objective after each iteration, from what each took off it and where it ended."""
+    trace = [end]
+    for fall in falls[:0:-1]:
+        trace.append(trace[-1] + fall)
+    return trace[::-1]
+
+
+def rounded(centers: Floats, table: Table) -> Floats:
+    """Centers as they are kept, in the table's own units and precision, back in the engine's."""
+    return table.units.to(table.units.back(centers).astype(table.dtype))
+
+
+def transfer(totals: Sums, z: Floats, weight: float, now: int, to: int) -> None:
+    """Move one row from one cluster to another in the totals, as the kernels would."""
+    seen = ~np.isnan(z)
+    parts = split(weight * z[seen], totals.anchors[:, seen])
+    n_levels = len(totals.counts)
+    weights: list[Any] = [weight] if n_levels == 1 else split(weight, totals.weight_anchors)
+    for label, sign in ((now, -1), (to, 1)):
+        for level, part in enumerate(parts):
+            totals.sums[level, label, seen] += sign * part
+        for level, part in enumerate(weights):
+            totals.counts[level, label, seen] += sign * part
+            totals.weights[level, label] += sign * part
+
+
+def split(value: Any, anchors: Floats) -> list[Any]:
+    """A value in whole multiples of the units that the anchors stand for, coarse to fine."""
+    parts = []
+    for anchor in anchors:
+        parts.append((value + anchor) - anchor)
+        value = value - parts[-1]
+    return parts
+
+
+def momentum(run: int) -> float:
+    """The share of the last step that centers go on by when they take their `run`-th one way."""
+    return (run - 1) / (run + 2)
+
+
+def loss_of(
+    table: Table, executor: Executor, states: list[State], centers: Floats, recall: Recall | None = None
+) -> float:
+    """The sum of weight * squared partial distance of every row to its own center."""
+    loss = step.Loss(centers, recall or Recall())
+    return executor.accumulate(loss, table.blocks, states, step.LossSum)[1].total
+
+
+def nearest(table: Table, executor: Executor, centers: Floats) -> list[State]:
+    """States with the label of every row's nearest center."""
+    none: list[State | None] = [None] * len(table.blocks)
+    states, _ = executor.accumulate(
+        Assign(Panel(centers), Drift.none(len(centers))),
+        table.blocks,
+        none,
+        lambda: Partial(None),
+    )
+    return [state for state in states if state is not None]
+
+
+def labels_of(states: list[State]) -> Labels:
+    """The labels of all rows, in order."""
+    return np.concatenate([state.labels for state in states])
+
+
+def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
+    """Assign every row to its nearest center, move the centers to their rows, repeat."""
+    descent = Descent(table, executor, start.centers, settings)
+    converged = descent.lloyd()
+    return descent.finish(len(descent.falls), converged)

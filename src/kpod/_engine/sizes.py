@@ -1,0 +1,38 @@
+"""Every size at which something changes, and the measurement that chose it.
+
+None of them changes what a result means, and none but the first changes a result at all. The
+benchmarks are those of `python -m benchmarks`; docs/speed.md has the figures.
+"""
+
+from __future__ import annotations
+
+# Observed entries beyond which one start serves, drawn from a sample of the rows, instead of ten
+# drawn from all of them. Ten starts of a table this size take about a second on two cores, and one
+# finds what ten do in most fits (`dense`, `growth`).
+LARGE_TABLE = 1_000_000
+STARTS = 10
+
+# Entries of that sample, and rows of it for each cluster at the least: seeds have to be spread
+# out, and every row is looked at by the solver anyway (`dense`, the column of losses).
+SAMPLE_ENTRIES = 1 << 21
+SAMPLE_ROWS_PER_CLUSTER = 64
+
+# Iterations after which centers that still move get momentum. Fits that need fewer gain nothing;
+# those that need hundreds save most of them (`dense` at 70 % missing).
+CREEP = 20
+
+# A block is work for one thread: long enough that handing it out costs nothing next to it, and
+# enough of them that threads finish together (`growth`).
+ENTRIES_PER_BLOCK = 1 << 18
+MOST_BLOCKS = 64
+
+# Work, in entries times centers, that is done before a second thread has woken up. A pass that
+# compares a row with no center costs as much as comparing it with eight (`small`).
+SHORT_WORK = 15_000_000
+PASS = 8
+
+# Additions in one compiled call: a fraction of a second, so that Ctrl-C is heard between calls.
+CALL_WORK = 1 << 30
+
+# Rows that say roughly where the columns lie, before the first pass over the table.
+GLANCE_ROWS = 64

@@ -1,0 +1,300 @@
+"""A table as the engine sees it: blocks of rows, the units they are in, and what one pass tells.
+
+Values are computed with as z = (x - shift) * scale. The shift of a column that lies far from zero
+is close to its mean, and rounded so that taking it off an entry of usual size loses no digit of
+it; the scale is a power of two that brings entries of usual size to about 1. So a table times any
+power of two is the same table here, and one far from zero is as good as one around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpod._engine.blocks import Block, Hidden, Units, blocks_of
+from kpod._engine.executors import Executor
+from kpod._engine.sizes import GLANCE_ROWS
+from kpod._kernels import rows as kernels
+from kpod._kernels.rows import Workspace
+from kpod._typing import Floats, Labels, Positions
+
+GLANCE_ENTRIES = 1 << 20
+# Powers of two: how far entries of usual size may be from 1, and the largest of all.
+NEAR, FAR = 4, 50
+# Standard deviations from zero at which a column is far from it.
+FAR_FROM_ZERO = 4
+# Digits, in powers of two, that sums keep of an entry of usual size.
+DIGITS = {4: 26, 8: 54}
+EXPONENT_BIAS = 1022  # of the exponents that the kernels add up, against those of frexp
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What one pass over the rows tells of the columns, in some units.
+
+    `weights`, `sums`, `squares`: of the observed entries of each column; `largest`: the largest
+    absolute value; `exponent`: the mean binary exponent of those that are not 0 (0 for none);
+    `nonzero`: their number; `observed`: the number of observed columns of each row, by block.
+    """
+
+    weights: Floats
+    sums: Floats
+    squares: Floats
+    largest: Floats
+    exponent: Floats
+    nonzero: NDArray[np.int64]
+    observed: list[Labels]
+
+    @classmethod
+    def of(cls, blocks: list[Block], executor: Executor) -> Statistics:
+        """Of the rows of all blocks, added up in their order."""
+        parts = executor.map(measure, blocks)
+        about, exponents = np.zeros_like(parts[0][0]), np.zeros_like(parts[0][1])
+        for part, part_exponents, _ in parts:
+            about[:3] += part[:3]
+            np.maximum(about[3], part[3], out=about[3])
+            exponents += part_exponents
+        mean = np.divide(exponents[0], exponents[1], out=np.zeros(len(exponents[0])), where=exponents[1] > 0)
+        exponent = np.where(exponents[1] > 0, mean - EXPONENT_BIAS, 0.0)
+        weights, sums, squares, largest = about
+        return cls(weights, sums, squares, largest, exponent, exponents[1], [part[2] for part in parts])
+
+    @property
+    def usual(self) -> float:
+        """The binary exponent of an entry of usual size."""
+        n = int(self.nonzero.sum())
+        return float((self.exponent * self.nonzero).sum()) / n if n else 0.0
+
+    def times(self, power: int) -> Statistics:
+        """The same after scaling by a power of two."""
+        factor = 2.0**power
+        return Statistics(
+            self.weights,
+            self.sums * factor,
+            self.squares * factor**2,
+            self.largest * factor,
+            self.exponent + power * (self.nonzero > 0),
+            self.nonzero,
+            self.observed,
+        )
+
+
+def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Labels]:
+    """What the rows of one block tell of the columns, and how much of each row is observed."""
+    about, exponents = np.zeros((4, block.n_columns)), np.zeros((2, block.n_columns), np.int64)
+    observed = np.empty(block.n_rows, np.int32)
+    with block.rows() as rows:
+        space = Workspace(rows, 0, 1)
+        for start, stop in block.pieces(8):
+            kernels.measure(rows, start, stop, about, exponents, observed, space)
+    return about, exponents, observed
+
+
+class Table:
+    """Blocks of rows in common units, and their statistics.
+
+    Parameters
+    ----------
+    blocks : the rows, all in the same units
+    about : what one pass over them told
+    """
+
+    def __init__(self, blocks: list[Block], about: Statistics) -> None:
+        self.blocks, self.about = blocks, about
+        self.units = blocks[0].units
+        self.dtype = blocks[0].dtype
+        self.n_columns = blocks[0].n_columns
+        self.n_rows = sum(block.n_rows for block in blocks)
+        self.n_entries = sum(block.n_entries for block in blocks)
+        self.weighted = blocks[0].weights is not None
+        self.live = about.weights > 0
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            means = np.where(self.live, about.sums / about.weights, 0.0)
+            variances = about.squares / about.weights - means**2
+        # The center of a column that nobody in a cluster observed.
+        self.fallback: Floats = np.nan_to_num(means, posinf=0, neginf=0)
+        self.variances: Floats = np.maximum(np.where(self.live, variances, 0.0), 0.0)
+        self.variance = float(self.variances[self.live].mean()) if self.live.any() else 0.0
+
+    @cached_property
+    def observed(self) -> Labels:
+        """The number of observed columns of each row."""
+        return np.concatenate(self.about.observed)
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """The weight of each row, None for 1."""
+        parts = [block.weights for block in self.blocks if block.weights is not None]
+        return np.concatenate(parts) if parts else None
+
+    @cached_property
+    def n_observed(self) -> int:
+        return sum(int(observed.sum(dtype=np.int64)) for observed in self.about.observed)
+
+    @cached_property
+    def has_gaps(self) -> bool:
+        n_live = int(self.live.sum())
+        return any(bool((observed < n_live).any()) for observed in self.about.observed)
+
+    @cached_property
+    def column_means(self) -> Floats:
+        """In the table's own units; NaN where nothing was observed."""
+        return self.units.back(np.where(self.live, self.fallback, np.nan))
+
+    @cached_property
+    def column_spreads(self) -> Floats:
+        """Standard deviations, in the table's own units; 0 where nothing was observed."""
+        return np.sqrt(self.variances) / self.units.scale
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """Rows that say anything: something observed, and a positive weight."""
+        return self.observed > 0 if self.weights is None else (self.observed > 0) & (self.weights > 0)
+
+    @cached_property
+    def sums_units(self) -> tuple[Floats, Floats]:
+        """What the exact sums of entries and of weights are kept in: see `units_of_sums`."""
+        return units_of_sums(self)
+
+    def hiding(self, hidden: Hidden, executor: Executor) -> Table:
+        """The same table with some entries not looked at; nothing is copied."""
+        blocks = [block.replace(hidden=hidden) for block in self.blocks]
+        return Table(blocks, Statistics.of(blocks, executor))
+
+    def entries(self, rows: Positions) -> Floats:
+        """Some rows as a dense array with NaN, in the engine's units."""
+        out = np.empty((len(rows), self.n_columns))
+        for block in self.blocks:
+            here = (rows >= block.first) & (rows < block.first + block.n_rows)
+            if here.any():
+                out[here] = block.entries(rows[here] - block.first)
+        return out
+
+    def beyond(self, limit: float) -> tuple[Positions, Positions]:
+        """Rows and columns of the entries that are not smaller than `limit`, in the table's own units."""
+        found = [block.beyond(limit) for block in self.blocks]
+        rows = [block.first + at for block, (at, _) in zip(self.blocks, found, strict=True)]
+        return np.concatenate(rows), np.concatenate([columns for _, columns in found])
+
+
+def make_table(
+    values: Any, executor: Executor, *, weights: Floats | None = None, units: Units | None = None
+) -> Table:
+    """The table of a validated array or CSR array.
+
+    Parameters
+    ----------
+    values : float32 or float64, C-contiguous or CSR with int32 indices and int64 indptr
+    executor : what maps the pass over the blocks
+    weights : float64 array (n_rows,) or None for weights of 1
+    units : those of a fitted model; None to choose them by the table
+    """
+    if units is not None:
+        blocks = blocks_of(values, in_precision(units, values.dtype), weights)
+        return Table(blocks, Statistics.of(blocks, executor))
+    raw = blocks_of(values, Units(np.zeros(values.shape[1]), 1.0), weights)
+    units = units_at_a_glance(raw)
+    blocks = [block.replace(units=units) for block in raw]
+    about = Statistics.of(blocks, executor)
+    power = rescaling(about)
+    ignored = about.weights == 0
+    if power or ignored.any():
+        units = Units(np.where(ignored, np.nan, units.shift), units.scale * 2.0**power)
+        blocks = [block.replace(units=units) for block in raw]
+        # Rows without weight may observe what is ignored, which then does not count as observed.
+        about = (
+            Statistics.of(blocks, executor) if ignored.any() and weights is not None else about.times(power)
+        )
+    return Table(blocks, about)
+
+
+def in_precision(units: Units, dtype: np.dtype[Any]) -> Units:
+    """Units as a table of this precision can have them."""
+    about = np.finfo(dtype)
+    scale = min(max(units.scale, 2.0 ** (about.minexp + 2)), 2.0 ** (about.maxexp - 2))
+    with np.errstate(over="ignore"):
+        return Units(units.shift.astype(dtype).astype(np.float64), scale)
+
+
+def units_at_a_glance(blocks: list[Block]) -> Units:
+    """Units by a few rows of each block: roughly is enough, see `rescaling`."""
+    n = max(1, min(GLANCE_ROWS, GLANCE_ENTRIES // blocks[0].n_columns) // len(blocks))
+    some = np.vstack([block.glance(n) for block in blocks]).astype(np.float64)
+    known = np.isfinite(some)
+    some[~known] = 0
+    largest = np.abs(some).max(initial=0)
+    if largest == 0:
+        return Units(np.zeros(some.shape[1]), 1.0)
+    # Divided by a power of two, squares neither overflow nor, all of them, underflow.
+    unit = 2.0 ** int(np.frexp(largest)[1] - 1)
+    some /= unit
+    counts = np.maximum(known.sum(axis=0), 1)
+    means = some.sum(axis=0) / counts
+    spread = np.sqrt((known * (some - means) ** 2).sum(axis=0) / counts)
+    highest = np.where(known, some, -np.inf).max(axis=0)
+    step = np.ldexp(0.5, np.frexp(np.where(spread > 0, spread, 1.0))[1])
+    # Nothing where the column lies around zero, so that no digit of a small entry is lost; of a
+    # constant column, the constant.
+    means[np.abs(means) < FAR_FROM_ZERO * spread] = 0
+    rounded = np.where(
+        spread > 0, step * np.round(means / step), np.where(np.isfinite(highest), highest, 0.0)
+    )
+    dtype = blocks[0].dtype
+    shift = (rounded * unit).astype(dtype).astype(np.float64)
+    sizes = np.abs(some - shift / unit)[known]
+    exponents = np.frexp(sizes[sizes > 0])[1]
+    usual = (int(np.round(exponents.mean())) if len(exponents) else 0) + int(np.log2(unit))
+    return in_precision(Units(shift, 2.0**-usual), dtype)
+
+
+def rescaling(about: Statistics) -> int:
+    """The power of two to scale by once more, 0 where entries of usual size are near 1."""
+    largest = float(about.largest.max(initial=0))
+    usual = about.usual
+    if largest == 0 or not np.isfinite(largest):
+        return 0
+    highest = int(np.frexp(largest)[1])
+    if abs(usual) <= NEAR and highest <= FAR:
+        return 0
+    return -max(int(np.round(usual)), highest - FAR)
+
+
+def units_of_sums(table: Table) -> tuple[Floats, Floats]:
+    """Anchors of the units in which sums are exact in any order, coarse to fine.
+
+    Sums of whole multiples of a unit u are exact up to 2^53 u. No sum of a column's entries is
+    larger than the root of its weight times its sum of squares (Cauchy-Schwarz), which gives the
+    coarsest unit; what rounding to that leaves is at most n u / 2 in all, which gives the next.
+    There are as many as it takes for an entry of usual size to keep its digits: one for float32,
+    two for float64 as a rule, three where a few entries are larger than the rest by far.
+    """
+    about, n = table.about, table.n_rows
+    bound = np.sqrt(about.weights) * np.sqrt(about.squares) * (1 + 1e-9)
+    unit = np.frexp(bound)[1] - 51
+    mean_weight = np.divide(about.weights, np.maximum(about.nonzero, 1))
+    usual = about.exponent + np.log2(np.maximum(mean_weight, np.finfo(float).tiny))
+    wanted = (usual - DIGITS[table.dtype.itemsize])[about.nonzero > 0]
+    units = [unit]
+    while len(units) < kernels.LEVELS and (units[-1][about.nonzero > 0] > wanted).any():
+        units.append(units[-1] + int(np.ceil(np.log2(n))) - 52)
+    anchors = np.ldexp(1.5, np.maximum(np.array(units), -1000) + 52)
+    return np.ascontiguousarray(anchors), units_of_weights(table.weights, n)
+
+
+def units_of_weights(weights: Floats | None, n: int) -> Floats:
+    """The same for weights; one level where they are whole multiples of a unit as they are."""
+    if weights is None:
+        return np.zeros(1)
+    units = [int(np.frexp(weights.sum())[1]) - 51]
+    anchors = [np.ldexp(1.5, units[0] + 52)]
+    if ((weights + anchors[0]) - anchors[0] == weights).all():
+        return np.array(anchors)
+    wanted = int(np.frexp(weights[weights > 0].min())[1]) - 30
+    while len(units) < kernels.LEVELS and (units[-1] > wanted or len(units) < 2):
+        units.append(units[-1] + int(np.ceil(np.log2(n))) - 52)
+        anchors.append(np.ldexp(1.5, units[-1] + 52))
+    return np.array(anchors)

@@ -1,0 +1,21 @@
+from kpod._kernels.panel import Panel
+from kpod._kernels.rows import Rows, Sums, Workspace
+from kpod._typing import AnyFloats, Floats, Labels, Singles
+
+SIDE_BY_SIDE: int
+
+def assign(
+    rows: Rows,
+    start: int,
+    stop: int,
+    panel: Panel,
+    drift: Singles,
+    other_drift: Singles,
+    labels: Labels,
+    upper: Singles,
+    lower: Singles,
+    to: Sums | None,
+    space: Workspace,
+) -> tuple[int, float]: ...
+def drift(before: Floats, after: Floats, own: Singles, other: Singles) -> None: ...
+def distances(rows: Rows, start: int, stop: int, panel: Panel, out: AnyFloats, space: Workspace) -> None: ...

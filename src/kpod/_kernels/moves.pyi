@@ -1,0 +1,36 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from kpod._kernels.panel import Panel
+from kpod._kernels.rows import Rows, Sums, Workspace
+from kpod._typing import AnyFloats, Floats, Labels, Positions, Singles
+
+def screen(
+    rows: Rows,
+    start: int,
+    stop: int,
+    panel: Panel,
+    factors: AnyFloats,
+    drift: Singles,
+    other_drift: Singles,
+    leaving: Singles,
+    joining: float,
+    labels: Labels,
+    upper: Singles,
+    lower: Singles,
+    own: Floats,
+    found: Positions,
+    space: Workspace,
+) -> int: ...
+def move(
+    rows: Rows,
+    candidates: Positions,
+    prior: Floats,
+    fallback: Floats,
+    labels: Labels,
+    centers: Floats,
+    counts: Floats,
+    totals: Sums,
+    sizes: NDArray[np.int64],
+    space: Workspace,
+) -> tuple[int, float]: ...

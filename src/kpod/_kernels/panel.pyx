@@ -1,0 +1,127 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, embedsignature=True
+"""What rows are compared with: centers, an offset for each, and optional terms for each entry."""
+
+from libc.math cimport INFINITY, fabs, sqrt
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+import math
+
+import numpy as np
+
+cdef extern from "stdlib.h" nogil:
+    void* aligned_alloc(size_t, size_t)
+
+cdef size_t ALIGNMENT = 64
+VECTOR_BYTES = 32
+
+
+def aligned_zeros(shape, dtype):
+    """Zeros that start on a cache line, so that no vector straddles two."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + ALIGNMENT, np.uint8)
+    first = -raw.ctypes.data % ALIGNMENT
+    return raw[first : first + size].view(dtype).reshape(shape)
+
+
+def side_by_side(by_center, dtype):
+    """An array (k, n_columns) transposed and padded to whole vectors."""
+    lanes = VECTOR_BYTES // np.dtype(dtype).itemsize
+    out = aligned_zeros((by_center.shape[1], -(-len(by_center) // lanes) * lanes), dtype)
+    out[:, : len(by_center)] = by_center.T
+    return out
+
+
+cdef inline size_t whole_lines(size_t n_bytes) noexcept:
+    return (n_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+cdef class Panel:
+    """Centers as rows are compared with them, in single and in double precision.
+
+    A row is compared with center l by
+
+        offsets[l] + sum over its observed columns j of (z_j - centers[l, j])^2 + terms[l, j]
+
+    and every kernel takes all of it.
+
+    Parameters
+    ----------
+    centers : float64 array (k, n_columns)
+    offsets : float64 array (k,), or None for 0
+    terms : float64 array (k, n_columns), or None for 0; they may be negative as long as no sum is
+    """
+
+    def __cinit__(self, centers, offsets=None, terms=None):
+        centers = np.ascontiguousarray(centers, np.float64)
+        if centers.ndim != 2 or not centers.size:
+            raise ValueError(f"centers must be a table of at least one row, got shape {centers.shape}.")
+        given = np.zeros(len(centers)) if offsets is None else np.ascontiguousarray(offsets, np.float64)
+        if given.shape != (len(centers),) or (terms is not None and np.shape(terms) != centers.shape):
+            raise ValueError("offsets and terms must be given for every center.")
+        self.centers, self.offsets, self.terms = centers, offsets, terms
+        self.k, self.n_columns = centers.shape
+        self.stride, self.single_stride = (self.k + 3) // 4 * 4, (self.k + 7) // 8 * 8
+        cdef const double[:, ::1] rows = centers
+        cdef const double[::1] shifts = given
+        cdef const double[:, ::1] by_entry = centers if terms is None else np.ascontiguousarray(terms, np.float64)
+        cdef size_t p = self.n_columns, doubles = whole_lines(self.stride * sizeof(double))
+        cdef size_t singles = whole_lines(self.single_stride * sizeof(float))
+        cdef size_t wide = whole_lines(p * self.stride * sizeof(double))
+        cdef size_t narrow = whole_lines(p * self.single_stride * sizeof(float))
+        cdef size_t n_tables = 1 if terms is None else 2, size = doubles + singles + n_tables * (wide + narrow)
+        self.memory = aligned_alloc(ALIGNMENT, size)
+        if not self.memory:
+            raise MemoryError
+        memset(self.memory, 0, size)
+        cdef char* at = <char*> self.memory
+        self.by_row = &rows[0, 0]
+        self.double_offsets = <double*> at
+        self.single_offsets = <float*> (at + doubles)
+        at += doubles + singles
+        self.doubles = <double*> at
+        self.singles = <float*> (at + wide)
+        at += wide + narrow
+        if terms is not None:
+            self.double_terms = <double*> at
+            self.single_terms = <float*> (at + wide)
+            transpose(by_entry, self.stride, self.single_stride, self.double_terms, self.single_terms)
+        transpose(rows, self.stride, self.single_stride, self.doubles, self.singles)
+        cdef Py_ssize_t c, j
+        cdef double largest = 0, sizes, squares
+        # What is no center is never the nearest.
+        for c in range(self.single_stride):
+            self.single_offsets[c] = <float> shifts[c] if c < self.k else <float> INFINITY
+        for c in range(self.stride):
+            self.double_offsets[c] = shifts[c] if c < self.k else INFINITY
+        for c in range(self.k):
+            squares, sizes = 0, fabs(shifts[c])
+            for j in range(self.n_columns):
+                squares += rows[c, j] * rows[c, j]
+                if terms is not None:
+                    sizes += fabs(by_entry[c, j])
+            if squares != squares or sizes != sizes:
+                raise ValueError("centers, offsets and terms must not be NaN.")
+            largest = max(largest, sizes)
+            self.longest = max(self.longest, sqrt(squares))
+        # Squares add up without cancelling, and their sum is off by so many roundings of itself;
+        # what may be negative is off by roundings of its size.
+        self.slack = (self.n_columns + 4) * 2.0 ** -52 * largest
+        self.single_slack = (self.n_columns + 4) * 2.0 ** -23 * largest
+
+    def __dealloc__(self):
+        free(self.memory)
+
+    def __reduce__(self):
+        return Panel, (self.centers, self.offsets, self.terms)
+
+
+cdef void transpose(
+    const double[:, ::1] rows, Py_ssize_t stride, Py_ssize_t single_stride, double* doubles, float* singles
+) noexcept:
+    cdef Py_ssize_t c, j
+    for c in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            doubles[j * stride + c] = rows[c, j]
+            singles[j * single_stride + c] = <float> rows[c, j]

@@ -1,0 +1,258 @@
+# Rows of a table as the kernels see them, and what every kernel does with one.
+from libc.math cimport NAN
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+ctypedef fused real:
+    float
+    double
+
+cdef extern from "compact.h" nogil:
+    int COMPACT_SLACK
+    Py_ssize_t compact_f32(const float*, const float*, float, Py_ssize_t, int32_t*, float*) noexcept
+    Py_ssize_t compact_f64(const double*, const double*, double, Py_ssize_t, int32_t*, double*) noexcept
+
+cdef extern from "passes.h" nogil:
+    int MOST_LEVELS
+    struct exact_sums:
+        double* sums
+        double* counts
+        Py_ssize_t step
+        const double* anchors
+        int n_levels
+        int n_count_levels
+    void split(double, const double*, Py_ssize_t, int, double*) noexcept
+    void add_row_f32(const float*, const float*, float, Py_ssize_t, double, const double*, exact_sums) noexcept
+    void add_row_f64(const double*, const double*, double, Py_ssize_t, double, const double*, exact_sums) noexcept
+    void add_list_f32(const int32_t*, const float*, Py_ssize_t, Py_ssize_t, double, const double*, exact_sums) noexcept
+    void add_list_f64(
+        const int32_t*, const double*, Py_ssize_t, Py_ssize_t, double, const double*, exact_sums
+    ) noexcept
+    double row_loss_f32(const float*, const float*, float, Py_ssize_t, const double*) noexcept
+    double row_loss_f64(const double*, const double*, double, Py_ssize_t, const double*) noexcept
+    double list_loss_f32(const int32_t*, const float*, Py_ssize_t, const double*) noexcept
+    double list_loss_f64(const int32_t*, const double*, Py_ssize_t, const double*) noexcept
+    Py_ssize_t measure_row_f32(const float*, const float*, float, Py_ssize_t, double, double*, int64_t*) noexcept
+    Py_ssize_t measure_row_f64(const double*, const double*, double, Py_ssize_t, double, double*, int64_t*) noexcept
+    void measure_list_f32(
+        const int32_t*, const float*, Py_ssize_t, Py_ssize_t, double, double*, int64_t*
+    ) noexcept
+    void measure_list_f64(
+        const int32_t*, const double*, Py_ssize_t, Py_ssize_t, double, double*, int64_t*
+    ) noexcept
+
+
+cdef class Rows:
+    cdef readonly Py_ssize_t n_rows, n_columns, n_entries, longest_row
+    cdef readonly bint is_sparse, is_double
+    cdef readonly double scale
+    cdef object arrays
+    cdef const void* values
+    cdef const void* shift
+    cdef const double* weights
+    cdef const int32_t* indices
+    cdef const int64_t* indptr
+    cdef const uint8_t* hidden
+    cdef Py_ssize_t hidden_step
+    cdef bint only_hidden
+
+    cdef int check_csr(self) except -1
+    cdef int check_span(self, Py_ssize_t start, Py_ssize_t stop) except -1
+
+
+cdef class Workspace:
+    cdef readonly Py_ssize_t chunk, stride, n_entries, n_copies, longest_row, n_columns
+    cdef Py_ssize_t* index
+    cdef Py_ssize_t* looked
+    cdef int32_t* before
+    cdef const void** pointers
+    cdef Py_ssize_t* begin
+    cdef Py_ssize_t* end
+    cdef int32_t* columns
+    cdef void* values
+    cdef void* copies
+    cdef float* singles
+    cdef double* widened
+    cdef void* distances
+    cdef void* best
+    cdef void* second
+    cdef int32_t* nearest
+
+    cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1
+
+
+cdef class Sums:
+    cdef readonly Py_ssize_t k, n_columns
+    cdef readonly object sums, counts, weights, anchors, weight_anchors
+    cdef exact_sums kept
+    cdef double* kept_weights
+    cdef const double* weight_units
+
+
+cdef inline void mean_of(
+    Sums totals,
+    Py_ssize_t at,                # cluster * p + column
+    double prior_weight,
+    double prior_sum,
+    double fallback,
+    double* center,               # OUT
+    double* count,                # OUT
+) noexcept nogil:
+    """The mean of a cluster in a column, and the weight behind it, from their parts, fine to coarse."""
+    cdef double total = 0
+    cdef int l
+    count[0] = 0
+    for l in range(totals.kept.n_levels - 1, -1, -1):
+        total += totals.kept.sums[l * totals.kept.step + at]
+    for l in range(totals.kept.n_count_levels - 1, -1, -1):
+        count[0] += totals.kept.counts[l * totals.kept.step + at]
+    count[0] += prior_weight
+    center[0] = (total + prior_sum) / count[0] if count[0] > 0 else fallback
+
+
+cdef inline double weight_of(Rows rows, Py_ssize_t i) noexcept nogil:
+    return 1.0 if rows.weights == NULL else rows.weights[i]
+
+
+cdef inline bint is_shown(Rows rows, Py_ssize_t byte_start, Py_ssize_t bit) noexcept nogil:
+    """Whether an entry is looked at: not hidden, or hidden where only those are looked at."""
+    return (rows.hidden[byte_start + (bit >> 3)] >> (bit & 7) & 1) == rows.only_hidden
+
+
+cdef inline const real* row_at(Rows rows, Py_ssize_t i, real* copy) noexcept nogil:
+    """A dense row; a copy with NaN in their place where entries are hidden."""
+    cdef const real* row = <const real*> rows.values + i * rows.n_columns
+    cdef Py_ssize_t j
+    if rows.hidden == NULL:
+        return row
+    for j in range(rows.n_columns):
+        copy[j] = row[j] if is_shown(rows, i * rows.hidden_step, j) else <real> NAN
+    return copy
+
+
+cdef inline Py_ssize_t shown_entries(Rows rows, Py_ssize_t i, int32_t* columns, real* values) noexcept nogil:
+    """Copy the entries of a sparse row that are not hidden; returns their number."""
+    cdef Py_ssize_t e, m = 0
+    for e in range(rows.indptr[i], rows.indptr[i + 1]):
+        if is_shown(rows, 0, e):
+            columns[m] = rows.indices[e]
+            values[m] = (<const real*> rows.values)[e]
+            m += 1
+    return m
+
+
+cdef inline Py_ssize_t squeeze(Rows rows, const real* row, int32_t* columns, real* values) noexcept nogil:
+    """List the observed entries of a dense row; returns their number."""
+    if real is float:
+        return compact_f32(row, <const float*> rows.shift, <float> rows.scale, rows.n_columns, columns, values)
+    else:
+        return compact_f64(row, <const double*> rows.shift, rows.scale, rows.n_columns, columns, values)
+
+
+cdef inline Py_ssize_t entries_of(
+    Rows rows,
+    Py_ssize_t i,
+    Workspace space,
+    const int32_t** columns,      # OUT where the observed columns of row i are listed
+    const real** values,          # OUT and their values
+) noexcept nogil:
+    """List the observed entries of one row; returns their number."""
+    columns[0] = space.columns
+    values[0] = <const real*> space.values
+    if not rows.is_sparse:
+        return squeeze(rows, row_at(rows, i, <real*> space.copies), space.columns, <real*> space.values)
+    if rows.hidden != NULL:
+        return shown_entries(rows, i, space.columns, <real*> space.values)
+    columns[0] = rows.indices + rows.indptr[i]
+    values[0] = <const real*> rows.values + rows.indptr[i]
+    return rows.indptr[i + 1] - rows.indptr[i]
+
+
+cdef inline void chunk_entries(
+    Rows rows,
+    Py_ssize_t n,
+    Workspace space,
+    const int32_t** columns,      # OUT what space.begin and space.end count from
+    const real** values,
+) noexcept nogil:
+    """List the entries of the rows space.index[:n]."""
+    cdef Py_ssize_t r, at = 0
+    cdef real* listed = <real*> space.values
+    if rows.is_sparse and rows.hidden == NULL:
+        columns[0] = rows.indices
+        values[0] = <const real*> rows.values
+        for r in range(n):
+            space.begin[r] = rows.indptr[space.index[r]]
+            space.end[r] = rows.indptr[space.index[r] + 1]
+        return
+    columns[0] = space.columns
+    values[0] = listed
+    for r in range(n):
+        space.begin[r] = at
+        if rows.is_sparse:
+            at += shown_entries(rows, space.index[r], space.columns + at, listed + at)
+        else:
+            at += squeeze(rows, row_at(rows, space.index[r], <real*> space.copies), space.columns + at, listed + at)
+        space.end[r] = at
+
+
+cdef inline void add_to(
+    Sums to,
+    Rows rows,
+    Py_ssize_t i,
+    Py_ssize_t label,
+    double sign,                  # 1 to add the row, -1 to take it out
+    Workspace space,
+    const real* like,             # chooses the precision
+) noexcept nogil:
+    """Add a row to a cluster."""
+    cdef double weight = sign * weight_of(rows, i)
+    cdef double parts[3]
+    cdef exact_sums kept = to.kept
+    cdef const int32_t* columns
+    cdef const real* values
+    cdef Py_ssize_t m, p = rows.n_columns
+    cdef int l
+    parts[0] = weight
+    if kept.n_count_levels > 1:
+        split(weight, to.weight_units, 1, kept.n_count_levels, parts)
+    for l in range(kept.n_count_levels):
+        to.kept_weights[l * to.k + label] += parts[l]
+    kept.sums += label * p
+    kept.counts += label * p
+    if rows.is_sparse:
+        m = entries_of(rows, i, space, &columns, &values)
+        if real is float:
+            add_list_f32(columns, values, m, p, weight, parts, kept)
+        else:
+            add_list_f64(columns, values, m, p, weight, parts, kept)
+    elif real is float:
+        add_row_f32(row_at(rows, i, <float*> space.copies), <const float*> rows.shift, <float> rows.scale, p,
+                    weight, parts, kept)
+    else:
+        add_row_f64(row_at(rows, i, <double*> space.copies), <const double*> rows.shift, rows.scale, p,
+                    weight, parts, kept)
+
+
+cdef inline double loss_of(
+    Rows rows,
+    Py_ssize_t i,
+    const double* center,
+    Workspace space,
+    const real* like,             # chooses the precision
+) noexcept nogil:
+    """The squared partial distance of a row to a center, in double precision."""
+    cdef const int32_t* columns
+    cdef const real* values
+    cdef Py_ssize_t m
+    if rows.is_sparse:
+        m = entries_of(rows, i, space, &columns, &values)
+        if real is float:
+            return list_loss_f32(columns, values, m, center)
+        else:
+            return list_loss_f64(columns, values, m, center)
+    if real is float:
+        return row_loss_f32(row_at(rows, i, <float*> space.copies), <const float*> rows.shift, <float> rows.scale,
+                            rows.n_columns, center)
+    else:
+        return row_loss_f64(row_at(rows, i, <double*> space.copies), <const double*> rows.shift, rows.scale,
+                            rows.n_columns, center)

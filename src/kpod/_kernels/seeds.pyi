@@ -1,0 +1,30 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from kpod._typing import Floats, Positions, Singles
+
+MOST_CANDIDATES: int
+
+class Sample:
+    n_rows: int
+    n_columns: int
+    def __init__(
+        self,
+        start: Positions,
+        columns: NDArray[np.int32],
+        values: Singles,
+        weights: Floats,
+        n_columns: int,
+    ) -> None: ...
+
+def draw_seed(
+    sample: Sample,
+    variance: float,
+    uniform: Floats,
+    nearest: Singles,
+    mass: Floats,
+    panel: Singles,
+    observed: Singles,
+    distances: Singles,
+    potentials: Floats,
+) -> int: ...

@@ -1,0 +1,124 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, embedsignature=True
+"""Draw seeds from rows that were listed as entries in single precision."""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t
+
+cdef extern from "seeds.h" nogil:
+    void seed_distances(
+        const int32_t*, const float*, Py_ssize_t, const float*, const float*, Py_ssize_t,
+        float, float, float, double, float*, double*
+    ) noexcept
+
+# More candidates than this are never drawn for one seed.
+MOST_CANDIDATES = 64
+
+
+cdef class Sample:
+    """Rows to draw seeds from, as lists of entries.
+
+    Parameters
+    ----------
+    start : intp array (n + 1,), where the entries of each row begin
+    columns, values : int32 and float32 arrays of the entries
+    weights : float64 array (n,)
+    n_columns : int
+    """
+
+    cdef readonly Py_ssize_t n_rows, n_columns
+    cdef const Py_ssize_t[::1] start
+    cdef const int32_t[::1] columns
+    cdef const float[::1] values
+    cdef const double[::1] weights
+
+    def __cinit__(
+        self, const Py_ssize_t[::1] start, const int32_t[::1] columns, const float[::1] values,
+        const double[::1] weights, Py_ssize_t n_columns
+    ):
+        cdef Py_ssize_t i, e, n = weights.shape[0]
+        if (
+            n < 1 or n_columns < 1 or start.shape[0] != n + 1 or columns.shape[0] != values.shape[0]
+            or start[0] != 0 or start[n] != columns.shape[0]
+        ):
+            raise ValueError("rows and entries do not fit together")
+        for i in range(n):
+            if start[i] > start[i + 1]:
+                raise IndexError("rows of a negative length")
+        for e in range(columns.shape[0]):
+            if not 0 <= columns[e] < n_columns:
+                raise IndexError(f"column {columns[e]} of {n_columns}")
+        self.n_rows, self.n_columns = n, n_columns
+        self.start, self.columns, self.values, self.weights = start, columns, values, weights
+
+
+def draw_seed(
+    Sample sample,
+    double variance,              # IN mean variance of a column
+    const double[::1] uniform,    # IN (m,) one number from 0 to 1 per candidate
+    float[::1] nearest,           # INOUT (n,) distance to the nearest seed; all inf: there is none yet
+    double[::1] mass,             # buffer (n,)
+    float[:, ::1] panel,          # buffer (p, stride), stride >= m; 32-byte aligned
+    float[:, ::1] observed,       # buffer (p, stride), likewise
+    float[:, ::1] distances,      # buffer (n, stride)
+    double[::1] potentials,       # buffer (stride,)
+):
+    """Draw candidates as likely as their distance from the seeds so far, and keep the best.
+
+    Returns the row that became a seed.
+    """
+    cdef Py_ssize_t n = sample.n_rows, m = uniform.shape[0], stride = panel.shape[1]
+    cdef Py_ssize_t i, c, e, low, high, middle, best = 0
+    cdef const Py_ssize_t[::1] start = sample.start
+    cdef const int32_t[::1] columns = sample.columns
+    cdef const float[::1] values = sample.values
+    cdef const double[::1] weights = sample.weights
+    cdef double total = 0, target
+    cdef Py_ssize_t candidate[64]
+    if not 1 <= m <= min(64, stride) or stride % 8:
+        raise ValueError(f"{m} candidates for {min(64, stride)} places, which must be a multiple of 8")
+    if (
+        nearest.shape[0] != n or mass.shape[0] != n or panel.shape[0] != sample.n_columns
+        or observed.shape[0] != panel.shape[0] or observed.shape[1] != stride
+        or distances.shape[0] != n or distances.shape[1] != stride or potentials.shape[0] != stride
+    ):
+        raise ValueError("rows and buffers do not fit together")
+    if <size_t> &panel[0, 0] % 32 or <size_t> &observed[0, 0] % 32:
+        raise ValueError("buffers must be aligned to 32 bytes")
+    cdef bint first = nearest[0] == INFINITY
+    with nogil:
+        for i in range(n):
+            total += weights[i] if first else weights[i] * nearest[i]
+            mass[i] = total
+        if total <= 0:  # every row coincides with a seed
+            for i in range(n):
+                total += weights[i]
+                mass[i] = total
+        panel[:, :] = 0
+        observed[:, :] = 0
+        potentials[:] = 0
+        for c in range(m):
+            target = uniform[c] * total
+            low = 0
+            high = n - 1
+            while low < high:
+                middle = (low + high) // 2
+                if mass[middle] > target:
+                    high = middle
+                else:
+                    low = middle + 1
+            candidate[c] = low
+            for e in range(start[low], start[low + 1]):
+                panel[columns[e], c] = values[e]
+                observed[columns[e], c] = 1
+        for i in range(n):
+            seed_distances(&columns[0] + start[i], &values[0] + start[i], start[i + 1] - start[i], &panel[0, 0],
+                           &observed[0, 0], stride, <float> panel.shape[0], <float> variance, nearest[i],
+                           weights[i], &distances[i, 0], &potentials[0])
+        for c in range(1, m):
+            if potentials[c] < potentials[best]:
+                best = c
+        for i in range(n):
+            nearest[i] = distances[i, best]
+        nearest[candidate[best]] = 0
+    return candidate[best]

@@ -1,0 +1,303 @@
+"""What a fitted model says of itself is true, and what it was is not lost."""
+
+import os
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from kpod import KPOD
+from kpod._engine import hartigan, lloyd
+from kpod._engine.executors import available_threads
+
+from . import oracle
+from .conftest import clustered
+from .test_sparse import as_csr
+
+ATTRIBUTES = ["labels_", "cluster_centers_", "counts_", "inertia_", "loss_curve_", "losses_", "column_means_"]
+
+
+class TestARefitThatFails:
+    """Leaves the model as it was, to the bit."""
+
+    @pytest.fixture
+    def model(self, rng):
+        X, _ = clustered(rng, 100, 60)
+        return KPOD(3, random_state=0).fit(X), X
+
+    def check(self, model, X, before, predicted):
+        assert vars(model).keys() == before.keys()
+        for name, value in before.items():
+            assert_array_equal(getattr(model, name), value)
+        assert_array_equal(model.predict(X), predicted)
+        with pytest.raises(ValueError, match="60 features"):
+            model.predict(X[:, :5])
+
+    @pytest.mark.parametrize(
+        ("refused", "message"),
+        [
+            (np.full((100, 5), np.inf), "infinity"),
+            (np.full((100, 5), np.nan), "0 have an observed entry"),
+            (np.eye(2), "should be >= n_clusters"),
+            (np.array([["a", "b"]]), "needs numbers"),
+            (np.ones((3, 4, 5)), "dim 3"),
+        ],
+        ids=["infinity", "nothing observed", "too few rows", "text", "three dimensions"],
+    )
+    def test_when_refused(self, model, refused, message):
+        model, X = model
+        before, predicted = dict(vars(model)), model.predict(X)
+        with pytest.raises(ValueError, match=message):
+            model.fit(refused)
+        self.check(model, X, before, predicted)
+
+    def test_when_a_warning_is_an_error(self, model, rng):
+        model, X = model
+        model.set_params(max_iter=1)
+        before, predicted = dict(vars(model)), model.predict(X)
+        with pytest.raises(ConvergenceWarning):  # warnings are errors in this suite
+            model.fit(clustered(rng, 200, 7, spread=2.0)[0])
+        self.check(model, X, before, predicted)
+
+    def test_when_interrupted(self, model, rng, monkeypatch):
+        model, X = model
+        before, predicted = dict(vars(model)), model.predict(X)
+        monkeypatch.setattr(lloyd.Descent, "update", lambda self: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(clustered(rng, 200, 7)[0])
+        monkeypatch.undo()
+        self.check(model, X, before, predicted)
+
+    def test_names_are_those_of_the_last_fit(self, rng):
+        pandas = pytest.importorskip("pandas")
+        X, _ = clustered(rng, 100, 3)
+        model = KPOD(2, random_state=0).fit(pandas.DataFrame(X, columns=["a", "b", "c"]))
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+        assert not hasattr(model.fit(X), "feature_names_in_")
+
+
+def test_centers_of_another_width_are_never_read(rng):
+    """Whoever sets an attribute by hand gets an error, not somebody else's memory."""
+    X, _ = clustered(rng, 100, 6)
+    model = KPOD(3, random_state=0).fit(X)
+    for name, value in [
+        ("cluster_centers_", np.zeros((3, 2))),
+        ("cluster_centers_", np.zeros((3, 2000))),
+        ("_shift", np.zeros(2)),
+        ("_shift", np.zeros(2000)),
+        ("_shift", np.float64(0)),
+    ]:
+        broken = KPOD(3, random_state=0).fit(X)
+        setattr(broken, name, value)
+        with pytest.raises((ValueError, TypeError)):
+            broken.predict(X)
+    assert_array_equal(model.predict(X), model.labels_)
+
+
+class TestLabelsArePredictions:
+    """However a fit ended, and whatever its table is like."""
+
+    @pytest.mark.filterwarnings("ignore:Not converged")
+    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+    @pytest.mark.parametrize("settings", [{}, {"tol": 0}, {"max_iter": 3}, {"tol": 1.0}, {"shrinkage": 2.0}])
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    def test_always(self, container, settings, algorithm, rng, dtype):
+        X = container(clustered(rng, 3000, 12, k=8, missing=0.5, spread=1.5, dtype=dtype)[0])
+        weights = rng.random(3000) * rng.integers(0, 2, 3000)
+        model = KPOD(8, algorithm=algorithm, n_init=1, random_state=0, **settings)
+        model.fit(X, sample_weight=weights)
+        assert_array_equal(model.labels_, model.predict(X))
+        assert_allclose(model.inertia_, -model.score(X, sample_weight=weights), rtol=1e-12)
+
+    def test_on_a_table_of_many_entries(self, rng):
+        """Where single-row moves may stop short of the last one."""
+        X, _ = clustered(rng, 20_000, 30, k=10, missing=0.4, spread=2.0)
+        model = KPOD(10, n_init=1, random_state=0).fit(X)
+        assert_array_equal(model.labels_, model.predict(X))
+
+    def test_on_ties(self, rng):
+        X = rng.integers(0, 3, size=(400, 3)).astype(float)
+        X[rng.random(X.shape) < 0.3] = np.nan
+        X[np.isnan(X).all(axis=1), 0] = 1
+        model = KPOD(9, random_state=0).fit(X)
+        assert_array_equal(model.labels_, model.predict(X))
+
+    def test_next_to_an_outlier(self, rng):
+        """One value at 1e12 costs no other row its nearest center."""
+        X, _ = clustered(rng, 2000, 8, missing=0.3)
+        X[17, 3] = 1e12
+        model = KPOD(6, random_state=0).fit(X)
+        assert_array_equal(model.labels_, model.predict(X))
+        distances = oracle.distances(X, model.cluster_centers_)
+        distances[17] = 0
+        own = distances[np.arange(2000), model.labels_]
+        assert (own <= distances.min(axis=1) * (1 + 1e-9)).all()
+
+    def test_dense_and_sparse_to_the_bit(self, rng, dtype):
+        X, _ = clustered(rng, 2000, 9, missing=0.6, spread=1.5, dtype=dtype)
+        dense, csr = (KPOD(7, random_state=0).fit(table) for table in (X, as_csr(X)))
+        assert_array_equal(dense.labels_, csr.labels_)
+        assert_array_equal(dense.cluster_centers_, csr.cluster_centers_)
+
+
+class TestConverged:
+    """True only of a fit that converged."""
+
+    def test_not_after_so_many_sweeps(self, rng, monkeypatch):
+        X, _ = clustered(rng, 3000, 10, k=10, missing=0.6, spread=2.0)
+        sweeps = []
+        sweep = hartigan.Moves.sweep
+        monkeypatch.setattr(hartigan.Moves, "sweep", lambda self: sweeps.append(0) or sweep(self))
+        full = KPOD(10, n_init=1, tol=0, random_state=0).fit(X)
+        assert full.converged_
+        assert len(sweeps) > 3
+        monkeypatch.setattr(
+            lloyd.Descent, "lloyd", lambda d: (d.assign(), d.update(), d.note("lloyd", 1, 0.0))
+        )
+        with pytest.warns(ConvergenceWarning, match="Not converged after 2 iterations"):
+            assert not KPOD(10, n_init=1, tol=0, max_iter=2, random_state=0).fit(X).converged_
+
+    def test_no_cap_but_max_iter(self, rng, monkeypatch):
+        """However many entries a table has."""
+        X, _ = clustered(rng, 400, 10, k=5, missing=0.5, spread=2.0)
+        moves = iter([(5, 1.0)] * 150)
+        monkeypatch.setattr(hartigan.Moves, "sweep", lambda self: next(moves, (0, 0.0)))
+        assert KPOD(5, n_init=1, tol=0, random_state=0).fit(X).converged_
+        assert next(moves, None) is None
+
+
+class TestLossCurve:
+    """Never negative, never rising beyond rounding, exact at its end."""
+
+    @pytest.mark.filterwarnings("ignore:Not converged")
+    @pytest.mark.parametrize("spread", [1.0, 1e-4, 1e-8, 0.0])
+    @pytest.mark.parametrize("weighting", ["none", "extreme"])
+    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+    def test_it_falls(self, algorithm, weighting, spread, rng, dtype):
+        X, _ = clustered(rng, 500, 6, k=5, missing=0.3, spread=spread, dtype=dtype)
+        weights = None if weighting == "none" else 10.0 ** rng.uniform(-12, 12, 500)
+        model = KPOD(5, algorithm=algorithm, init="random", n_init=1, random_state=1, max_iter=25)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Number of distinct")
+            model.fit(X, sample_weight=weights)
+        curve = model.loss_curve_
+        assert (curve >= 0).all()
+        assert (np.diff(curve) <= 1e-9 * curve[:-1]).all()
+        assert curve[-1] == model.inertia_
+        exact = oracle.loss(X.astype(float), model.labels_, model.cluster_centers_.astype(float), weights)
+        assert_allclose(model.inertia_, exact, rtol=1e-6, atol=1e-25 if weights is None else 1e-12)
+
+    def test_it_is_the_loss_after_each_iteration(self, rng):
+        """As a fit with fewer of them says."""
+        X, _ = clustered(rng, 500, 8, missing=0.5, spread=1.5)
+        start = X[rng.choice(500, 6, replace=False)]
+        full = KPOD(6, algorithm="lloyd", init=start, tol=0).fit(X)
+        labels = oracle.assign(X, np.where(np.isnan(start), np.nanmean(X, axis=0), start))
+        for value in full.loss_curve_[:3]:
+            centers = oracle.centers(X, labels, 6)
+            assert_allclose(value, oracle.loss(X, labels, centers), rtol=1e-9)
+            labels = oracle.assign(X, centers)
+
+
+class TestScaleFree:
+    """A table times a power of two gives the same labels, seeds included."""
+
+    @pytest.mark.parametrize("power", [-400, -150, -75, -40, -1, 1, 40, 66, 150, 400])
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    def test_double(self, container, power, rng):
+        X, _ = clustered(rng, 400, 6, spread=1.0)
+        plain, scaled = (
+            KPOD(6, n_init=2, random_state=0).fit(container(table)) for table in (X, np.ldexp(X, power))
+        )
+        assert_array_equal(scaled.labels_, plain.labels_)
+        assert_array_equal(scaled.cluster_centers_, np.ldexp(plain.cluster_centers_, power))
+        assert scaled.inertia_ == np.ldexp(plain.inertia_, 2 * power)
+
+    @pytest.mark.parametrize("power", [-100, -78, -40, 40, 66, 100])
+    def test_single(self, power, rng):
+        X = clustered(rng, 400, 6, spread=1.0, dtype=np.float32)[0]
+        plain, scaled = (KPOD(6, n_init=2, random_state=0).fit(table) for table in (X, np.ldexp(X, power)))
+        assert_array_equal(scaled.labels_, plain.labels_)
+
+    def test_weights(self, rng):
+        """Only their ratios matter to the labels."""
+        X, _ = clustered(rng, 400, 6, spread=1.0)
+        weights = rng.random(400)
+        fits = [
+            KPOD(6, random_state=0).fit(X, sample_weight=weights * 2.0**power) for power in (0, -200, 200)
+        ]
+        for other in fits[1:]:
+            assert_array_equal(fits[0].labels_, other.labels_)
+
+    @pytest.mark.parametrize(("size", "word"), [(1e154, "large"), (1e300, "large"), (1e-160, "small")])
+    def test_weights_that_cannot_be_computed_with(self, size, word, rng):
+        X, _ = clustered(rng, 50, 3)
+        with pytest.raises(ValueError, match=f"too {word} to compute with"):
+            KPOD(2).fit(X, sample_weight=np.full(50, size))
+
+
+class TestTheProcessIsLeftAsItWas:
+    def test_threads_of_blas(self, rng):
+        """Fits that overlap in threads change no setting of the process."""
+        controllers = pytest.importorskip("threadpoolctl").ThreadpoolController()
+        X, _ = clustered(rng, 3000, 10)
+        before = [library["num_threads"] for library in controllers.info()]
+        n_before = available_threads()
+        fits = [threading.Thread(target=lambda: KPOD(5, n_init=3, random_state=0).fit(X)) for _ in range(6)]
+        for fit in fits:
+            fit.start()
+        for fit in fits:
+            fit.join()
+        assert [library["num_threads"] for library in controllers.info()] == before
+        assert available_threads() == n_before
+
+    def test_fits_in_threads_get_the_same_result(self, rng):
+        X, _ = clustered(rng, 3000, 10)
+        results = []
+        fits = [
+            threading.Thread(target=lambda: results.append(KPOD(5, random_state=0).fit(X).inertia_))
+            for _ in range(4)
+        ]
+        for fit in fits:
+            fit.start()
+        for fit in fits:
+            fit.join()
+        assert len(set(results)) == 1
+
+    def test_filters_and_handlers(self, rng):
+        filters, handler = list(warnings.filters), signal.getsignal(signal.SIGINT)
+        n_threads = threading.active_count()
+        KPOD(3, n_threads=3).fit(clustered(rng)[0])
+        assert list(warnings.filters) == filters
+        assert signal.getsignal(signal.SIGINT) is handler
+        assert threading.active_count() == n_threads
+
+    @pytest.mark.parametrize("value", ["1", "nonsense", "0", ""])
+    def test_omp_num_threads_counts(self, value, monkeypatch):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert available_threads() >= 1
+        if value in ("0", "1"):
+            assert available_threads() == 1
+
+
+def test_true_is_no_number_of_starts(rng):
+    with pytest.raises(ValueError, match="n_init must be 'auto' or an integer"):
+        KPOD(2, n_init=True).fit(clustered(rng)[0])
+
+
+def test_losses_of_all_starts(rng):
+    X, _ = clustered(rng, spread=1.5)
+    model = KPOD(5, n_init=7, random_state=0).fit(X)
+    assert model.losses_.shape == (7,)
+    assert model.losses_.min() == model.inertia_
+
+
+def test_an_unaligned_table_is_read_rightly(rng):
+    X, _ = clustered(rng, 100, 4)
+    raw = np.frombuffer(b"x" + X.tobytes(), np.uint8)[1:].view(float).reshape(X.shape)
+    assert not raw.flags.aligned
+    assert_array_equal(KPOD(3, random_state=0).fit(raw).labels_, KPOD(3, random_state=0).fit(X).labels_)
