@@ -359,6 +359,17 @@ def test_help_loads_nothing_heavy():
     assert not {"numpy", "sklearn", "pyarrow", "rich", "matplotlib"} & set(done.stderr.split())
 
 
+def test_describing_and_reading_load_no_scikit_learn():
+    """It takes seconds, before which nobody sees that anything goes on."""
+    code = (
+        "import sys, kpod._io.reading, kpod._io.writing, kpod._io.modelfile, kpod._report.describe;"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "kpod._io.modelfile" in done.stdout
+    assert not {"sklearn", "matplotlib"} & set(done.stdout.split())
+
+
 def test_help_starts_fast():
     """At most 2.5 times the import of click and rich; the fastest of some runs of each."""
 

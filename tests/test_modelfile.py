@@ -50,6 +50,13 @@ def repack(path, change, compression=zipfile.ZIP_STORED):
             archive.writestr(name, change(name, content))
 
 
+def archive_of(content):
+    archive = io.BytesIO(skops.io.dumps(content))
+    with zipfile.ZipFile(archive, "a") as members:
+        members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
+    return archive.getvalue()
+
+
 def test_what_is_saved_comes_back(model, path):
     loaded = modelfile.load(path)
     assert_array_equal(loaded.pipeline.predict(WINE.data), model.pipeline.predict(WINE.data))
@@ -103,10 +110,7 @@ def test_nothing_more_hangs_on_them(model, path):
     with pytest.raises(InputError, match=r"holds kpod._estimator.KPOD.callback, which a kpod model never"):
         modelfile.load(path)
     other = Pipeline(model.pipeline.steps, memory="/tmp")
-    archive = io.BytesIO(skops.io.dumps({"pipeline": other, "columns": model.columns, "missing": []}))
-    with zipfile.ZipFile(archive, "a") as members:
-        members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
-    path.write_bytes(archive.getvalue())
+    path.write_bytes(archive_of({"pipeline": other, "columns": model.columns, "missing": []}))
     with pytest.raises(InputError, match="a pipeline with a memory"):
         modelfile.load(path)
 
@@ -130,6 +134,8 @@ HOSTILE = {
     "a mean without a shape": ("kpod", "column_means_", lambda _: np.float64(0)),
     "means of integers": ("kpod", "column_means_", lambda array: np.zeros(len(array), np.int64)),
     "means of text": ("kpod", "column_means_", lambda array: np.array(["a"] * len(array))),
+    "means of objects": ("kpod", "column_means_", lambda array: array.astype(object)),
+    "no threads": ("kpod", "n_threads", lambda _: 0),
     "no means": ("kpod", "column_means_", lambda _: None),
     "every mean missing": ("kpod", "column_means_", lone(np.nan)),
     "centers missing": ("kpod", "cluster_centers_", lone(np.nan)),
@@ -177,6 +183,53 @@ def test_a_column_of_nothing_may_be_missing_throughout(path):
     assert_array_equal(modelfile.load(path).pipeline.predict(data), pipeline.predict(data))
 
 
+@pytest.mark.parametrize("attribute", ["column_means_", "counts_", "n_features_in_", "tol"])
+def test_a_part_that_is_not_there(model, path, attribute):
+    other = copy.deepcopy(model.pipeline)
+    delattr(other[-1], attribute)
+    content = {"pipeline": other, "columns": model.columns, "missing": []}
+    path.write_bytes(archive_of(content))
+    with pytest.raises(InputError, match=f"is damaged \\({attribute} is missing"):
+        modelfile.load(path)
+
+
+def test_what_later_versions_keep(model, path):
+    """Attributes that are listed and may be lacking: read if there, of the shape they should have."""
+    other = copy.deepcopy(model.pipeline)
+    other[-1]._shift, other[-1]._scale = np.arange(13.0), 0.5
+    modelfile.save(modelfile.Model(other, model.columns), path)
+    kept = modelfile.load(path).pipeline[-1]
+    assert_array_equal(kept._shift, np.arange(13.0))
+    assert kept._scale == 0.5
+    for wrong in ({"_shift": np.arange(12.0)}, {"_scale": -1.0}, {"_scale": np.ones(2)}, {"_shift": 0.0}):
+        vars(other[-1]).update({"_shift": np.arange(13.0), "_scale": 0.5} | wrong)
+        modelfile.save(modelfile.Model(other, model.columns), path)
+        with pytest.raises(InputError, match="is damaged"):
+            modelfile.load(path)
+
+
+def test_one_thread_is_a_number_of_threads(model, path):
+    other = copy.deepcopy(model.pipeline).set_params(kpod__n_threads=1)
+    modelfile.save(modelfile.Model(other, model.columns), path)
+    assert modelfile.load(path).pipeline[-1].n_threads == 1
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"{}", b"{", b"9e9999"])
+def test_a_setting_that_is_not_one_value(path, content):
+    """As skops would never write it."""
+    repack(path, lambda _, member: member.replace(b'"content": "0.0001"', b'"content": "' + content + b'"'))
+    with pytest.raises(InputError, match="is damaged"):
+        modelfile.load(path)
+
+
+def test_a_part_that_is_there_twice(path):
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as archive:
+        warnings.simplefilter("ignore")
+        archive.writestr("schema.json", b"{}")
+    with pytest.raises(InputError, match="a part appears twice"):
+        modelfile.load(path)
+
+
 def peak_of_loading(path):
     tracemalloc.start()
     try:
@@ -200,10 +253,7 @@ def test_a_small_file_does_not_unpack_to_a_large_one(path, name, compression):
 def test_labels_of_an_old_model_are_not_unpacked(path):
     other = copy.deepcopy(modelfile.load(path).pipeline)
     other[-1].labels_ = np.zeros(5_000_000, np.int32)
-    archive = io.BytesIO(skops.io.dumps({"pipeline": other, "columns": WINE.feature_names, "missing": []}))
-    with zipfile.ZipFile(archive, "a") as members:
-        members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
-    path.write_bytes(archive.getvalue())
+    path.write_bytes(archive_of({"pipeline": other, "columns": WINE.feature_names, "missing": []}))
     tracemalloc.start()
     modelfile.load(path)
     peak = tracemalloc.get_traced_memory()[1]
@@ -254,15 +304,13 @@ def test_other_archives_are_refused(path, tmp_path, model):
     for content in (
         {"pipeline": KMeans(2).fit(np.eye(4)), "columns": list("abcd"), "missing": []},
         {"pipeline": model.pipeline, "columns": ["one"], "missing": []},
-        {"pipeline": model.pipeline, "columns": [1] * 13, "missing": []},
+        {"pipeline": model.pipeline, "columns": list(range(13)), "missing": []},
+        {"pipeline": model.pipeline, "columns": ["same"] * 13, "missing": []},
         {"pipeline": Pipeline([("kpod", KPOD(3))]), "columns": ["a"], "missing": []},
         {"columns": []},
         [1, 2],
     ):
-        archive = io.BytesIO(skops.io.dumps(content))
-        with zipfile.ZipFile(archive, "a") as members:
-            members.writestr("kpod.json", json.dumps({"format": "kpod model", "version": 1}))
-        path.write_bytes(archive.getvalue())
+        path.write_bytes(archive_of(content))
         with pytest.raises(InputError, match=r"is damaged|never contains"):
             modelfile.load(path)
 

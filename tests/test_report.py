@@ -205,6 +205,13 @@ def test_a_sparse_table_is_not_made_dense(monkeypatch):
     assert peak < 8 * ratings.shape[0] * ratings.shape[1] / 2, "half of what it would be, dense"
 
 
+def test_a_table_of_nothing_but_gaps_can_be_reported():
+    model = KPOD(2, random_state=0).fit(np.arange(12.0).reshape(6, 2))
+    report = kpod.report(model, np.full((3, 2), np.nan))
+    assert report.data["cautions"][1]["title"] == "Rows with nothing observed"
+    assert report.html
+
+
 def test_one_cluster_can_be_reported():
     page = kpod.report(KPOD(1).fit(WINE.data), WINE.data).html
     assert "cluster 0" in page

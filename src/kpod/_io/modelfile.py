@@ -22,7 +22,6 @@ import numpy as np
 
 from kpod import __version__
 from kpod._io.files import InputError, printable, written_whole
-from kpod._validation import largest
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -293,6 +292,8 @@ class Maker:
 
 def check_values(estimators: list[Any], kpod: Any) -> None:
     """Numbers that can be computed with; NaN only in a column of which nothing was observed."""
+    from kpod._validation import largest
+
     unobserved = np.isnan(kpod.column_means_)
     if unobserved.all():
         raise ValueError("nothing observed in any column")

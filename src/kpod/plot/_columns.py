@@ -62,7 +62,7 @@ class ColumnsDisplay(Display):
     def shape(self) -> tuple[int, int]:
         """Rows and columns of panels."""
         n_wide = min(3, max(1, len(self.names)))
-        return int(np.ceil(len(self.names) / n_wide)), n_wide
+        return max(1, int(np.ceil(len(self.names) / n_wide))), n_wide
 
     def figsize(self) -> tuple[float, float]:
         """A panel for each column of the table."""

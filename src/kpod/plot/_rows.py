@@ -123,7 +123,7 @@ class RowsDisplay(Display):
         sample = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else counted(n, "row")
         outside = f"; {self.n_outside:,} beyond the frame" if self.n_outside else ""
         heading(ax, f"{sample}; the fainter, the less was observed{outside}")
-        if len(self.middles) <= 12:
+        if 0 < len(self.middles) <= 12:
             legend = ax.legend(frameon=False, fontsize=9, labelcolor=INK, loc="best", borderaxespad=0)
             for handle in legend.legend_handles:
                 handle.set_sizes([60])
@@ -139,11 +139,12 @@ class Plane(NamedTuple):
 
 
 def principal_plane(values: Floats) -> Plane:
-    """Probabilistic principal components of the observed entries (Tipping & Bishop 1999).
+    """Principal components of the observed entries; on complete data, those of PCA.
 
-    A row is x = W t + noise, t standard normal in two dimensions and the noise the same in every
-    column; W and the noise are those of largest likelihood over the observed entries, found by
-    EM. On complete data these are the principal components.
+    With gaps a row is x = W t + noise, t standard normal in two dimensions and the noise the same in
+    every column (Tipping & Bishop 1999), fitted by EM to what was observed. The columns of W
+    have normal priors of variances fitted along (Bishop 1999, Bayesian PCA): of many columns with few
+    entries, largest likelihood alone would make a plane that explains most of pure noise.
     """
     n_columns = values.shape[1]
     observed = (~np.isnan(values)).astype(np.float64)
@@ -156,7 +157,7 @@ def principal_plane(values: Floats) -> Plane:
     least = 1e-9 * total / n_columns
     noise = max(least, (total - float(variances.sum())) / max(1, n_columns - 2))
     weights = axes * np.sqrt(np.maximum(variances - noise, 0))
-    for _ in range(MOST_STEPS):
+    for _ in range(MOST_STEPS if np.isnan(values).any() else 0):
         before = weights
         weights, noise = step(zeroed, observed, weights, max(noise, least))
         if np.abs(weights - before).max() <= 1e-4 * np.abs(weights).max():
@@ -170,14 +171,18 @@ def principal_plane(values: Floats) -> Plane:
 
 
 def step(zeroed: Floats, observed: Floats, weights: Floats, noise: float) -> tuple[Floats, float]:
-    """One step of EM: what is expected of t given W and the noise, then these given that."""
+    """One step of EM: what is expected of t given W and the noise, then these given that.
+
+    With E the expectation over t, w_j solves (sum E[t t'] + noise / spread) w_j = sum x_j E[t], sums
+    over the rows in which column j is observed; `spread` is the mean square of W's columns.
+    """
     products = (weights[:, :, None] * weights[:, None, :]).reshape(-1, 4)
     inverse = np.linalg.inv((observed @ products).reshape(-1, 2, 2) + noise * np.eye(2))
     scores = np.einsum("iab,ib->ia", inverse, zeroed @ weights)
     seconds = noise * inverse + scores[:, :, None] * scores[:, None, :]
     left, right = zeroed.T @ scores, (observed.T @ seconds.reshape(-1, 4)).reshape(-1, 2, 2)
-    ridge = 1e-12 * max(float(np.abs(right).max()), np.finfo(float).tiny) * np.eye(2)
-    new = np.linalg.solve(right + ridge, left[..., None])[..., 0]
+    spread = np.maximum((weights**2).mean(axis=0), 1e-12 * (weights**2).mean() + np.finfo(float).tiny)
+    new = np.linalg.solve(right + np.diag(noise / spread), left[..., None])[..., 0]
     error = (zeroed**2).sum() - 2 * (new * left).sum() + np.einsum("ja,jab,jb->", new, right, new)
     return new, max(0.0, float(error) / max(1.0, float(observed.sum())))
 
