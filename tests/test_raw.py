@@ -248,6 +248,24 @@ def test_pipelines_with_a_column_transformer_have_reports_and_pictures(people):
     plt.close("all")
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["-k", "auto"], 2, "'auto' is not a whole number of 1 or more"),
+        (["-k", "0"], 2, "'0' is not a whole number of 1 or more"),
+        (["-k", 2, "--report", "r.pdf"], 1, "a report is an HTML file; end its name in .html"),
+        (["-k", 2, "--log", "region"], 1, "--log region: is not among the columns clustered as numbers"),
+        (["-k", 2, "--clip", 0.7], 2, "0.7 is not in the range"),
+        (["-k", 2, "--weight", "wight"], 1, "did you mean 'weight'"),
+    ],
+)
+def test_bad_options_are_one_line(kpod, people, options, code, message):
+    done = kpod("fit", people, *options)
+    assert done.code == code
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+
+
 def test_bergsmas_correction():
     """Independent tables have no association; one that decides the other has all of it."""
     rng = np.random.default_rng(0)

@@ -33,6 +33,12 @@ def format_of(path: str) -> str:
     return SUFFIXES.get(suffix, "csv")
 
 
+def check_packages(kind: str) -> None:
+    """Refuse, before the work, a format whose package is absent."""
+    if kind == "excel":
+        imported("xlsxwriter", "-o", "writing a workbook")
+
+
 def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool) -> pa.Table:
     """The table as read and one column more; typed formats get numbers where there was text."""
     schema, columns = table.raw.schema, table.raw.columns

@@ -62,7 +62,7 @@ def profile_levels(column: Aside, labels: Labels, k: int) -> dict[str, Any] | No
     cells = []
     for m in range(k):
         top = np.argsort(-counts[m], kind="stable")[:3]
-        said = [f"{column.levels[int(j)]} {percent(shares[m, j])}" for j in top if counts[m, j]]
+        said = [f"{column.levels[int(j)]}: {percent(shares[m, j])}" for j in top if counts[m, j]]
         cells.append(", ".join(said) or "\N{EN DASH}")
     sentence = clearest_level(column, counts, shares, overall)
     return (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpod._io.files import InputError, printable
-from kpod.cli.options import choosing, in_file, labelling, long_form, out_file, preparing, reading
+from kpod.cli.options import Count, choosing, in_file, labelling, long_form, out_file, preparing, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
 from kpod.cli.summaries import noting, summary_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Cluster a table.")
 @in_file("data")
-@click.option("-k", "--clusters", type=click.IntRange(min=1), required=True, help="The number of clusters.")
+@click.option("-k", "--clusters", type=Count(), required=True, help="The number of clusters.")
 @labelling
 @out_file("--centers", help="The centers, in the original units, with the observed entries behind each.")
 @out_file("--model", help="The model, for kpod predict.")

@@ -55,6 +55,17 @@ class Character(click.ParamType):  # type: ignore[type-arg]
         return value
 
 
+class Count(click.ParamType):  # type: ignore[type-arg]
+    """A whole number of 1 or more."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if not str(value).isascii() or not str(value).isdigit() or int(value) < 1:
+            self.fail(f"'{value}' is not a whole number of 1 or more", param, ctx)
+        return int(value)
+
+
 class Text(click.ParamType):  # type: ignore[type-arg]
     """Text that can go into a file; what the terminal could not decode cannot."""
 
