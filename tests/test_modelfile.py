@@ -291,7 +291,7 @@ def test_a_pickle_is_not_opened(tmp_path):
 
 
 def test_a_newer_one_is_refused(path):
-    header = {"format": "kpod model", "version": 2, "kpod": "9.0"}
+    header = {"format": "kpod model", "version": 3, "kpod": "9.0"}
     repack(path, lambda name, content: json.dumps(header) if name == "kpod.json" else content)
     with pytest.raises(InputError, match=r"was written by a newer kpod \(9.0\).*upgrade"):
         modelfile.load(path)

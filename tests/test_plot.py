@@ -230,7 +230,8 @@ def test_separation_is_the_variance_explained(rng):
     model = KPOD(3, random_state=0).fit(X)
     c = Clustering.of(model, X)
     within = ((X - model.cluster_centers_[model.labels_]) ** 2).sum(axis=0)
-    assert_allclose(c.separation, 1 - within / ((X - X.mean(axis=0)) ** 2).sum(axis=0))
+    unexplained = within / ((X - X.mean(axis=0)) ** 2).sum(axis=0)
+    assert_allclose(c.separation, np.maximum(0, 1 - unexplained * (len(X) - 1) / (len(X) - 3)))
     assert_allclose(c.explained, 1 - model.inertia_ / ((X - X.mean(axis=0)) ** 2).sum())
 
 

@@ -238,7 +238,7 @@ def test_the_command_writes_what_python_writes(monkeypatch, tmp_path):
     assert done.code == 0
     page = (tmp_path / "r.html").read_text()
     assert re.search(r"Cluster \d: 58 rows, high in hue, low in color_intensity, alcohol and proline\.", page)
-    assert "bottle_id (text)" in page
+    assert "bottle_id (identifier: different in every row)" in page
     assert "empty 578" in page
 
 

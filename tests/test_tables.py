@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from kpod._io import columns, reading, tables, writing
+from kpod._io import choosing, marks, reading, tables, writing
 from kpod._io.files import InputError
 
 
@@ -37,14 +37,44 @@ def test_delimiter_and_decimal_mark_are_sniffed(tmp_path, delimiter, decimal):
 
 
 def test_a_thousands_separator_is_not_taken_for_a_decimal_comma(tmp_path):
-    """1,234 may be either: the column is text until someone says which."""
+    """1,234 may be either: the column is refused until someone says which."""
     table = read(tmp_path, 'a;b\n"1,234";1\n"5,678";2\n')
     assert table.dialect.decimal == "."
-    assert [column.kind for column in table.columns] == ["text", "integer"]
+    with pytest.raises(
+        InputError, match=r"column 'a': '1,234' may be 1234 or 1\.234; say which with --decimal"
+    ):
+        choosing.choose_columns(table)
+    assert choosing.choose_columns(table, exclude=["a"]).used == ["b"]
     assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=",").columns[0].values[0] == 1.234
-    pointed = read(tmp_path, "a;b\n1.234,5;1\n2,5;2\n3,5;3\n")
-    with pytest.raises(InputError, match=r"row 1, column 'a': '1\.234,5' is not a number"):
-        tables.choose_columns(pointed)
+    assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=".").columns[0].values[0] == 1234
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        ("$103,918|$1,200", [103918, 1200]),
+        ("79%|8.5%", [79, 8.5]),
+        ('"8,431"|"1,200,300"', [8431, 1200300]),
+        ("32.797,87|1.234,5", [32797.87, 1234.5]),
+        ("1 234|12", [1234, 12]),
+        ("(250)|120", [-250, 120]),
+        ("€5,50|€12,75", [5.5, 12.75]),
+        ("0,125|0,250", [0.125, 0.25]),
+        ("1'234.5|10", [1234.5, 10]),
+        ("1,234.5|12", [1234.5, 12]),
+    ],
+)
+def test_numbers_as_people_write_them(tmp_path, cells, numbers):
+    lines = [f"{cell};{i + 0.5}" for i, cell in enumerate([*cells.split("|"), "NA"])]
+    column = read(tmp_path, "a;b\n" + "\n".join(lines)).columns[0]
+    assert_array_equal(column.values, [*numbers, np.nan])
+    assert column.role.role in ("number", "boolean")
+
+
+@pytest.mark.parametrize("cells", ["5%|3|4|2", "1,23,4|5", "12a|$5", "$|5"])
+def test_what_is_not_written_in_one_way_is_not_read_as_numbers(tmp_path, cells):
+    column = read(tmp_path, "a\n" + "\n".join(f'"{cell}"' for cell in cells.split("|"))).columns[0]
+    assert column.values is None
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
@@ -64,7 +94,7 @@ def test_a_character_across_blocks_and_a_bad_byte_behind_them(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    "mark", [m for gap in columns.GAPS for m in {gap, gap.lower(), gap.upper(), f" {gap} "}]
+    "mark", [m for gap in marks.GAPS for m in {gap, gap.lower(), gap.upper(), f" {gap} "}]
 )
 def test_every_common_mark_is_a_gap_and_counted(tmp_path, mark):
     table = read(tmp_path, f'a,b\n1.5,1\n"{mark}",2\n2.5,3\n')
@@ -91,7 +121,7 @@ def test_given_marks_hold_as_numbers_and_as_text(tmp_path):
         ("", "5 7 8 9", True),
         ("x", "17 3 99 4", False),
         ("year", "2001 2002 2003 2004", False),
-        ("id", "1 1 2 2", False),
+        ("id", "1 1 2 2", True),
         ("id", "1.5 2.5 3.5 4.5", False),
         ("x", "0.5 0.25 0 1", False),
         ("acid", "3 5 1 9", False),
@@ -100,7 +130,7 @@ def test_given_marks_hold_as_numbers_and_as_text(tmp_path):
 def test_what_identifies_rows(tmp_path, name, cells, is_id):
     lines = [f"{name},other", *(f"{cell},{i * 1.5}" for i, cell in enumerate(cells.split()))]
     table = read(tmp_path, "\n".join(lines))
-    assert table.columns[0].looks_like_id is is_id
+    assert (table.columns[0].role.role == "identifier") is is_id
 
 
 def test_one_column_keeps_its_empty_lines(tmp_path):
@@ -129,7 +159,7 @@ def test_kinds_of_typed_columns(tmp_path):
         "int": "integer", "float": "number", "truth": "true/false", "text": "text", "category": "text",
         "digits": "integer", "day": "date", "lists": "", "nothing": "empty",
     }  # fmt: skip
-    assert tables.choose_columns(table).used == ["int", "float", "truth", "digits"]
+    assert choosing.choose_columns(table).used == ["int", "float", "truth", "digits"]
 
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)

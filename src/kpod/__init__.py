@@ -7,15 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kpod import plot
+    from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
+    from kpod._models import load, save
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
 
     __version__: str
 
-__all__ = ["KPOD", "ObservedScaler", "__version__", "plot", "report"]
+__all__ = ["KPOD", "ObservedScaler", "TableEncoder", "__version__", "load", "plot", "report", "save"]
 
-_HOMES = {"KPOD": "kpod._estimator", "ObservedScaler": "kpod._scaler", "report": "kpod._report.page"}
+_HOMES = {
+    "KPOD": "kpod._estimator",
+    "ObservedScaler": "kpod._scaler",
+    "TableEncoder": "kpod._encoder",
+    "load": "kpod._models",
+    "report": "kpod._report.page",
+    "save": "kpod._models",
+}
 
 
 def __getattr__(name: str) -> Any:

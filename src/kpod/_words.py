@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 MOST_LISTED = 5
+SMALLEST = 1e-12
+"""What is left of a zero after rounding."""
 
 
 def listed(names: Sequence[str]) -> str:
@@ -33,6 +35,19 @@ def number(value: float) -> str:
     """A number for reading: four digits, thousands apart."""
     if not np.isfinite(value):
         return "\N{EN DASH}"
+    if abs(value) < SMALLEST:
+        return "0"
     if abs(value) >= 1000 and abs(value) < 1e7:
         return f"{value:,.0f}"
     return f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """A share for reading, never 0 % or 100 % of what is not."""
+    if not np.isfinite(share):
+        return "\N{EN DASH}"
+    if SMALLEST < share < 0.005:
+        return "<1%"
+    if 0.995 <= share < 1 - SMALLEST:
+        return ">99%"
+    return f"{share:.0%}"

@@ -1,8 +1,7 @@
-"""What a column of a file holds: numbers, text, identifiers, and which entries are gaps."""
+"""What a column of a file holds: numbers, text, which entries are gaps, and its role."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -11,22 +10,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._io import roles, written
+from kpod._io.marks import spellings
 from kpod._io.tables import Column
 from kpod._typing import Floats
 
-GAPS = ["", "NA", "N/A", "#N/A", "NaN", "null", "None", "nil", "missing", "?", "-", "--", "."]
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
-ID_NAMES = re.compile(r"^(|id|ids|idx|index|key|uuid|guid|row|rownames?|row_?names?|row_?id|unnamed: ?0"
-                      r"|__index_level_0__|.*[_ .-]id|.*[a-z]I[dD])$")  # fmt: skip
+MOST_LEVELS = 100_000
+"""Of the values of a column of text, as many are counted; beyond, they say nothing more about its role."""
 
 
-def inspect(name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[str]) -> Column:
-    """Tell numbers from text, and count the marks of gaps."""
+def inspect(
+    name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[str], *, decimal_given: bool = False
+) -> Column:
+    """Tell numbers from text, count the marks of gaps, and say what the column is."""
+    declared: str | None = None
+    order: tuple[str, ...] = ()
     if pa.types.is_dictionary(values.type):
+        declared, order = declared_categories(values)
         values = values.cast(values.type.value_type)
     kind = values.type
     if is_text(kind):
-        return inspect_text(name, values, decimal, missing)
+        return inspect_text(name, values, decimal, missing, decimal_given, declared, order)
     if pa.types.is_boolean(kind) or pa.types.is_null(kind) or is_number(kind):
         integers = pa.types.is_integer(kind)
         floats = as_floats(values)
@@ -36,9 +41,16 @@ def inspect(name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[
         column.marks.update({mark: n for mark, n in (("null", nulls), ("NaN", nans)) if n})
         return finish_numbers(column, missing, integers=integers)
     label = "date" if pa.types.is_temporal(kind) else str(kind)
-    return Column(
-        name, label, values.null_count, Counter({"null": values.null_count} if values.null_count else {})
-    )
+    role = roles.Role("date", "dates") if label == "date" else roles.Role("text", f"holds {label} values")
+    nulls = values.null_count
+    return Column(name, label, nulls, Counter({"null": nulls} if nulls else {}), role=role)
+
+
+def declared_categories(values: pa.ChunkedArray) -> tuple[str, tuple[str, ...]]:
+    """Categories as the file declares them, in their order if it declares one."""
+    if not values.type.ordered or not values.num_chunks or not is_text(values.type.value_type):
+        return "category", ()
+    return "ordered", tuple(values.chunk(0).dictionary.to_pylist())
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -52,43 +64,61 @@ def is_number(kind: pa.DataType) -> bool:
 def as_floats(values: pa.ChunkedArray) -> Floats:
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    floats = pc.cast(values, pa.float64(), safe=False).combine_chunks()
+    floats = pc.cast(values, pa.float64(), safe=False)
+    floats = floats.combine_chunks() if isinstance(floats, pa.ChunkedArray) else floats
     return np.array(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def gap_spellings(missing: Sequence[str]) -> list[str]:
-    spelled = [form for mark in GAPS for form in (mark, mark.lower(), mark.upper(), mark.capitalize())]
-    return list(dict.fromkeys([*spelled, *missing]))
+def as_number(mark: str) -> float | None:
+    try:
+        return float(mark)
+    except ValueError:
+        return None
 
 
-def inspect_text(name: str, text: pa.ChunkedArray, decimal: str, missing: Sequence[str]) -> Column:
+def inspect_text(
+    name: str, text: pa.ChunkedArray, decimal: str, missing: Sequence[str], decimal_given: bool,
+    declared: str | None, order: tuple[str, ...],
+) -> Column:  # fmt: skip
     if not pa.types.is_string(text.type):
         text = text.cast(pa.string())
-    spellings = pa.array(gap_spellings(missing), pa.string())
-    gaps = pc.fill_null(pc.is_in(text, value_set=spellings), True)
+    # Numbers among the marks are taken out of a numeric column later: an identifier has no such marks.
+    marks = pa.array(spellings([mark for mark in missing if as_number(mark) is None]), pa.string())
+    gaps = gaps_in(text, marks)
     floats = try_numbers(text, gaps, decimal)
-    if floats is None:  # the slow path: blanks around, plus signs, truth values, or no numbers
+    if floats is None:  # the slow path: blanks around, plus signs, currency, yes and no, or no numbers
         text = pc.utf8_trim_whitespace(text)
-        gaps = pc.fill_null(pc.is_in(text, value_set=spellings), True)
+        gaps = gaps_in(text, marks)
         floats = try_numbers(pc.replace_substring_regex(text, r"^\+", ""), gaps, decimal)
-    column = Column(name, "number", int(pc.sum(gaps).as_py() or 0))
+    column = Column(name, "number", 0)
+    if floats is None:
+        reading = written.read_numbers(text, gaps, decimal, decimal_given=decimal_given, as_floats=as_floats)
+        floats, column.how_written, column.ambiguous = reading.values, reading.how, reading.ambiguous
+    if floats is None:
+        return finish_text(column, text, missing, decimal, declared, order)
+    count_marks(column, text, gaps)
+    column.values = floats
+    odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
+    if odd_nans:
+        column.marks["NaN"] += odd_nans
+    return finish_numbers(column, missing, integers=None, text=text)
+
+
+def gaps_in(text: pa.ChunkedArray, marks: pa.Array) -> Any:
+    return pc.or_(pc.is_null(text), pc.is_in(text, value_set=marks))
+
+
+def count_marks(column: Column, text: pa.ChunkedArray, gaps: Any) -> None:
+    column.missing = int(pc.sum(gaps).as_py() or 0)
     if column.missing:
         found = pc.value_counts(pc.filter(text, gaps)).to_pylist()
-        column.marks.update({mark["values"] or "empty": mark["counts"] for mark in found})
-    if floats is not None:
-        column.values = floats
-        odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
-        if odd_nans:
-            column.marks["NaN"] += odd_nans
-        finish_numbers(column, missing, integers=None)
-        column.looks_like_id = column.looks_like_id or (column.kind == "integer" and has_leading_zeros(text))
-        return column
-    return finish_text(column, text, gaps, decimal)
+        names = {None: "null", "": "empty"}
+        column.marks.update({names.get(mark["values"], mark["values"]): mark["counts"] for mark in found})
 
 
 def try_numbers(text: pa.ChunkedArray, gaps: pa.ChunkedArray, decimal: str) -> Floats | None:
     if decimal == ",":
-        # A point in such a file groups thousands; made unreadable, it is asked about, not guessed.
+        # A point in such a file groups thousands; made unreadable, it is read with care further down.
         text = pc.replace_substring(pc.replace_substring(text, ".", "_"), ",", ".")
     try:
         return as_floats(pc.if_else(gaps, pa.scalar(None, pa.string()), text))
@@ -96,16 +126,18 @@ def try_numbers(text: pa.ChunkedArray, gaps: pa.ChunkedArray, decimal: str) -> F
         return None
 
 
-def finish_numbers(column: Column, missing: Sequence[str], *, integers: bool | None) -> Column:
-    """Numbers that stand for gaps, whole numbers, and those that only number the rows."""
+def finish_numbers(
+    column: Column, missing: Sequence[str], *, integers: bool | None, text: pa.ChunkedArray | None = None
+) -> Column:
+    """Numbers that stand for gaps, whole numbers, and the column's role."""
     values = column.values
     assert values is not None
+    as_read = None
     for mark in missing:
-        try:
-            here = values == float(mark)
-        except ValueError:
-            continue
-        if n := int(here.sum()):
+        number = as_number(mark)
+        here = values == number
+        if number is not None and (n := int(here.sum())):
+            as_read = values.copy() if as_read is None else as_read
             column.marks[mark] += n
             values[here] = np.nan
     gaps = np.isnan(values)
@@ -117,20 +149,21 @@ def finish_numbers(column: Column, missing: Sequence[str], *, integers: bool | N
         with np.errstate(invalid="ignore"):
             whole = bool((gaps | (np.floor(values) == values)).all()) if integers is None else integers
         column.kind = "integer" if whole else "number"
-        column.looks_like_id = whole and not column.missing and numbers_the_rows(column.name, values)
+    column.leading_zeros = text is not None and column.kind == "integer" and has_leading_zeros(text)
+    declared = "boolean" if column.kind in ("true/false", "yes/no") else None
+    column.role = roles.role_of(
+        roles.Contents(
+            column.name, len(values), values, as_read, declared=declared, leading_zeros=column.leading_zeros
+        )
+    )
     return column
-
-
-def numbers_the_rows(name: str, values: Floats) -> bool:
-    if len(values) < 3 or values[0] == values[-1]:
-        return False
-    counting = values[0] in (0, 1) and bool((np.diff(values) == 1).all())
-    return counting or (bool(ID_NAMES.match(name.strip())) and len(np.unique(values)) == len(values))
 
 
 def gaps_of(values: pa.ChunkedArray, marks: Sequence[str]) -> Any:
     """Where a column that holds no numbers has its gaps."""
     gaps = pc.is_null(values)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
     if is_text(values.type):
         spelled = ["" if mark == "empty" else mark for mark in marks]
         trimmed = pc.utf8_trim_whitespace(values.cast(pa.string()))
@@ -144,19 +177,45 @@ def has_leading_zeros(text: pa.ChunkedArray) -> bool:
     return bool(pc.any(pc.match_substring_regex(zero, r"^0\d+$")).as_py())
 
 
-def finish_text(column: Column, text: pa.ChunkedArray, gaps: pa.ChunkedArray, decimal: str) -> Column:
+def finish_text(
+    column: Column, text: pa.ChunkedArray, missing: Sequence[str], decimal: str, declared: str | None,
+    order: tuple[str, ...],
+) -> Column:  # fmt: skip
+    gaps = gaps_in(text, pa.array(spellings(missing), pa.string()))
+    count_marks(column, text, gaps)
     entries = pc.filter(text, pc.invert(gaps))
-    truth = pc.is_in(pc.utf8_lower(entries), value_set=pa.array(["true", "false"]))
-    if pc.all(truth).as_py():
-        column.kind = "true/false"
-        column.values = as_floats(pc.equal(pc.utf8_lower(pc.if_else(gaps, None, text)), "true"))
-        column.numeric_share = 1.0
-        return column
-    plain = pc.replace_substring(pc.replace_substring(text, ".", "_"), ",", ".") if decimal == "," else text
-    number = pc.match_substring_regex(plain, NUMBER)
-    odd = pc.and_not(pc.invert(number), gaps)
-    row = int(pc.index(odd, True).as_py())
-    column.kind = "text"
-    column.odd = (row + 1, str(text[row].as_py()))
-    column.numeric_share = float(pc.sum(pc.and_not(number, gaps)).as_py()) / len(entries)
+    truth = written.read_truth(entries, text, gaps, as_floats) if len(entries) else None
+    if truth is not None:
+        lower = str(entries[0].as_py()).lower()
+        column.kind = "true/false" if lower in ("true", "false") else "yes/no"
+        column.values = truth
+        return finish_numbers(column, (), integers=None)
+    column.kind = "text" if len(entries) else "empty"
+    if len(entries):
+        plain = text
+        if decimal == ",":
+            plain = pc.replace_substring(pc.replace_substring(text, ".", "_"), ",", ".")
+        number = pc.match_substring_regex(plain, NUMBER)
+        odd = pc.and_not(pc.invert(number), gaps)
+        row = int(pc.index(odd, True).as_py())
+        if row >= 0:
+            column.odd = (row + 1, str(text[row].as_py()))
+        column.numeric_share = float(pc.sum(pc.and_not(number, gaps)).as_py() or 0) / len(entries)
+    column.role = text_role(column, entries, declared, order, text)
     return column
+
+
+def text_role(
+    column: Column, entries: Any, declared: str | None, order: tuple[str, ...], text: pa.ChunkedArray
+) -> roles.Role:
+    if column.ambiguous:
+        return roles.Role("text", "numbers that can be read in two ways")
+    if column.numeric_share > 0.5 and declared is None:
+        return roles.Role("number", "mostly numbers")
+    counts = pc.value_counts(entries[: 10 * MOST_LEVELS])
+    levels = Counter(
+        dict(zip(counts.field(0)[:MOST_LEVELS].to_pylist(), counts.field(1).to_pylist(), strict=False))
+    )
+    return roles.role_of(
+        roles.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
+    )

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
 FORMAT = "kpod model"
-VERSION = 1
+VERSION = 2
+"""1: a scaler and a KPOD; 2: or a TableEncoder and a KPOD. The lowest that will do is written."""
 HEADER = "kpod.json"
 SCHEMA = "schema.json"
 SMALL = 1 << 20
@@ -96,15 +97,20 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     import skops.io
     from sklearn.pipeline import Pipeline
 
+    from kpod._encoder import TableEncoder
+    from kpod._io import encoderfile
+
     *before, (name, kpod) = model.pipeline.steps
     kept = copy.copy(kpod)
     for attribute in NOT_KEPT & vars(kept).keys():
         delattr(kept, attribute)
-    pipeline = Pipeline([*before, (name, kept)])
-    archive = io.BytesIO(
-        skops.io.dumps({"pipeline": pipeline, "columns": model.columns, "missing": model.missing})
-    )
-    header = {"format": FORMAT, "version": VERSION, "kpod": __version__}
+    encoder = before[0][1] if len(before) == 1 and isinstance(before[0][1], TableEncoder) else None
+    pipeline = Pipeline([*([] if encoder else before), (name, kept)])
+    content = {"pipeline": pipeline, "columns": model.columns, "missing": model.missing}
+    if encoder:
+        content["encoder"] = encoderfile.to_json(encoder)
+    archive = io.BytesIO(skops.io.dumps(content))
+    header = {"format": FORMAT, "version": VERSION if encoder else 1, "kpod": __version__}
     with zipfile.ZipFile(archive, "a") as members:
         members.writestr(HEADER, json.dumps(header))
     with written_whole(path) as file:
@@ -209,11 +215,19 @@ def read_model(members: Members, version: str) -> Model:
     k = plain(items(last[1]["content"])["n_clusters"])
     if type(k) is not int or k < 1:
         raise ValueError("n_clusters is not a number of clusters")
-    maker = Maker(members, {"k": k, "p": len(columns)})
+    encoder = None
+    if "encoder" in top:
+        from kpod._io import encoderfile
+
+        encoder = encoderfile.from_json(str(plain(top["encoder"])))
+        if before or encoder.n_features_in_ != len(columns):
+            raise ValueError("encoder and columns do not match")
+    maker = Maker(members, {"k": k, "p": encoder._n_features_out if encoder else len(columns)})
     kpod = maker.make(last[1], (KPOD_CLASS,))
     scalers = [(name, maker.make(step, SCALER_CLASSES)) for name, step in before]
     check_values([kpod, *(scaler for _, scaler in scalers)], kpod)
-    return Model(Pipeline([*scalers, (last[0], kpod)]), columns, missing, version)
+    first = [("encode", encoder)] if encoder else scalers
+    return Model(Pipeline([*first, (last[0], kpod)]), columns, missing, version)
 
 
 class Maker:

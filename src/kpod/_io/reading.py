@@ -27,8 +27,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._io import blanks, formats
 from kpod._io.columns import NUMBER, inspect
 from kpod._io.files import InputError, printable
+from kpod._io.marks import Marks
 from kpod._io.tables import Dialect, TableFile, shown
 
 DELIMITERS = [",", ";", "\t", "|"]
@@ -46,14 +48,21 @@ def read_table(
     decimal: str | None = None,
     encoding: str | None = None,
     missing: Sequence[str] = (),
+    sheet: str | None = None,
 ) -> TableFile:
     """The table in a file, or on standard input for "-"; its kind is told by its first bytes."""
     source = "standard input" if path == "-" else printable(path)
-    data = read_bytes(path, source)
+    data = formats.unpacked(read_bytes(path, source), source)
     dialect = None
+    notes: list[str] = []
     try:
+        kind = formats.kind_of(data)
+        if sheet is not None and kind != "workbook":
+            raise InputError(f"{source}: is not a workbook; --sheet is for those.")
         if is_typed(data):
             raw = read_typed(data)
+        elif kind:
+            raw, notes = formats.read_other(data, kind, source, sheet)
         else:
             with fields_of_any_length():
                 raw, dialect = read_text(data, source, delimiter, decimal, encoding)
@@ -62,15 +71,22 @@ def read_table(
             raise InputError(f"{source}: {NO_ROWS}")
         if dialect:
             check_header_again(raw, source)
-        decimal = dialect.decimal if dialect else "."
+        marks = Marks.parse(missing, raw.column_names, source)
+        # Between quotation marks in a file with commas between fields, a comma divides thousands.
+        decimal_given = decimal is not None or (dialect is not None and dialect.delimiter == ",")
+        mark = dialect.decimal if dialect else "."
         with ThreadPoolExecutor() as pool:
             columns = list(
-                pool.map(lambda name: inspect(name, raw[name], decimal, missing), raw.column_names)
+                pool.map(
+                    lambda name: inspect(name, raw[name], mark, marks.of(name), decimal_given=decimal_given),
+                    raw.column_names,
+                )
             )
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(f"{source}: damaged, or not what it claims to be: {one_line(error)}") from error
-    return TableFile(source, raw, columns, dialect)
+    unused = marks.found_nowhere({column.name: column.marks for column in columns})
+    return TableFile(source, raw, columns, dialect, unused, notes)
 
 
 @contextmanager
@@ -124,10 +140,6 @@ def read_bytes(path: str, source: str) -> Any:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
     if not data[:SAMPLE].strip():
         raise InputError(f"{source}: is empty.")
-    if data[:2] == b"PK":
-        raise InputError(f"{source}: is a zip archive or an Excel workbook; save the sheet as CSV first.")
-    if data[:2] == b"\x1f\x8b":
-        raise InputError(f"{source}: is compressed with gzip; unpack it first (zcat FILE | kpod fit - ...).")
     return data
 
 
@@ -144,6 +156,9 @@ def read_text(
         rows = rows_of(sample, delimiter) if delimiter else None
         if rows is None:
             delimiter, rows = sniff_delimiter(sample)
+            if len(rows[0]) == 1 and blanks.is_blank_separated(sample):
+                data = blanks.with_tabs(data[:], source)
+                delimiter, rows = sniff_delimiter(sample_of(data))
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
     assert delimiter is not None

@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from kpod._io.files import InputError, printable
+from kpod._io.marks import matching
+from kpod._io.roles import Role
 from kpod._typing import Floats
 from kpod._words import some
 
 SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
-    ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow",
+    ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow", ".xlsx": "excel",
 }  # fmt: skip
 
 
@@ -39,7 +41,12 @@ class Column:
     missing: int
     marks: Counter[str] = field(default_factory=Counter)
     values: Floats | None = None
-    looks_like_id: bool = False
+    role: Role = field(default_factory=lambda: Role("text", ""))
+    leading_zeros: bool = False
+    how_written: str = ""
+    """Of numbers written with currency, percent signs or thousands, an example of how they were read."""
+    ambiguous: str = ""
+    """An entry that is one of two numbers, depending on what its comma divides."""
     numeric_share: float = 0.0
     odd: tuple[int, str] | None = None
     """The first entry that is neither a number nor a gap: its row (from 1) and text."""
@@ -54,6 +61,10 @@ class TableFile:
     columns: list[Column]
     dialect: Dialect | None = None
     """Of a text file, else None."""
+    unused_marks: list[str] = field(default_factory=list)
+    """Values given as missing that occur in no column."""
+    notes: list[str] = field(default_factory=list)
+    """What to say about how it was read."""
 
     @property
     def n_rows(self) -> int:
@@ -75,63 +86,16 @@ class TableFile:
         raise InputError(f"{self.source}: there is no column {shown(name)}; {hint}")
 
     def names(self, asked: Sequence[str]) -> list[str]:
-        """Column names as asked for: one by one, or several with commas between them."""
-        found = []
+        """Column names as asked for: one by one, several with commas between them, or patterns (q_*)."""
+        found: list[str] = []
         for text in asked:
-            found += [text] if text in self.by_name else [part.strip() for part in text.split(",")]
+            for part in [text] if text in self.by_name else text.split(","):
+                found += matching(part.strip(), self.by_name) or [part.strip()]
         return [self.column(name).name for name in dict.fromkeys(found)]
 
 
 def shown(name: str) -> str:
     return f"'{printable(name)}'" if name else "(the one without a name)"
-
-
-@dataclass
-class Choice:
-    """The columns that are clustered, and those set aside with the reason."""
-
-    used: list[str]
-    aside: dict[str, str]
-
-    def matrix(self, table: TableFile) -> Floats:
-        return matrix(table, self.used)
-
-
-def choose_columns(
-    table: TableFile, columns: Sequence[str] = (), exclude: Sequence[str] = (), ids: Sequence[str] = ()
-) -> Choice:
-    """Numbers are clustered, text and identifiers set aside, unless told otherwise."""
-    wanted, excluded, identifiers = (table.names(asked) for asked in (columns, exclude, ids))
-    for name in wanted:
-        if name in excluded or name in identifiers:
-            raise InputError(f"column {shown(name)} is both asked for with --columns and set aside.")
-        check_numeric(table, table.column(name))
-    choice = Choice(list(wanted), {})
-    for column in table.columns:
-        name = column.name
-        if name in wanted:
-            continue
-        if name in identifiers:
-            choice.aside[name] = "identifier (--id)"
-        elif name in excluded or wanted:
-            choice.aside[name] = "excluded" if name in excluded else "not among --columns"
-        elif column.kind == "empty":
-            choice.aside[name] = "nothing observed"
-        elif column.looks_like_id:
-            choice.aside[name] = "identifier"
-        elif column.values is not None:
-            choice.used.append(name)
-        else:
-            if column.numeric_share > 0.5:
-                check_numeric(table, column)
-            choice.aside[name] = column.kind
-    if not choice.used:
-        reasons = [f"{shown(name)} ({why})" for name, why in choice.aside.items()]
-        raise InputError(
-            f"{table.source}: no numeric column to cluster, only {some(reasons, most=8)}; "
-            "choose with --columns, or encode text as numbers first."
-        )
-    return choice
 
 
 def check_numeric(table: TableFile, column: Column) -> None:
@@ -146,7 +110,7 @@ def check_numeric(table: TableFile, column: Column) -> None:
     most = f" ({column.numeric_share:.0%} of the column are numbers)" if column.numeric_share else ""
     raise InputError(
         f"{table.source}: row {row}, column {shown(column.name)}: '{printable(value[:60])}' is not "
-        f"a number{most}; correct it, call it a gap with --missing, or set the column aside with --exclude."
+        f"a number{most}; correct it, treat it as missing (--missing), or leave the column out (--exclude)."
     )
 
 
@@ -167,10 +131,8 @@ def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False)
             row = int(np.flatnonzero(large)[0])
             raise InputError(
                 f"{table.source}: row {row + 1}, column {shown(name)}: {column.values[row]:g} is "
-                "infinite, or too large to compute with; correct it, or call it a gap with --missing."
+                "infinite, or too large to compute with; correct it, or treat it as missing with --missing."
             )
     if not all_missing and np.isnan(out).all():
-        raise InputError(
-            f"{table.source}: every entry of the columns to cluster is missing; no data to cluster."
-        )
+        raise InputError(f"{table.source}: every entry of the columns to cluster is missing.")
     return out

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._io.files import InputError, printable, written_whole
+from kpod._io.formats import imported
 from kpod._io.tables import SUFFIXES, Column, Dialect, TableFile, shown
 
 BATCH = 1 << 16
@@ -32,18 +33,29 @@ def format_of(path: str) -> str:
     return SUFFIXES.get(suffix, "csv")
 
 
+def check_packages(kind: str) -> None:
+    """Refuse, before the work, a format whose package is absent."""
+    if kind == "excel":
+        imported("xlsxwriter", "-o", "writing a workbook")
+
+
 def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool) -> pa.Table:
     """The table as read and one column more; typed formats get numbers where there was text."""
     schema, columns = table.raw.schema, table.raw.columns
     fields = list(schema)
     if typed and table.dialect:
         for j, column in enumerate(table.columns):
-            if column.values is not None and not column.looks_like_id:
+            if has_plain_numbers(column):
                 columns[j] = typed_column(column)
                 fields[j] = pa.field(column.name, columns[j].type)
     fields.append(pa.field(name, pa.int32()))
     columns.append(pa.array(labels, pa.int32()))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
+
+
+def has_plain_numbers(column: Column) -> bool:
+    """Digits with leading zeros and yes and no stay as they were written."""
+    return column.values is not None and not column.leading_zeros and column.kind != "yes/no"
 
 
 def typed_column(column: Column) -> pa.Array:
@@ -71,6 +83,8 @@ def encode(table: pa.Table, file: IO[bytes], kind: str, dialect: Dialect) -> Non
         import pyarrow.parquet as pq
 
         pq.write_table(table, file)
+    elif kind == "excel":
+        write_workbook(table, file)
     else:
         from pyarrow import feather
 
@@ -155,3 +169,37 @@ def text_bytes(cells: pa.Array) -> memoryview:
         return memoryview(b"")
     ends = np.frombuffer(cells.buffers()[1], np.int64)
     return memoryview(cells.buffers()[2])[ends[cells.offset] : ends[cells.offset + len(cells)]]
+
+
+MOST_EXCEL_ROWS, MOST_EXCEL_COLUMNS = 1_048_575, 16_384
+
+
+def write_workbook(table: pa.Table, file: IO[bytes]) -> None:
+    """One sheet; text is written as text, so that nothing turns into a formula or a date."""
+    xlsxwriter = imported("xlsxwriter", "-o", "writing a workbook")
+    if table.num_rows > MOST_EXCEL_ROWS or table.num_columns > MOST_EXCEL_COLUMNS:
+        raise InputError(
+            f"-o: a sheet holds {MOST_EXCEL_ROWS:,} rows and {MOST_EXCEL_COLUMNS:,} columns at most; "
+            "write .csv or .parquet."
+        )
+    options = {"constant_memory": False, "in_memory": True, "remove_timezone": True}
+    book = xlsxwriter.Workbook(file, options)
+    sheet, day = book.add_worksheet(), book.add_format({"num_format": "yyyy-mm-dd"})
+    for j, name in enumerate(table.column_names):
+        sheet.write_string(0, j, name)
+        for i, value in enumerate(table.column(j).to_pylist(), 1):
+            write_cell(sheet, i, j, value, day)
+    book.close()
+
+
+def write_cell(sheet: Any, i: int, j: int, value: Any, day: Any) -> None:
+    if value is None or (isinstance(value, float) and not np.isfinite(value)):
+        return
+    if isinstance(value, bool):
+        sheet.write_boolean(i, j, value)
+    elif isinstance(value, int | float):
+        sheet.write_number(i, j, value)
+    elif hasattr(value, "year"):
+        sheet.write_datetime(i, j, value, day)
+    else:
+        sheet.write_string(i, j, str(value))

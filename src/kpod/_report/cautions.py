@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from kpod._report.summary import FEW, Clustering
-from kpod._words import MOST_LISTED, counted, number, some
+from kpod._words import MOST_LISTED, counted, listed, number, some
 
 LITTLE = 0.25
 UNDECIDED = 0.05
 UNEVEN = 0.3
+FAR_OUT = 5.0
 
 
 def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, str]]:
@@ -42,20 +43,20 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
 def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> None:
     def rows(mask: Any) -> str:
         which = np.flatnonzero(mask)
-        names = [str(i + 1 if row_names is None else row_names[i]) for i in which[:MOST_LISTED]]
-        return some(names, len(which))
+        names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in which[:MOST_LISTED]]
+        return ("row " if len(which) == 1 else "rows ") + some(names, len(which))
 
     nothing = c.labels < 0
     if nothing.any():
         add(
             "Rows with nothing observed",
-            f"{counted(int(nothing.sum()), 'row')} (row {rows(nothing)}) could not be placed: cluster -1.",
+            f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) could not be placed: cluster -1.",
         )
-    little = ~nothing & (c.table.by_row <= LITTLE * len(c.names))
+    little = ~nothing & (c.source.by_row <= LITTLE * len(c.sources))
     if little.any():
         add(
             "Rows with little observed",
-            f"{counted(int(little.sum()), 'row')} (row {rows(little)}) had at most a quarter of the columns "
+            f"{counted(int(little.sum()), 'row')} ({rows(little)}) had at most a quarter of the columns "
             "observed; where they belong rests on few values.",
         )
     if c.k > 1:
@@ -70,11 +71,12 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
 
 
 def center_cautions(c: Clustering, add: Any) -> None:
-    small = [str(cluster) for cluster in range(c.k) if c.sizes[cluster] < FEW]
+    small = [cluster for cluster in range(c.k) if c.sizes[cluster] < FEW]
     if small:
+        names = some([str(cluster) for cluster in small])
         add(
             "Small clusters",
-            f"Fewer than {FEW} rows in cluster {some(small)}: perhaps outliers, not a group.",
+            f"Fewer than {FEW} rows in cluster {names}: perhaps outliers, not a group{outlying(c, small)}.",
         )
     known = np.isfinite(c.centers)
     few = np.argwhere((c.counts < FEW) & known & (c.sizes >= FEW)[:, None])
@@ -87,9 +89,48 @@ def center_cautions(c: Clustering, add: Any) -> None:
         )
 
 
+def outlying(c: Clustering, small: Sequence[int]) -> str:
+    """The columns in which small clusters lie far out, and what can be done about it."""
+    far = np.abs(c.differences[list(small)]).max(axis=0)
+    columns = [j for j in np.argsort(-far, kind="stable") if far[j] >= FAR_OUT and c.levels[j] is None][:3]
+    if not columns:
+        return ""
+    said = listed([f"{c.names[j]} ({far[j]:.0f} standard deviations)" for j in columns])
+    return f"; far out in {said}. {remedy([c.names[j] for j in columns])}"
+
+
+def remedy(names: Sequence[str]) -> str:
+    return (
+        f"Take logarithms (--log {','.join(names)}), scale by quantiles (--robust), or clip (--clip 0.01) "
+        "if they should not decide"
+    )
+
+
+def dominated(c: Clustering) -> list[int]:
+    """Columns in which a few values hold most of the variance."""
+    found = []
+    for j in range(len(c.names)):
+        entries = c.values.column(j)[1].astype(np.float64)
+        if len(entries) < 50 or c.levels[j] is not None:
+            continue
+        squares = (entries - entries.mean()) ** 2
+        few = max(1, int(0.005 * len(entries)))
+        if squares.sum() > 0 and np.partition(squares, -few)[-few:].sum() > 0.5 * squares.sum():
+            found.append(j)
+    return found
+
+
 def column_cautions(c: Clustering, add: Any) -> None:
+    few = [c.names[j] for j in dominated(c)]
+    if few:
+        add(
+            "A few values dominate",
+            f"One entry in 200 holds more than half of the variance of {some(few)}. {remedy(few[:3])}.",
+        )
     sparse = [
-        f"{c.names[j]} ({c.missing_by_column[j]:.0%})" for j in np.flatnonzero(c.missing_by_column > 0.5)
+        f"{name} ({c.missing_by_column[j]:.0%})"
+        for name, j in zip(c.source_names, c.sources, strict=True)
+        if c.missing_by_column[j] > 0.5
     ]
     if sparse:
         add("Columns mostly missing", f"More than half is missing of {some(sparse)}.")
@@ -116,10 +157,10 @@ def uneven_gaps(c: Clustering) -> list[str]:
     large = [cluster for cluster in range(c.k) if c.sizes[cluster] >= 20]
     if len(large) < 2:
         return []
-    shares = 1 - c.table.by_group(c.labels, c.k)[large] / c.sizes[large, None]
+    shares = 1 - c.known[np.ix_(large, c.sources)]
     spread = shares.max(axis=0) - shares.min(axis=0)
     return [
-        f"{c.names[j]} ({shares[:, j].min():.0%} to {shares[:, j].max():.0%})"
+        f"{c.source_names[j]} ({shares[:, j].min():.0%} to {shares[:, j].max():.0%})"
         for j in np.argsort(-spread, kind="stable")
         if spread[j] > UNEVEN
     ]

@@ -43,10 +43,12 @@ def about(column: Column, missing: Any) -> dict[str, Any]:
     low = high = None
     if column.values is not None and not missing.all():
         low, high = float(np.nanmin(column.values)), float(np.nanmax(column.values))
-    kind = f"{column.kind} (identifier)" if column.looks_like_id else column.kind
     return {
         "name": column.name,
-        "type": kind,
+        "type": column.kind,
+        "role": column.role.role,
+        "why": column.role.why,
+        "notes": [f"{note.text}; {note.remedy}" for note in column.role.notes],
         "missing": int(missing.sum()),
         "missing_share": float(missing.mean()),
         "marks": dict(column.marks),

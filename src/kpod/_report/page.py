@@ -17,21 +17,29 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
 from kpod import __version__
 from kpod._io.files import check_writable, written_whole
 from kpod._report.cautions import cautions
+from kpod._report.profiles import Aside
+from kpod._report.profiles import profile as profile_of
 from kpod._report.summary import FEW, Clustering
-from kpod._words import counted, number, some
+from kpod._words import counted, number, percent, some
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6
+MOST_PROFILES = 12
+PAGE_WIDTH = 950.0
 FONTS = ["DejaVu Sans", "Helvetica", "Arial"]
 
 
 def report(
-    model: Any, X: Any, *, column_names: Sequence[str] | None = None, title: str = "Clusters"
+    model: Any,
+    X: Any,
+    *,
+    column_names: Sequence[str] | None = None,
+    profile: Any = None,
+    row_names: Sequence[Any] | None = None,
+    title: str = "Clusters",
 ) -> Report:
     """A report on a clustering, in one self-contained HTML file.
 
@@ -45,6 +53,11 @@ def report(
         The table, of the kind that `model` was fitted on.
     column_names : sequence of str, default=None
         Names of the columns, where neither the model nor `X` knows them.
+    profile : dataframe, default=None
+        Columns that were not clustered, for the same rows; the report says in which of them the
+        clusters differ.
+    row_names : sequence, default=None
+        What to call the rows, an identifier for example; their numbers by default.
     title : str, default="Clusters"
         The heading.
 
@@ -68,7 +81,30 @@ def report(
     """
     clustering = Clustering.of(model, X, column_names)
     settings = {"model": " ".join(repr(model).split()), "kpod": __version__}
-    return Report(clustering, title=title, settings=settings)
+    aside = asides_of(profile, len(clustering.labels)) if profile is not None else []
+    return Report(clustering, title=title, settings=settings, aside=aside, row_names=row_names)
+
+
+def asides_of(frame: Any, n_rows: int) -> list[Aside]:
+    """The columns of a data frame, for their profiles: numbers, and text with levels that repeat."""
+    import narwhals.stable.v2 as nw
+
+    from kpod._encoder import category_column, days, is_temporal, numbers, words
+
+    given = nw.from_native(frame, eager_only=True)
+    if given.shape[0] != n_rows:
+        raise ValueError(f"profile has {given.shape[0]:,} rows, X has {n_rows:,}; give the same rows.")
+    out = []
+    for series in given.iter_columns():
+        if series.dtype.is_numeric():
+            out.append(Aside(series.name, numbers(series)))
+        elif is_temporal(series.dtype) and series.dtype in (nw.Date, nw.Datetime):
+            out.append(Aside(series.name, days(series), unit="date"))
+        else:
+            column = category_column(words(series), None)
+            if len(column.levels) <= 0.5 * (column.codes >= 0).sum():
+                out.append(Aside(series.name, codes=column.codes, levels=column.levels))
+    return out
 
 
 class Report:
@@ -82,7 +118,10 @@ class Report:
         settings: dict[str, str],
         source: dict[str, str] | None = None,
         row_names: Sequence[Any] | None = None,
+        aside: Sequence[Aside] = (),
+        notes: Sequence[str] = (),
     ) -> None:
+        self.aside, self.notes = aside, notes
         self.clustering = clustering
         self.title = title
         self.settings = settings
@@ -93,13 +132,17 @@ class Report:
     def data(self) -> dict[str, Any]:
         """Everything the report says, as plain values."""
         c = self.clustering
-        missing = c.table.share_missing
+        missing = c.source.share_missing
+        profiles = profile_of(self.aside, c.labels, c.k)
         return {
             "title": self.title,
             "version": __version__,
             "facts": facts(c, missing),
             "source": self.source,
-            "clusters": clusters(c),
+            "clusters": clusters(c, self.row_names),
+            "notes": list(self.notes),
+            "profiles": profiles[:MOST_PROFILES],
+            "profiles_left_out": len(self.aside) - len(profiles[:MOST_PROFILES]),
             "cautions": cautions(c, self.row_names),
             "gaps": gaps(c),
             "columns": columns(c),
@@ -121,9 +164,9 @@ class Report:
         )
         environment.filters["number"] = number
         environment.filters["count"] = lambda value: f"{value:,.0f}" if value == int(value) else number(value)
-        environment.filters["percent"] = lambda share: f"{share:.0%}"
+        environment.filters["percent"] = percent
         return environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8")).render(
-            self.data, pictures=pictures(self.clustering)
+            self.data, pictures=pictures(self.clustering), named_rows=self.row_names is not None
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -144,15 +187,15 @@ class Report:
 def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
     return [
         (f"{len(c.labels):,}", "rows"),
-        (f"{len(c.names):,}", "columns clustered"),
+        (f"{len(c.sources):,}", "columns clustered"),
         (f"{missing:.1%}", "of the entries missing"),
-        (f"{c.table.n_complete:,}", "rows complete"),
+        (f"{c.source.n_complete:,}", "rows complete"),
         (f"{c.k}", "clusters"),
-        (f"{c.explained:.0%}", "of variance explained"),
+        (percent(c.explained), "of variance explained"),
     ]
 
 
-def clusters(c: Clustering) -> list[dict[str, Any]]:
+def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, Any]]:
     from kpod.plot._display import colour
 
     largest = max(1, int(c.sizes.max()))
@@ -168,6 +211,7 @@ def clusters(c: Clustering) -> list[dict[str, Any]]:
             "sentence": c.sentence(cluster),
             "high": high,
             "low": low,
+            "typical": [str(i + 1 if row_names is None else row_names[i]) for i in c.typical(cluster)],
         })  # fmt: skip
     return out
 
@@ -175,35 +219,40 @@ def clusters(c: Clustering) -> list[dict[str, Any]]:
 def columns(c: Clustering) -> list[dict[str, Any]]:
     """A line for each column, those that separate most first; of very many, only those."""
     means, stds = c.moments
-    out = []
+    out: list[dict[str, Any]] = []
     for j in c.by_separation[:MOST_COLUMNS]:
         _, entries = c.table.column(j)
         out.append({
-            "name": c.names[j],
+            "name": c.label(j),
             "separation": float(c.separation[j]),
             "missing": float(c.missing_by_column[j]),
             "mean": float(means[j]),
             "std": float(stds[j]),
             "min": float(entries.min()) if len(entries) else float("nan"),
             "max": float(entries.max()) if len(entries) else float("nan"),
+            "shown": {},
             "centers": [
                 {
                     "value": float(c.centers[m, j]),
+                    "shown": c.shown(j, c.centers[m, j]),
                     "count": float(c.counts[m, j]),
                     "few": bool(c.counts[m, j] < FEW),
                 }
                 for m in range(c.k)
             ],
         })  # fmt: skip
+        for key in ("mean", "std", "min", "max"):
+            value = out[-1][key]
+            out[-1]["shown"][key] = number(value) if key == "std" else c.shown(j, value)
     return out
 
 
 def gaps(c: Clustering) -> dict[str, Any]:
-    total, commonest = c.table.patterns(MOST_PATTERNS)
+    total, commonest = c.source.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
         "commonest": [
-            {"missing": some([c.names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
+            {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
             for which, rows in commonest
         ],
     }
@@ -245,7 +294,7 @@ def svg(display: Any, name: str) -> Any:
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
-    width = float(np.round(display.figsize()[0] * 96))
+    width = min(PAGE_WIDTH, 1.3 * display.figsize()[0] * 96)
     text = re.sub(r'^<svg([^>]*?) width="[^"]*"', rf'<svg\1 style="max-width:{width:.0f}px"', text, count=1)
     text = re.sub(r'^(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     # In ids too: pictures of one page share a name space.

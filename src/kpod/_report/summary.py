@@ -6,6 +6,7 @@ the pictures and the report only show them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,16 +17,21 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
+from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
-from kpod._report.entries import Entries, entries_of
-from kpod._typing import Floats, Labels
-from kpod._words import counted, listed
+from kpod._report.entries import DenseEntries, Entries, entries_of
+from kpod._typing import AnyFloats, Floats, Labels
+from kpod._words import counted, listed, number, percent
 
 FEW = 5
 """A center resting on fewer observed entries than this is not spoken of."""
+ENOUGH = 0.5
+"""Where fewer of its rows have a value, a cluster is described by it only with the count behind it."""
 CLEAR = 0.5
 """A center this many standard deviations off the column's mean is high or low."""
 MOST_SAID = 3
+MOST_COMPARED = 500_000
+"""Entries of a cluster looked at for typical rows."""
 
 
 @dataclass(frozen=True)
@@ -44,27 +50,75 @@ class Clustering:
     """In the units of `table`."""
     labels: Labels
     is_fitted_table: bool
+    levels: list[tuple[str, str] | None]
+    """Of each column that is the share of a level, the column it comes from and the level."""
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, column_names: Sequence[str] | None = None) -> Clustering:
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        column_names: Sequence[str] | None = None,
+        *,
+        is_fitted_table: bool | None = None,
+    ) -> Clustering:
         """From a KPOD, or a pipeline that ends in one, and a table of the kind it was fitted on."""
         before, kpod = split(estimator)
         check_is_fitted(kpod)
-        table = entries_of(_validation.as_table(X, kpod))
         seen = X if before is None else before.transform(X)
-        values = table if before is None else entries_of(_validation.as_table(seen, kpod))
-        centers = np.asarray(kpod.cluster_centers_)
-        given = column_names if column_names is not None else names_of(estimator, kpod, X)
-        if before is not None:
-            if table.shape == values.shape and hasattr(before, "inverse_transform"):
-                centers = before.inverse_transform(centers)
-            else:  # columns were made anew: speak of those
-                table, given = values, names_of(kpod, kpod, None)
+        values = entries_of(_validation.as_table(seen, kpod))
+        table, centers, given, levels = in_units(estimator, before, kpod, X, values)
+        given = column_names if column_names is not None else given
         names = [str(name) for name in given] if given is not None else numbered(table.shape[1])
         if len(names) != table.shape[1]:
             raise ValueError(f"{len(names)} column names for {table.shape[1]} columns; give one for each.")
-        labels, fitted = labels_of(kpod, values, seen)
-        return cls(kpod, names, table, values, seen, np.asarray(centers, dtype=np.float64), labels, fitted)
+        centers = np.where(np.asarray(kpod.counts_) > 0, centers, np.nan)
+        if is_fitted_table:
+            labels, fitted = np.asarray(kpod.labels_), True
+        else:
+            labels, fitted = labels_of(kpod, values, seen)
+        return cls(kpod, names, table, values, seen, centers, labels, fitted, levels)
+
+    @cached_property
+    def sources(self) -> list[int]:
+        """One column for each column of the table: of the levels of a category, the first."""
+        first: dict[Any, int] = {}
+        for j, level in enumerate(self.levels):
+            first.setdefault(j if level is None else level[0], j)
+        return list(first.values())
+
+    @cached_property
+    def source(self) -> Entries:
+        """What is observed of the columns of the table, of the levels of a category but once."""
+        if len(self.sources) == len(self.names):
+            return self.table
+        assert isinstance(self.table, DenseEntries)
+        return DenseEntries(self.table.values[:, self.sources])
+
+    @cached_property
+    def source_names(self) -> list[str]:
+        levels = [self.levels[j] for j in self.sources]
+        return [
+            self.names[j] if level is None else level[0]
+            for j, level in zip(self.sources, levels, strict=True)
+        ]
+
+    @cached_property
+    def is_year(self) -> list[bool]:
+        """Whether a column holds years, which are written without a comma."""
+        named = [bool(YEAR.search(name)) for name in self.names]
+        return [yes and are_years(self.table.column(j)[1]) for j, yes in enumerate(named)]
+
+    def shown(self, j: int, value: float) -> str:
+        """A value of a column as it is read: 2007 for a year, 82 % for the share of a level."""
+        if self.levels[j] is not None:
+            return percent(value)
+        return f"{value:.0f}" if self.is_year[j] and np.isfinite(value) else number(value)
+
+    def label(self, j: int) -> str:
+        """The name of a column as it is read."""
+        level = self.levels[j]
+        return self.names[j] if level is None else f"{level[0]}: {level[1]}"
 
     @property
     def k(self) -> int:
@@ -76,7 +130,9 @@ class Clustering:
 
     @cached_property
     def counts(self) -> Floats:
-        return np.asarray(self.kpod.counts_, dtype=np.float64)
+        """Observed entries behind each center; weights of rows do not make them more."""
+        behind = self.entries if self.is_fitted_table else self.kpod.counts_
+        return np.asarray(behind, dtype=np.float64)
 
     @cached_property
     def missing_by_column(self) -> Floats:
@@ -102,17 +158,17 @@ class Clustering:
 
     @cached_property
     def separation(self) -> Floats:
-        """Of each column, the share of its variance over observed entries that the clusters explain."""
+        """Of each column, how much the clusters explain: of its variance, allowing for small counts.
+
+        (1 - (1 - R^2) (n - 1) / (n - k)) n / n_rows, with R^2 over the n observed entries and k the
+        clusters that have any; at least 0. A column with few entries cannot lead.
+        """
         share = np.zeros(len(self.names))
+        n_rows = max(1, int((self.labels >= 0).sum()))
         for j in range(len(self.names)):
             entries, labels = self.labelled(self.table, j)
-            counts = np.bincount(labels, minlength=self.k)
-            sums = np.bincount(labels, weights=entries, minlength=self.k)
-            total = float(((entries - entries.mean()) ** 2).sum()) if len(entries) else 0.0
-            if total > 0:
-                means = sums / np.maximum(counts, 1)
-                share[j] = 1 - float(((entries - means[labels]) ** 2).sum()) / total
-        return np.clip(share, 0, 1)
+            share[j] = explained_share(entries, labels, self.k) * len(entries) / n_rows
+        return share
 
     def labelled(self, table: Entries, j: int) -> tuple[Floats, Labels]:
         """The entries of a column in rows that have a cluster, and their clusters."""
@@ -157,22 +213,123 @@ class Clustering:
                 within += float(((entries - self.kpod.cluster_centers_[labels, j]) ** 2).sum())
         return 1 - within / total if total > 0 else 0.0
 
+    @cached_property
+    def known(self) -> Floats:
+        """Of each cluster and column, the share of the cluster's rows that have it."""
+        return np.asarray(self.entries / np.maximum(self.sizes, 1)[:, None], dtype=np.float64)
+
+    @cached_property
+    def entries(self) -> Labels:
+        """Of each cluster and column, the observed entries."""
+        return self.table.by_group(self.labels, self.k).astype(np.int64)
+
     def said_of(self, cluster: int) -> tuple[list[str], list[str]]:
-        """The columns a cluster is clearly high and low in, clearest first."""
-        difference = np.where(self.counts[cluster] >= FEW, self.differences[cluster], 0.0)
-        order = np.argsort(-np.abs(difference), kind="stable")
-        high = [self.names[j] for j in order if difference[j] >= CLEAR]
-        low = [self.names[j] for j in order if difference[j] <= -CLEAR]
+        """What a cluster is clearly high and low in, clearest first; what few of its rows have, last."""
+        counts, known = self.counts[cluster], self.known[cluster]
+        difference = np.where(counts >= FEW, self.differences[cluster], 0.0)
+        order = np.lexsort((-np.abs(difference), known < ENOUGH))
+        numbers = [j for j in order if self.levels[j] is None]
+        high = [self.described(cluster, j) for j in numbers if difference[j] >= CLEAR]
+        low = [self.described(cluster, j) for j in numbers if difference[j] <= -CLEAR]
         return high[:MOST_SAID], low[:MOST_SAID]
+
+    def said_of_levels(self, cluster: int) -> list[str]:
+        """The levels of categories that are clearly commoner in a cluster than elsewhere."""
+        difference = np.where(self.counts[cluster] >= FEW, self.differences[cluster], 0.0)
+        found: list[str] = []
+        for j in np.argsort(-difference, kind="stable"):
+            if difference[j] < CLEAR or len(found) == MOST_SAID:
+                break
+            if self.levels[j] is not None:
+                word = "mostly" if self.centers[cluster, j] > 0.5 else "more often"
+                found.append(f"{word} {self.described(cluster, int(j))}")
+        return found
+
+    def described(self, cluster: int, j: int) -> str:
+        """The name of a column, with the count behind it where few rows of the cluster have it."""
+        level = self.levels[j]
+        name = (
+            self.names[j] if level is None else f"{level[0]} {level[1]} ({percent(self.centers[cluster, j])})"
+        )
+        if self.known[cluster, j] >= ENOUGH:
+            return name
+        return f"{name} (known for {self.entries[cluster, j]:,} of {self.sizes[cluster]:,})"
 
     def sentence(self, cluster: int) -> str:
         """One line on a cluster, as one would say it."""
         high, low = self.said_of(cluster)
         said = [f"{word} in {listed(names)}" for word, names in (("high", high), ("low", low)) if names]
+        said = [*self.said_of_levels(cluster), *said]
         enough = bool((self.counts[cluster] >= FEW).any())
         otherwise = "close to the average throughout" if enough else "too few to say more"
         rows = counted(int(self.sizes[cluster]), "row")
         return f"cluster {cluster}: {rows}, {', '.join(said) or otherwise}"
+
+    def typical(self, cluster: int, most: int = 3) -> list[int]:
+        """The rows of a cluster nearest to its center, among those of which most is known."""
+        members = np.flatnonzero(self.labels == cluster)
+        if not len(members):
+            return []
+        known = self.source.by_row[members]
+        members = members[known >= np.quantile(known, 0.5)][: max(50, MOST_COMPARED // len(self.names))]
+        center = np.asarray(self.kpod.cluster_centers_[cluster], dtype=np.float64)
+        squares = (self.values.rows(members) - center) ** 2
+        count = np.maximum((~np.isnan(squares)).sum(axis=1), 1)
+        return [int(i) for i in members[np.argsort(np.nansum(squares, axis=1) / count, kind="stable")[:most]]]
+
+
+def explained_share(entries: Floats, labels: Labels, k: int) -> float:
+    """The share of the variance that groups explain, less what they would explain by chance."""
+    counts = np.bincount(labels, minlength=k)
+    groups = int((counts > 0).sum())
+    total = float(((entries - entries.mean()) ** 2).sum()) if len(entries) else 0.0
+    if total <= 0 or len(entries) <= groups:
+        return 0.0
+    means = np.bincount(labels, weights=entries, minlength=k) / np.maximum(counts, 1)
+    within = float(((entries - means[labels]) ** 2).sum())
+    return float(np.clip(1 - within / total * (len(entries) - 1) / (len(entries) - groups), 0, 1))
+
+
+def in_units(
+    estimator: Any, before: Any, kpod: KPOD, X: Any, values: Entries
+) -> tuple[Entries, Floats, Sequence[str] | None, list[tuple[str, str] | None]]:
+    """The table and the centers in units one can read, the names of the columns, and which are levels."""
+    centers = np.asarray(kpod.cluster_centers_, dtype=np.float64)
+    plain: list[tuple[str, str] | None] = [None] * values.shape[1]
+    if before is None:
+        return values, centers, names_of(estimator, kpod, X), plain
+    if len(before) == 1 and isinstance(before[0], TableEncoder):
+        encoder = before[0]
+        assert isinstance(values, DenseEntries)
+        names, levels = list(encoder.get_feature_names_out()), levels_of(encoder)
+        return DenseEntries(encoder.in_units(values.values)), encoder.in_units(centers), names, levels
+    try:
+        table = entries_of(_validation.as_table(X, kpod))
+        if table.shape == values.shape and hasattr(before, "inverse_transform"):
+            back = np.asarray(before.inverse_transform(centers), dtype=np.float64)
+            return table, back, names_of(estimator, kpod, X), plain
+    except (ValueError, TypeError):
+        pass  # text among the columns, or a step that cannot be undone: speak of what came out
+    try:
+        names_out: Sequence[str] | None = list(before.get_feature_names_out())
+    except (AttributeError, ValueError):
+        names_out = names_of(kpod, kpod, None)
+    return values, centers, names_out, plain
+
+
+def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:
+    out: list[tuple[str, str] | None] = []
+    names = getattr(encoder, "feature_names_in_", [f"x{j}" for j in range(encoder.n_features_in_)])
+    for name, kind, levels in zip(names, encoder.kinds_, encoder.levels_, strict=True):
+        out += [(str(name), level) for level in levels] if kind == CATEGORY else [None]
+    return out
+
+
+YEAR = re.compile(r"year|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
+
+
+def are_years(values: AnyFloats) -> bool:
+    return bool(len(values) and values.min() >= 1500 and values.max() <= 2200)
 
 
 def split(estimator: Any) -> tuple[Any, KPOD]:

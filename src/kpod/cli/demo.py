@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kpod.cli.fit import cluster, write_report
+from kpod.cli.fit import Encode, cluster, write_report
 from kpod.cli.options import FILE
 from kpod.cli.outputs import check_outputs, check_stdout
 from kpod.cli.summaries import summary_of
@@ -27,7 +27,7 @@ def demo(report: str) -> None:
     """Cluster the bundled incomplete wine table, show what came out and write a report."""
     check_stdout()
     check_outputs({}, {"--report": report})
-    from kpod._io import tables
+    from kpod._io.choosing import choose_columns
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress
     from kpod.cli.show import show_demo
@@ -37,9 +37,11 @@ def demo(report: str) -> None:
     with Progress(quiet=False) as progress:
         table = read_table(wine.filename)
         table.source = "the bundled wine table"
-        choice = tables.choose_columns(table)
-        clustering, _, notes = cluster(table, choice, {"n_clusters": 3, "random_state": 0}, True, progress)
-        summary = summary_of(table, choice, clustering, notes, True)
+        choice = choose_columns(table)
+        clustering, _, notes = cluster(
+            table, choice, {"n_clusters": 3, "random_state": 0}, Encode(), progress
+        )
+        summary = summary_of(table, choice, clustering, notes, Encode())
         progress.doing("drawing the report")
         write_report(table, choice, clustering, summary, report)
     show_demo(summary, clustering, wine.target, str(Path(report).resolve()))

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kpod._io.files import InputError, printable
-from kpod.cli.options import choosing, in_file, labelling, out_file, reading
+from kpod.cli.options import Count, choosing, in_file, labelling, long_form, out_file, preparing, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
 from kpod.cli.summaries import noting, summary_of
 
 if TYPE_CHECKING:
-    from kpod._io.tables import Choice, TableFile
+    from kpod._io.choosing import Choice
+    from kpod._io.ratings import Ratings
+    from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
 
 
 @click.command(short_help="Cluster a table.")
 @in_file("data")
-@click.option("-k", "--clusters", type=click.IntRange(min=1), required=True, help="The number of clusters.")
+@click.option("-k", "--clusters", type=Count(), required=True, help="The number of clusters.")
 @labelling
 @out_file("--centers", help="The centers, in the original units, with the observed entries behind each.")
 @out_file("--model", help="The model, for kpod predict.")
 @out_file("--report", help="A report in one HTML file, to open, print or send.")
 @choosing
-@click.option("--no-scale", is_flag=True, help="Do not standardise the columns: they share a unit.")
+@preparing
+@long_form
 @reading
 @click.option(
     "--algorithm",
@@ -53,7 +58,17 @@ def fit(
     columns: tuple[str, ...],
     exclude: tuple[str, ...],
     ids: tuple[str, ...],
+    decided: tuple[str, ...],
+    categories: tuple[str, ...],
+    weight: str | None,
     no_scale: bool,
+    robust: bool,
+    log: tuple[str, ...],
+    clip: float | None,
+    shrinkage: float | None,
+    rows: str | None,
+    items: str | None,
+    values: str | None,
     algorithm: str,
     starts: int | None,
     seed: int,
@@ -74,25 +89,39 @@ def fit(
     """
     output = output_for(output, as_json)
     check_outputs({"data": data}, {"-o": output, "--centers": centers, "--model": model, "--report": report})
-    from kpod._io import modelfile, tables, writing
+    from kpod._io import choosing, modelfile, writing
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress
 
     with Progress(quiet) as progress:
         progress.doing(f"reading {data}")
         table = read_table(data, **read)
+        weight = table.column(weight).name if weight else None
+        sparse = None
+        if rows or items or values:
+            sparse = as_ratings(table, {"--rows": rows, "--items": items, "--values": values})
+            table, choice = sparse.table, sparse.choice
+        else:
+            choice = choosing.choose_columns(
+                table, columns, exclude, ids, decided=decided, categories=categories, weight=weight
+            )
         check_label(table, label)
         check_types(table, output)
-        choice = tables.choose_columns(table, columns, exclude, ids)
         settings = {
             "n_clusters": clusters,
             "algorithm": algorithm,
             "n_init": starts or "auto",
             "random_state": seed,
+            **({"shrinkage": shrinkage} if shrinkage is not None else {}),
         }
+        encode = Encode("none" if no_scale else "robust" if robust else "standard", table.names(log), clip)
         progress.doing("clustering")
-        clustering, pipeline, notes = cluster(table, choice, settings, not no_scale, progress)
-        summary = summary_of(table, choice, clustering, notes, not no_scale)
+        if sparse:
+            clustering, pipeline, notes = cluster_ratings(sparse, settings, encode, progress)
+        else:
+            clustering, pipeline, notes = cluster(table, choice, settings, encode, progress, weight)
+            notes = [*choosing.notes_on(table, choice), *notes]
+        summary = summary_of(table, choice, clustering, notes, encode)
         progress.doing("writing")
         if centers:
             writing.write_table(centers_table(clustering, label), centers, table.dialect)
@@ -106,30 +135,134 @@ def fit(
     say(summary, quiet, as_json, written(output, centers, model, report))
 
 
+@dataclass(frozen=True)
+class Encode:
+    """How columns are brought to one scale."""
+
+    scale: str = "standard"
+    log: Sequence[str] = ()
+    clip: float | None = None
+
+    def step(self, choice: Choice) -> list[tuple[str, Any]]:
+        """The first step of the pipeline: scikit-learn's scaler where that is all, else a TableEncoder."""
+        from kpod._encoder import TableEncoder
+
+        absent = [name for name in self.log if name not in choice.used or name in choice.categories]
+        if absent:
+            raise InputError(f"--log {absent[0]}: is not among the columns clustered as numbers.")
+        if not (choice.categories or self.log or self.clip or self.scale == "robust"):
+            from sklearn.preprocessing import StandardScaler
+
+            return [("scale", StandardScaler())] if self.scale == "standard" else []
+        ordered = {name: list(order) for name, order in choice.categories.items() if order}
+        encoder = TableEncoder(ordered=ordered or None, scale=self.scale, log=list(self.log), clip=self.clip)
+        return [("encode", encoder)]
+
+
 def cluster(
-    table: TableFile, choice: Choice, settings: dict[str, Any], scale: bool, progress: Any
+    table: TableFile,
+    choice: Choice,
+    settings: dict[str, Any],
+    encode: Encode,
+    progress: Any,
+    weight: str | None = None,
 ) -> tuple[Clustering, Any, list[str]]:
     """Fit, keeping what the fit warns of."""
-    import numpy as np
     from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
 
     from kpod._estimator import KPOD
     from kpod._report.summary import Clustering
 
-    values = choice.matrix(table)
-    n_usable = int((~np.isnan(values)).any(axis=1).sum())
+    step = encode.step(choice)
+    encoded = bool(step) and step[0][0] == "encode"
+    values: Any = choice.frame(table) if encoded else choice.matrix(table)
+    n_usable = usable_rows(values)
     if settings["n_clusters"] > n_usable:
         raise InputError(
             f"{table.source}: -k {settings['n_clusters']} asks for more clusters than there are rows with "
             f"anything observed ({n_usable:,}); ask for fewer."
         )
     kpod = KPOD(**settings, verbose=2 if progress.visible else 0)
-    steps: list[tuple[str, Any]] = [("scale", StandardScaler())] if scale else []
+    weights = {} if weight is None else {"kpod__sample_weight": weights_of(table, weight)}
     with noting() as notes, progress.following():
-        pipeline = Pipeline([*steps, ("kpod", kpod)]).fit(values)
+        pipeline = Pipeline([*step, ("kpod", kpod)]).fit(values, **weights)
     kpod.set_params(verbose=0)
-    return Clustering.of(pipeline, values, choice.used), pipeline, notes
+    number_by_size(kpod)
+    names = None if encoded else choice.used
+    return Clustering.of(pipeline, values, names, is_fitted_table=True), pipeline, notes
+
+
+def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
+    """The sparse table that lines of ratings are."""
+    from kpod._io.ratings import pivot
+
+    absent = [option for option, name in columns.items() if name is None]
+    if absent:
+        raise InputError(f"ratings need --rows, --items and --values; {absent[0]} is missing.")
+    return pivot(table, *(table.column(str(name)).name for name in columns.values()))
+
+
+def cluster_ratings(
+    ratings: Ratings, settings: dict[str, Any], encode: Encode, progress: Any
+) -> tuple[Clustering, Any, list[str]]:
+    """Fit a sparse table: what is not there is missing."""
+    from sklearn.pipeline import Pipeline
+
+    from kpod._estimator import KPOD
+    from kpod._report.summary import Clustering
+    from kpod._scaler import ObservedScaler
+
+    kpod = KPOD(**settings, verbose=2 if progress.visible else 0)
+    step = [] if encode.scale == "none" else [("scale", ObservedScaler())]
+    with noting() as notes, progress.following():
+        pipeline = Pipeline([*step, ("kpod", kpod)]).fit(ratings.values)
+    kpod.set_params(verbose=0)
+    number_by_size(kpod)
+    clustering = Clustering.of(pipeline, ratings.values, ratings.items, is_fitted_table=True)
+    return clustering, pipeline, notes
+
+
+def usable_rows(values: Any) -> int:
+    """Rows with anything observed."""
+    import numpy as np
+
+    if isinstance(values, np.ndarray):
+        return int((~np.isnan(values)).any(axis=1).sum())
+    observed = np.zeros(values.num_rows, bool)
+    for column in values.columns:
+        observed |= column.is_valid().to_numpy()
+    return int(observed.sum())
+
+
+def weights_of(table: TableFile, name: str) -> Any:
+    """Weights of the rows out of a column: a number for every row, none of them negative."""
+    import numpy as np
+
+    from kpod._io.tables import check_numeric
+
+    column = table.column(name)
+    check_numeric(table, column)
+    assert column.values is not None
+    bad = np.flatnonzero(~(np.isfinite(column.values) & (column.values >= 0)))
+    if len(bad):
+        raise InputError(
+            f"{table.source}: row {bad[0] + 1}, column '{name}': every row needs a weight of 0 or more."
+        )
+    return column.values
+
+
+def number_by_size(kpod: Any) -> None:
+    """Number the clusters from the largest to the smallest."""
+    import numpy as np
+
+    labels = np.asarray(kpod.labels_)
+    sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters)
+    order = np.argsort(-sizes, kind="stable")
+    new = np.empty(len(order) + 1, labels.dtype)
+    new[order], new[-1] = np.arange(len(order)), -1
+    kpod.labels_ = new[labels]
+    for name in ("cluster_centers_", "counts_"):
+        setattr(kpod, name, np.ascontiguousarray(getattr(kpod, name)[order]))
 
 
 def centers_table(c: Clustering, label: str) -> Any:
@@ -154,7 +287,7 @@ def write_report(
     from kpod._report.page import Report
     from kpod.cli.show import source_facts
 
-    ids = [name for name, why in choice.aside.items() if why.startswith("identifier")]
+    ids = choice.identifiers
     settings = {key: str(value) for key, value in summary["settings"].items()}
     Report(
         clustering,
@@ -162,7 +295,38 @@ def write_report(
         settings={"command": command_line(), **settings, "kpod": __version__},
         source=source_facts(summary),
         row_names=table.raw[ids[0]] if ids else None,
+        aside=asides(table, choice),
+        notes=summary["notes"],
     ).save(path)
+
+
+def asides(table: TableFile, choice: Choice) -> list[Any]:
+    """What was not clustered and can tell who is in the clusters."""
+    import pyarrow.compute as pc
+
+    from kpod._io.choosing import days_of, words_of
+    from kpod._report.profiles import Aside
+
+    out = []
+    for name in choice.aside:
+        column, role = table.column(name), choice.roles[name].role
+        if role in ("identifier", "constant", "empty", "text"):
+            continue
+        if column.values is not None and role in ("number", "boolean", "date"):
+            out.append(Aside(name, column.values))
+        elif role == "date":
+            try:
+                out.append(Aside(name, days_of(table, column), unit="date"))
+            except InputError:
+                continue  # a way of writing dates that is not read
+        else:
+            words = pc.dictionary_encode(words_of(table, column))
+            words = words.combine_chunks() if hasattr(words, "combine_chunks") else words
+            codes = pc.fill_null(words.indices, -1).to_numpy(zero_copy_only=False)
+            out.append(
+                Aside(name, codes=codes, levels=[str(level) for level in words.dictionary.to_pylist()])
+            )
+    return out
 
 
 def command_line() -> str:

@@ -55,6 +55,17 @@ class Character(click.ParamType):  # type: ignore[type-arg]
         return value
 
 
+class Count(click.ParamType):  # type: ignore[type-arg]
+    """A whole number of 1 or more."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if not str(value).isascii() or not str(value).isdigit() or int(value) < 1:
+            self.fail(f"'{value}' is not a whole number of 1 or more", param, ctx)
+        return int(value)
+
+
 class Text(click.ParamType):  # type: ignore[type-arg]
     """Text that can go into a file; what the terminal could not decode cannot."""
 
@@ -72,7 +83,7 @@ reading = together(
         multiple=True,
         metavar="VALUE",
         type=Text(),
-        help="Another value that means missing, e.g. -9. Repeatable.",
+        help="Another value that means missing: -9, or income=98,99 for one column. Repeatable.",
     ),
     click.option(
         "--delimiter",
@@ -82,19 +93,61 @@ reading = together(
     ),
     click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark. [default: sniffed]"),
     click.option("--encoding", metavar="NAME", help="utf-8, cp1252, latin-1, ... [default: sniffed]"),
+    click.option("--sheet", metavar="NAME", help="The sheet of a workbook. [default: the first filled one]"),
+)
+long_form = together(
+    click.option("--rows", metavar="NAME", help="Ratings, a line each: the column that names the rows,"),
+    click.option("--items", metavar="NAME", help="the one that names the items,"),
+    click.option("--values", metavar="NAME", help="and the one with the values."),
 )
 choosing = together(
-    click.option("--columns", multiple=True, metavar="NAMES", help="Cluster these columns only (a,b,c)."),
-    click.option("--exclude", multiple=True, metavar="NAMES", help="Set these columns aside."),
     click.option(
-        "--id", "ids", multiple=True, metavar="NAMES", help="These columns identify rows: set aside."
+        "--columns", multiple=True, metavar="NAMES", help="Cluster these columns only (a,b,c or q_*)."
+    ),
+    click.option("--exclude", multiple=True, metavar="NAMES", help="Leave these columns out."),
+    click.option(
+        "--id", "ids", multiple=True, metavar="NAMES", help="These columns identify rows: left out."
+    ),
+    click.option(
+        "--as",
+        "decided",
+        multiple=True,
+        metavar="NAMES=ROLE",
+        type=Text(),
+        help="Treat columns as number, boolean, category, ordered (ordered:low,mid,high), date, identifier "
+        "or text, whatever they look like. Repeatable.",
+    ),
+)
+preparing = together(
+    click.option(
+        "--categories",
+        multiple=True,
+        is_flag=False,
+        flag_value="all",
+        metavar="[NAMES]",
+        help="Cluster by categories too: these columns, or all if none is named.",
+    ),
+    click.option("--weight", metavar="NAME", help="The column with the weights of the rows."),
+    click.option("--no-scale", is_flag=True, help="Do not standardise the columns: they share a unit."),
+    click.option("--robust", is_flag=True, help="Scale by median and interquartile range."),
+    click.option("--log", multiple=True, metavar="NAMES", help="Take logarithms of these columns first."),
+    click.option(
+        "--clip",
+        type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+        metavar="SHARE",
+        help="Bring values beyond the quantiles SHARE and 1 - SHARE to these, 0.01 for example.",
+    ),
+    click.option(
+        "--shrinkage",
+        type=click.FloatRange(0),
+        help="Draw centers that rest on few entries to the column means, as if by so many entries there.",
     ),
 )
 labelling = together(
     out_file(
         "-o",
         "--output",
-        help="The table with its clusters: .csv, .tsv, .parquet, .feather or .arrow; "
+        help="The table with its clusters: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; "
         "- is CSV on standard output.  [default: -]",
     ),
     click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +29,9 @@ def check_stdout() -> None:
         raise InputError("standard output is closed; give the name of a file with -o.")
 
 
+NOT_REPORTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".md", ".png", ".svg", ".jpg", ".xlsx", ".pptx")
+
+
 def check_outputs(inputs: dict[str, str], outputs: dict[str, str | None]) -> None:
     """Whatever can be known to go wrong with the outputs, before the work is done."""
     taken = {os.path.realpath(path): f"the {what}" for what, path in inputs.items() if path != "-"}
@@ -44,10 +48,15 @@ def check_outputs(inputs: dict[str, str], outputs: dict[str, str | None]) -> Non
             )
         taken[target] = option
         check_writable(path)
+        if option == "--report" and Path(path).suffix.lower() in NOT_REPORTS:
+            raise InputError(
+                f"--report {printable(path)}: a report is an HTML file; end its name in .html "
+                "(a browser prints it to PDF)."
+            )
         if option in ("-o", "--centers"):
-            from kpod._io.writing import format_of
+            from kpod._io.writing import check_packages, format_of
 
-            format_of(path)
+            check_packages(format_of(path))
 
 
 def check_label(table: TableFile, label: str) -> None:

@@ -32,6 +32,7 @@ def predict(
     output = output_for(output, as_json)
     check_outputs({"data": data, "model": model}, {"-o": output})
     from kpod._io import modelfile, tables
+    from kpod._io.choosing import Choice
     from kpod._io.reading import read_table
     from kpod.cli.progress import Progress
 
@@ -52,7 +53,11 @@ def predict(
             )
         aside = dict.fromkeys(sorted(known - set(opened.columns)), "not in the model")
         progress.doing("assigning rows")
-        values = tables.matrix(table, opened.columns, all_missing=True)
+        choice = Choice(opened.columns, aside, categories=categories_of(opened.pipeline))
+        with_words = any(name == "encode" for name, _ in opened.pipeline.steps)
+        values: Any = (
+            choice.frame(table, all_missing=True) if with_words else choice.matrix(table, all_missing=True)
+        )
         labels = opened.pipeline.predict(values)
         if output:
             progress.doing("writing")
@@ -60,7 +65,7 @@ def predict(
     kpod = opened.pipeline[-1]
     sizes = [int((labels == c).sum()) for c in range(kpod.n_clusters)]
     summary = {
-        **summary_of_data(table, tables.Choice(opened.columns, aside)),
+        **summary_of_data(table, choice),
         "clusters": [
             {"cluster": c, "rows": n, "sentence": f"cluster {c}: {n:,} rows"} for c, n in enumerate(sizes)
         ],
@@ -68,3 +73,18 @@ def predict(
         "notes": notes,
     }
     say(summary, quiet, as_json, written(output))
+
+
+def categories_of(pipeline: Any) -> dict[str, tuple[str, ...]]:
+    """The columns that a model takes as categories, with their order if they have one."""
+    from kpod._encoder import NUMBER, ORDERED, TableEncoder
+
+    encoder = pipeline[0]
+    if not isinstance(encoder, TableEncoder):
+        return {}
+    columns = zip(encoder.feature_names_in_, encoder.kinds_, encoder.levels_, strict=True)
+    return {
+        str(name): tuple(levels) if kind == ORDERED else ()
+        for name, kind, levels in columns
+        if kind != NUMBER
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from kpod._io.files import printable
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from kpod._report.summary import Clustering
 
 PIPE_WIDTH = 140
+MOST_NAMES = 20
+MOST_ASIDE = 12
+MOST_LINES = 200
+MOST_NOTES = 12
 
 
 def console(file: IO[str]) -> Any:
@@ -55,19 +60,27 @@ def show(described: dict[str, Any]) -> None:
         f"{counted(described['complete_rows'], 'row')} complete, "
         f"{counted(described['rows_without_numbers'], 'row')} without any number observed\n"
     )
-    columns = grid("column", "type", "missing", "share", "min", "max", "marks", right=2)
+    columns = grid("column", "role", "missing", "share", "min", "max", "marks", right=2)
     columns.columns[-1].justify = "left"
-    for c in described["columns"]:
+    for c in described["columns"][:MOST_LINES]:
         ends = [number(c[end]) if c[end] is not None else "" for end in ("min", "max")]
         columns.add_row(
             printable(c["name"]),
-            c["type"],
+            role_text(c),
             f"{c['missing']:,}",
             f"{c['missing_share']:.1%}",
             *ends,
             marks_text(c["marks"]),
         )
     out.print(columns)
+    left = len(described["columns"]) - MOST_LINES
+    if left > 0:
+        out.print(f"... and {counted(left, 'more column')}; --json lists them all")
+    noted = [(c["name"], note) for c in described["columns"] for note in c["notes"]]
+    for name, note in noted[:MOST_NOTES]:
+        out.print(f"note: {printable(name)}: {printable(note)}")
+    if len(noted) > MOST_NOTES:
+        out.print(f"... and {counted(len(noted) - MOST_NOTES, 'more note')}; --json lists them all")
     out.print(f"\nCommonest patterns of gaps ({described['patterns']:,} in all)")
     patterns = grid("rows", "missing together")
     for pattern in described["commonest_patterns"]:
@@ -85,20 +98,50 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
         out.print(f"loss {summary['loss']:.6g} after {counted(summary['iterations'], 'iteration')}{ending}")
     for cluster in summary["clusters"]:
         out.print("  " + printable(cluster["sentence"]))
+    for caution in summary.get("cautions", ()):
+        out.print(f"careful: {printable(caution['title'].lower())}: {printable(caution['text'])}")
     for note in summary["notes"]:
         out.print(f"note: {printable(note)}")
     if files:
         out.print("wrote " + listed([printable(file) for file in files]))
 
 
+def role_text(column: dict[str, Any]) -> str:
+    """The role, and the reason where it is not plain."""
+    plain = column["role"] in ("number", "boolean", "empty", "text")
+    return column["role"] if plain else f"{column['role']}: {column['why']}"
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Names, the first of very many."""
+    shown = [printable(name) or "(no name)" for name in names]
+    more = len(shown) - MOST_NAMES
+    return listed([*shown[:MOST_NAMES], *([f"{more:,} more"] if more > 0 else [])])
+
+
+def aside_text(aside: dict[str, str]) -> str:
+    """What was not used and why; of many, those of one reason together."""
+    categories = any(why.startswith(("category", "ordered category")) for why in aside.values())
+    return listed_aside(aside) + ("; --categories uses the categories too" if categories else "")
+
+
+def listed_aside(aside: dict[str, str]) -> str:
+    if len(aside) <= MOST_ASIDE:
+        return ", ".join(f"{printable(name) or '(no name)'} ({why})" for name, why in aside.items())
+    by_reason: dict[str, list[str]] = {}
+    for name, why in aside.items():
+        by_reason.setdefault(why.partition(":")[0], []).append(name)
+    return "; ".join(f"{names_text(names)} ({why})" for why, names in by_reason.items())
+
+
 def source_facts(summary: dict[str, Any]) -> dict[str, str]:
     """What was read, in the words that the terminal and the report share."""
-    aside = [f"{printable(name) or '(no name)'} ({why})" for name, why in summary["set_aside"].items()]
     marks = f": {marks_text(summary['marks'])}" if summary["marks"] else ""
     return {
         "data": f"{summary['data']}: {counted(summary['rows'], 'row')}, "
         f"{counted(len(summary['columns']), 'column')} used{dialect_text(summary['text_file'])}",
-        **({"set aside": ", ".join(aside)} if aside else {}),
+        "used": names_text(summary["columns"]),
+        **({"not used": aside_text(summary["set_aside"])} if summary["set_aside"] else {}),
         "gaps": f"{summary['missing']:,} ({summary['missing_share']:.1%} of the entries){marks}",
     }
 
@@ -121,7 +164,7 @@ def show_demo(summary: dict[str, Any], c: Clustering, truth: Any, report: str) -
     centers = grid("", *(f"cluster {cluster}" for cluster in range(c.k)), right=1)
     centers.add_row("rows", *(f"{size}      " for size in c.sizes))
     for j, name in enumerate(c.names):
-        cells = [f"{number(c.centers[m, j])} {f'({c.counts[m, j]:.0f})':>5}" for m in range(c.k)]
+        cells = [f"{c.shown(j, c.centers[m, j])} {f'({c.counts[m, j]:.0f})':>5}" for m in range(c.k)]
         centers.add_row(name, *cells)
     out.print(centers)
     out.print("\nLoss over the observed entries, by iteration")

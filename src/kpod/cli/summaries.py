@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod._io.tables import Choice, TableFile
+    from kpod._io.choosing import Choice
+    from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
+    from kpod.cli.fit import Encode
 
 
 @contextmanager
@@ -26,7 +28,7 @@ def noting() -> Iterator[list[str]]:
 def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
     from kpod import __version__
 
-    used = [table.column(name) for name in choice.used]
+    used = [table.by_name[name] for name in choice.used if name in table.by_name]
     marks: dict[str, int] = {}
     for column in used:
         for mark, n in column.marks.items():
@@ -40,25 +42,35 @@ def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
         "set_aside": choice.aside,
         "text_file": vars(table.dialect) if table.dialect else None,
         "missing": missing,
-        "missing_share": missing / (table.n_rows * len(used)),
+        "missing_share": missing / max(1, table.n_rows * len(used)),
         "marks": dict(sorted(marks.items(), key=lambda item: -item[1])),
     }
 
 
 def summary_of(
-    table: TableFile, choice: Choice, c: Clustering, notes: list[str], scale: bool
+    table: TableFile, choice: Choice, c: Clustering, notes: list[str], encode: Encode
 ) -> dict[str, Any]:
+    from kpod._report.cautions import cautions
     from kpod._words import finite
 
+    ids = choice.identifiers
+    row_names = table.raw[ids[0]] if ids else None
     kpod = c.kpod
     return {
         **summary_of_data(table, choice),
+        "missing": round(c.source.share_missing * c.source.shape[0] * c.source.shape[1]),
+        "missing_share": c.source.share_missing,
         "settings": {
             "clusters": kpod.n_clusters,
             "algorithm": kpod.algorithm,
             "starts": kpod.n_init,
             "seed": kpod.random_state,
-            "scaled": scale,
+            "scaled": encode.scale != "none",
+            **({"scale": "median and interquartile range"} if encode.scale == "robust" else {}),
+            **({"categories": list(choice.categories)} if choice.categories else {}),
+            **({"log": list(encode.log)} if encode.log else {}),
+            **({"clip": encode.clip} if encode.clip else {}),
+            **({"shrinkage": kpod.shrinkage} if getattr(kpod, "shrinkage", 0) else {}),
         },
         "loss": float(kpod.inertia_),
         "iterations": len(kpod.loss_curve_),
@@ -68,11 +80,13 @@ def summary_of(
                 "cluster": cluster,
                 "rows": int(c.sizes[cluster]),
                 "sentence": c.sentence(cluster),
+                "typical": [i + 1 for i in c.typical(cluster)],
                 "center": dict(zip(c.names, map(finite, c.centers[cluster]), strict=True)),
                 "observed": dict(zip(c.names, map(int, c.counts[cluster]), strict=True)),
             }
             for cluster in range(c.k)
         ],
         "unassigned": int((c.labels < 0).sum()),
+        "cautions": cautions(c, row_names),
         "notes": notes,
     }

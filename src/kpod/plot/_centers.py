@@ -10,10 +10,21 @@ from matplotlib.patches import Rectangle
 
 from kpod._report.summary import Clustering
 from kpod._typing import Floats, Labels
-from kpod._words import number
+from kpod._words import counted
 from kpod.plot._display import FAINT, INK, MUTED, Display, colour, short, tidy
 
 DIVERGING = LinearSegmentedColormap.from_list("kpod", ["#0b5394", "#6fa8dc", "#eeeeee", "#f0a868", "#b45309"])
+
+
+MOST_COLOURED = 3.0
+
+
+def short_count(count: float) -> str:
+    """A count that leaves room for the value beside it: 950, 1.2k, 35k, 2.1M."""
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{letter}" if count < 10 * size else f"{count / size:.0f}{letter}"
+    return f"{count:.3g}"
 
 
 class CentersDisplay(Display):
@@ -31,10 +42,21 @@ class CentersDisplay(Display):
         Rows of each cluster.
     names : list of str
         Names of the columns.
+    texts : list of list of str, default=None
+        What to write for each cluster and column, instead of the difference: the share of a level.
     """
 
-    def __init__(self, *, differences: Floats, counts: Floats, sizes: Labels, names: list[str]) -> None:
+    def __init__(
+        self,
+        *,
+        differences: Floats,
+        counts: Floats,
+        sizes: Labels,
+        names: list[str],
+        texts: list[list[str]] | None = None,
+    ) -> None:
         self.differences, self.counts, self.sizes, self.names = differences, counts, sizes, names
+        self.texts = texts
 
     @classmethod
     def from_clustering(cls, clustering: Clustering, *, max_columns: int = 25) -> CentersDisplay:
@@ -45,7 +67,8 @@ class CentersDisplay(Display):
             differences=c.differences[:, columns],
             counts=c.counts[:, columns],
             sizes=c.sizes,
-            names=[c.names[j] for j in columns],
+            names=[c.label(j) for j in columns],
+            texts=[[c.shown(j, c.centers[m, j]) if c.levels[j] else "" for j in columns] for m in range(c.k)],
         )
 
     def figsize(self) -> tuple[float, float]:
@@ -54,7 +77,8 @@ class CentersDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         k, n_columns = self.differences.shape
-        limit = max(1.0, float(np.abs(self.differences).max()))
+        # One extreme value must not turn all others grey.
+        limit = min(MOST_COLOURED, max(1.0, float(np.abs(self.differences).max())))
         most = max(1.0, float(self.counts.max()))
         # The axes are stretched: a square on paper is narrower in data by this factor.
         width = 0.36 / 1.25
@@ -71,11 +95,13 @@ class CentersDisplay(Display):
                 if count > 0:
                     ax.add_patch(tile)
                 said = f"{round(difference, 1) + 0:+.1f}" if count > 0 else "–"  # noqa: RUF001
+                if count > 0 and self.texts is not None and self.texts[cluster][j]:
+                    said = self.texts[cluster][j]
                 ax.text(cluster - 0.06, j, said, va="center", ha="left", fontsize=9.5, color=INK)
                 ax.text(
                     cluster + 0.46,
                     j,
-                    f"n {number(count)}",
+                    f"n {short_count(count)}",
                     va="center",
                     ha="right",
                     fontsize=7.5,
@@ -84,7 +110,8 @@ class CentersDisplay(Display):
         ax.set(xlim=(-0.55, k - 0.45), ylim=(n_columns - 0.5, -0.5))
         ax.set_yticks(range(n_columns), [short(name) for name in self.names])
         ax.set_xticks(
-            range(k), [f"cluster {cluster}\n{size:,} rows" for cluster, size in enumerate(self.sizes)]
+            range(k),
+            [f"cluster {cluster}\n{counted(int(size), 'row')}" for cluster, size in enumerate(self.sizes)],
         )
         ax.xaxis.tick_top()
         tidy(ax)

@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from kpod._report.summary import Clustering
 from kpod._typing import Floats
-from kpod.plot._display import Display, colour, draw_rows, heading, short, tidy
+from kpod._words import percent
+from kpod.plot._display import INK, Display, colour, draw_rows, heading, middle_part, short, tidy
 
 MOST_DOTS = 1800
 
@@ -29,11 +30,21 @@ class ColumnsDisplay(Display):
     names : list of str
         Names of the columns.
     separation : list of float
-        Of each column, the share of its variance that the clusters explain.
+        Of each column, how much of it the clusters explain.
+    are_shares : list of bool, default=None
+        Whether a column holds 0 and 1 for a level of a category, of which the share is drawn.
     """
 
-    def __init__(self, *, entries: list[list[Floats]], names: list[str], separation: list[float]) -> None:
+    def __init__(
+        self,
+        *,
+        entries: list[list[Floats]],
+        names: list[str],
+        separation: list[float],
+        are_shares: list[bool] | None = None,
+    ) -> None:
         self.entries, self.names, self.separation = entries, names, separation
+        self.are_shares = are_shares or [False] * len(names)
 
     @classmethod
     def from_clustering(cls, clustering: Clustering, *, max_columns: int = 6) -> ColumnsDisplay:
@@ -43,7 +54,8 @@ class ColumnsDisplay(Display):
         labelled = [c.labelled(c.table, j) for j in columns]
         return cls(
             entries=[[entries[labels == m] for m in range(c.k)] for entries, labels in labelled],
-            names=[c.names[j] for j in columns],
+            names=[c.label(j) for j in columns],
+            are_shares=[c.levels[j] is not None for j in columns],
             separation=[float(c.separation[j]) for j in columns],
         )
 
@@ -70,11 +82,26 @@ class ColumnsDisplay(Display):
         panels = spec.subgridspec(*self.shape())
         for number_, (name, groups) in enumerate(zip(self.names, self.entries, strict=True)):
             panel = ax.figure.add_subplot(panels[divmod(number_, self.shape()[1])])
-            self._draw_panel(panel, groups)
-            heading(panel, f"{short(name)}  {self.separation[number_]:.0%}")
+            if self.are_shares[number_]:
+                self._draw_shares(panel, groups)
+            else:
+                self._draw_panel(panel, groups)
+            heading(panel, f"{short(name)}  {percent(self.separation[number_])}")
             labels = [f"cluster {c}" for c in range(len(groups))] if number_ % self.shape()[1] == 0 else []
             panel.set_yticks(range(len(groups)), labels or [""] * len(groups))
             self.axes_.append(panel)
+
+    def _draw_shares(self, panel: Any, groups: list[Floats]) -> None:
+        for cluster, entries in enumerate(groups):
+            if len(entries):
+                share = float(entries.mean())
+                panel.barh(cluster, share, height=0.6, color=colour(cluster), alpha=0.8)
+                panel.text(share, cluster, f" {percent(share)}", va="center", fontsize=8, color=INK)
+        panel.set(ylim=(len(groups) - 0.4, -0.6), xlim=(0, 1.18))
+        panel.set_xticks([0, 0.5, 1], ["0%", "50%", "100%"])
+        tidy(panel, grid="x")
+        panel.tick_params(axis="y", length=0)
+        panel.tick_params(labelsize=9)
 
     def _draw_panel(self, panel: Any, groups: list[Floats]) -> None:
         rng = np.random.default_rng(0)
@@ -91,6 +118,10 @@ class ColumnsDisplay(Display):
                                       edgecolor=colour(cluster), linewidth=1.2))  # fmt: skip
             panel.plot([median, median], [cluster - 0.3, cluster + 0.3], color=colour(cluster), linewidth=2.4)
         panel.set_ylim(len(groups) - 0.4, -0.6)
+        everything = np.concatenate([entries for entries in groups if len(entries)])
+        if len(everything) >= 50:
+            low, high = middle_part(everything)
+            panel.set_xlim(low - 0.05 * (high - low or 1), high + 0.05 * (high - low or 1))
         panel.xaxis.set_major_locator(MaxNLocator(5))
         tidy(panel, grid="x")
         panel.tick_params(axis="y", length=0)

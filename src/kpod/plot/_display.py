@@ -9,6 +9,7 @@ import numpy as np
 
 from kpod._io.files import printable
 from kpod._report.summary import Clustering
+from kpod._typing import Floats, Labels
 
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", ">"]
@@ -127,3 +128,22 @@ def draw_rows(n: int, most: int) -> np.ndarray[Any, Any]:
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+
+
+def draw_members(labels: Labels, most: int, least: int = 12) -> np.ndarray[Any, Any]:
+    """The same from rows that have a cluster, with at least a few of every cluster."""
+    rows = np.flatnonzero(labels >= 0)
+    drawn = rows[draw_rows(len(rows), most)]
+    if len(drawn) == len(rows):
+        return rows
+    missed = [m for m in np.unique(labels[rows]) if (labels[drawn] == m).sum() < least]
+    more = [np.flatnonzero(labels == m) for m in missed]
+    return np.unique(np.concatenate([drawn, *(r[draw_rows(len(r), least)] for r in more)]))
+
+
+def middle_part(values: Floats) -> tuple[float, float]:
+    """Where nearly all points lie, with a margin; all of them unless a few lie far out."""
+    low, high = np.quantile(values, [0.005, 0.995])
+    margin = 0.25 * (high - low) if high > low else 1.0
+    inside = values[(values >= low - margin) & (values <= high + margin)]
+    return float(inside.min()), float(inside.max())

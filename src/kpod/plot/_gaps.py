@@ -10,13 +10,14 @@ from matplotlib.patches import Rectangle
 
 from kpod._report.summary import Clustering
 from kpod._typing import Floats
+from kpod._words import counted, percent
 from kpod.plot._display import Display, colour, heading, short, tidy
 
 MOST_IMAGE_ROWS = 600
 
 
 class GapsDisplay(Display):
-    """The pattern of gaps: a line for each row, sorted by cluster, gaps light.
+    """The pattern of gaps: a line for each row, sorted by cluster, gaps dark.
 
     Parameters
     ----------
@@ -30,33 +31,43 @@ class GapsDisplay(Display):
         Rows of the table.
     names : list of str
         Names of the columns.
+    missing : float
+        The share missing of all entries.
     """
 
     def __init__(
-        self, *, observed: Floats, bounds: Floats, groups: list[int], n_rows: int, names: list[str]
+        self,
+        *,
+        observed: Floats,
+        bounds: Floats,
+        groups: list[int],
+        n_rows: int,
+        names: list[str],
+        missing: float,
     ) -> None:
         self.observed, self.bounds, self.groups = observed, bounds, groups
-        self.n_rows, self.names = n_rows, names
+        self.n_rows, self.names, self.missing = n_rows, names, missing
 
     @classmethod
     def from_clustering(cls, clustering: Clustering) -> GapsDisplay:
         """Sort rows by cluster, then by how much was observed, and average the lines of long tables."""
         c = clustering
         group = np.where(c.labels < 0, c.k, c.labels)
-        order = np.lexsort((-c.table.by_row, group))
+        order = np.lexsort((-c.source.by_row, group))
         groups = [int(g) for g in np.unique(group)]
         starts = np.searchsorted(group[order], groups)
         edges = np.linspace(0, len(order), min(len(order), MOST_IMAGE_ROWS) + 1).astype(int)
         line = np.empty(len(order), np.int32)
         line[order] = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-        lines = c.table.by_group(line, len(edges) - 1) / np.diff(edges)[:, None]
+        lines = c.source.by_group(line, len(edges) - 1) / np.diff(edges)[:, None]
         bounds = np.append(starts, len(order)) / len(order)
         return cls(
+            missing=c.source.share_missing,
             observed=lines,
             bounds=bounds,
             groups=[-1 if g == c.k else g for g in groups],
             n_rows=len(order),
-            names=c.names,
+            names=c.source_names,
         )
 
     def figsize(self) -> tuple[float, float]:
@@ -66,9 +77,10 @@ class GapsDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         n_columns = len(self.names)
-        ramp = LinearSegmentedColormap.from_list("gaps", ["#f3e3c8", "#33475b"])
+        ramp = LinearSegmentedColormap.from_list("gaps", ["#e3eaf1", "#b45309"])
+        # A few gaps among the rows of one line must not vanish.
         ax.imshow(
-            self.observed, cmap=ramp, vmin=0, vmax=1, aspect="auto", interpolation="none",
+            np.sqrt(1 - self.observed), cmap=ramp, vmin=0, vmax=1, aspect="auto", interpolation="none",
             extent=(0, n_columns, 1, 0),
         )  # fmt: skip
         for j in range(1, n_columns if n_columns <= 200 else 0):
@@ -92,10 +104,16 @@ class GapsDisplay(Display):
         every = int(np.ceil(n_columns / 60))
         ax.set_xticks(np.arange(0, n_columns, every) + 0.5, [short(n) for n in self.names[::every]])
         ax.tick_params(
-            axis="x", labelrotation=90 if n_columns > 5 else 0, labelsize=9 if n_columns <= 30 else 7
+            axis="x", labelrotation=90 if crowded(self.names) else 0, labelsize=9 if n_columns <= 30 else 7
         )
-        share = 1 - self.observed.mean()
-        heading(ax, f"{self.n_rows:,} rows, {share:.0%} of the entries missing (light)")
+        rows = counted(self.n_rows, "row")
+        said = f"{percent(self.missing)} of the entries missing (dark)" if self.missing else "nothing missing"
+        heading(ax, f"{rows}, {said}")
+
+
+def crowded(names: list[str]) -> bool:
+    """Whether names side by side would run into each other."""
+    return len(names) > 5 or sum(len(short(name)) for name in names) > 40
 
 
 def spaced(positions: Floats, least: float) -> list[tuple[float, bool]]:

@@ -10,11 +10,22 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from kpod._report.summary import Clustering
 from kpod._typing import Floats, Labels
-from kpod.plot._display import INK, Display, colour, draw_rows, heading, marker, tidy
+from kpod._words import counted
+from kpod.plot._display import (
+    INK,
+    Display,
+    colour,
+    draw_members,
+    draw_rows,
+    heading,
+    marker,
+    middle_part,
+    tidy,
+)
 
 MOST_POINTS = 2000
 MANY_COLUMNS = 500
-MOST_PLANE_ENTRIES = 4_000_000
+MOST_PLANE_ENTRIES = 400_000
 FEWEST_PLANE_ROWS = 500
 MOST_STEPS = 100
 
@@ -60,8 +71,7 @@ class RowsDisplay(Display):
         means = np.nan_to_num(np.asarray(c.kpod.column_means_, dtype=np.float64))
         enough = max(MOST_PLANE_ENTRIES // n_columns, FEWEST_PLANE_ROWS)
         plane = principal_plane(c.values.rows(draw_rows(n_rows, enough)) - means)
-        rows = draw_rows(n_rows, MOST_POINTS)
-        rows = rows[c.labels[rows] >= 0]
+        rows = draw_members(c.labels, MOST_POINTS)
         points = np.vstack([
             expected_scores(c.values.rows(some) - means, plane.axes, plane.variances, plane.noise)
             for some in np.array_split(rows, max(1, len(rows) * n_columns // MOST_PLANE_ENTRIES))
@@ -70,13 +80,30 @@ class RowsDisplay(Display):
         return cls(
             points=points,
             labels=labels,
-            shares=c.table.by_row[rows] / len(c.names),
+            shares=c.source.by_row[rows] / len(c.sources),
             middles={m: points[labels == m].mean(axis=0) for m in range(c.k) if (labels == m).any()},
             explained=plane.explained,
             n_rows=n_rows,
         )
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)
+
+    def _frame(self, ax: Any) -> None:
+        """Leave a few rows far out beyond the frame, where they would squash all others."""
+        self.n_outside = 0
+        if len(self.points) < 50:
+            return
+        ranges = [middle_part(axis) for axis in self.points.T]
+        outside = np.zeros(len(self.points), bool)
+        for axis, (low, high) in zip(self.points.T, ranges, strict=True):
+            outside |= (axis < low) | (axis > high)
+        middles = np.array(list(self.middles.values()))
+        seen = all(((low <= m) & (m <= high)).all() for m, (low, high) in zip(middles.T, ranges, strict=True))
+        if not outside.any() or not seen:
+            return
+        self.n_outside = int(outside.sum())
+        for limit, (low, high) in zip((ax.set_xlim, ax.set_ylim), ranges, strict=True):
+            limit(low - 0.05 * (high - low), high + 0.05 * (high - low))
 
     def _draw(self, ax: Any) -> None:
         for cluster in self.middles:
@@ -88,12 +115,14 @@ class RowsDisplay(Display):
         for cluster, (x, y) in self.middles.items():
             ax.scatter(x, y, marker=marker(cluster), s=150, color=colour(cluster), edgecolors="white",
                        linewidths=1.6, zorder=5, label=f"cluster {cluster}")  # fmt: skip
+        self._frame(ax)
         tidy(ax)
         for axis, share, which in zip((ax.xaxis, ax.yaxis), self.explained, ("first", "second"), strict=True):
             axis.set_label_text(f"{which} principal component ({share:.0%} of the variance)")
         n = len(self.points)
-        sample = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else f"{n:,} rows"
-        heading(ax, f"{sample}; the fainter, the less was observed")
+        sample = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else counted(n, "row")
+        outside = f"; {self.n_outside:,} beyond the frame" if self.n_outside else ""
+        heading(ax, f"{sample}; the fainter, the less was observed{outside}")
         if 0 < len(self.middles) <= 12:
             legend = ax.legend(frameon=False, fontsize=9, labelcolor=INK, loc="best", borderaxespad=0)
             for handle in legend.legend_handles:

@@ -1,0 +1,292 @@
+"""Which columns are clustered, as what, and why the others are not.
+
+Numbers and yes/no columns are used. Identifiers, dates, categories, constants and text are set
+aside, each with its reason, unless the user decides otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpod._io.columns import gaps_of, is_text
+from kpod._io.files import InputError, printable
+from kpod._io.roles import Role
+from kpod._io.tables import Column, TableFile, check_numeric, matrix, shown
+from kpod._typing import Floats
+
+DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
+ALL = "all"
+MOST_LEVELS = 200
+
+
+@dataclass
+class Choice:
+    """The columns that are clustered, and those set aside with the reason."""
+
+    used: list[str]
+    aside: dict[str, str]
+    roles: dict[str, Role] = field(default_factory=dict)
+    """Of every column, as decided."""
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of the columns used as categories, their order if they have one."""
+
+    @property
+    def has_categories(self) -> bool:
+        return bool(self.categories)
+
+    def matrix(self, table: TableFile, *, all_missing: bool = False) -> Floats:
+        """The columns used, where all of them are numbers."""
+        for name in self.used:
+            count_days(table, table.column(name))
+        return matrix(table, self.used, all_missing=all_missing)
+
+    def frame(self, table: TableFile, *, all_missing: bool = False) -> pa.Table:
+        """The columns used: numbers as floats, categories as text, null where missing."""
+        numbers = [name for name in self.used if name not in self.categories]
+        for name in numbers:
+            count_days(table, table.column(name))
+        values = matrix(table, numbers, all_missing=True) if numbers else np.empty((table.n_rows, 0))
+        columns: list[Any] = []
+        for name in self.used:
+            if name in self.categories:
+                columns.append(words_of(table, table.column(name)))
+            else:
+                columns.append(pa.array(values[:, numbers.index(name)], from_pandas=True))
+        frame = pa.Table.from_arrays(columns, names=self.used)
+        if not all_missing and all(column.null_count == table.n_rows for column in frame.columns):
+            raise InputError(f"{table.source}: every entry of the columns to cluster is missing.")
+        return frame
+
+    @property
+    def identifiers(self) -> list[str]:
+        return [name for name, role in self.roles.items() if role.role == "identifier" and name in self.aside]
+
+
+def words_of(table: TableFile, column: Column) -> Any:
+    """The entries of a column as text, null where one is missing; whole numbers without a point."""
+    raw = table.raw[column.name]
+    if pa.types.is_dictionary(raw.type):
+        raw = raw.cast(raw.type.value_type)
+    if column.values is not None:
+        gaps = np.isnan(column.values)
+        if is_text(raw.type):
+            text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
+        else:
+            texts = [None if gap else f"{value:.15g}" for gap, value in zip(gaps, column.values, strict=True)]
+            return pa.array(texts, pa.string())
+    else:
+        gaps = gaps_of(raw, list(column.marks))
+        text = pc.utf8_trim_whitespace(raw.cast(pa.string())) if is_text(raw.type) else raw.cast(pa.string())
+    return pc.if_else(pa.array(gaps), pa.scalar(None, pa.string()), text)
+
+
+def choose_columns(
+    table: TableFile,
+    columns: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    *,
+    decided: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    weight: str | None = None,
+) -> Choice:
+    """Decide about every column: what the user said, else by its role."""
+    wanted, excluded, identifiers = (table.names(asked) for asked in (columns, exclude, ids))
+    roles = {column.name: column.role for column in table.columns}
+    by_user = parse_decisions(table, decided)
+    roles.update(by_user)
+    for name in identifiers:
+        roles[name] = Role("identifier", "--id")
+    for name in wanted:
+        if name in excluded or name in identifiers:
+            raise InputError(f"column {shown(name)} is both asked for with --columns and set aside.")
+    use_all = ALL in categories and ALL not in table.by_name
+    named = table.names([name for name in categories if not (use_all and name == ALL)])
+    choice = Choice([], {}, roles)
+    set_aside: dict[str | None, str] = {
+        weight: "weights of the rows (--weight)",
+        **dict.fromkeys(excluded, "excluded (--exclude)"),
+        **dict.fromkeys(identifiers, "identifier (--id)"),
+    }
+    for column in table.columns:
+        name, role = column.name, roles[column.name]
+        is_category = role.role in ("category", "ordered")
+        why = set_aside.get(name)
+        if why is None and wanted and name not in wanted and name not in named:
+            why = "not among --columns"
+        if why:
+            choice.aside[name] = why
+        elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
+            use_category(table, choice, column, role)
+        elif name in wanted or (name in by_user and role.role in ("number", "boolean")):
+            use_number(table, choice, column)
+        else:
+            use_by_role(table, choice, column, role)
+    if wanted:
+        choice.used.sort(key=lambda name: wanted.index(name) if name in wanted else len(wanted))
+    if not choice.used:
+        raise InputError(nothing_to_use(table, choice))
+    return choice
+
+
+def parse_decisions(table: TableFile, decided: Sequence[str]) -> dict[str, Role]:
+    """--as COLUMN=ROLE; an order may follow: --as size=ordered:small,medium,large."""
+    out: dict[str, Role] = {}
+    for text in decided:
+        columns, equals, role = text.rpartition("=")
+        role, _, order = role.partition(":")
+        role = role.strip().lower()
+        if not equals or role not in DECIDED:
+            raise InputError(
+                f"--as {printable(text)}: expected COLUMN=ROLE, with a role of {', '.join(DECIDED)}."
+            )
+        levels = tuple(part.strip() for part in order.split(",") if part.strip())
+        for name in table.names([columns]):
+            known = table.column(name).role.order
+            out[name] = Role(role, f"--as {role}", order=levels or known)
+    return out
+
+
+def use_category(table: TableFile, choice: Choice, column: Column, role: Role) -> None:
+    if column.kind == "empty":
+        choice.aside[column.name] = "nothing observed"
+        return
+    words = words_of(table, column)
+    counted = pc.value_counts(pc.drop_null(words))
+    levels = [str(level) for level in counted.field(0).to_pylist()]
+    if len(levels) > MOST_LEVELS:
+        raise InputError(
+            f"{table.source}: column {shown(column.name)} has {len(levels):,} different values, too many for "
+            f"categories (at most {MOST_LEVELS}); group them first, or set it aside with --exclude."
+        )
+    order = role.order if role.role == "ordered" else ()
+    if role.role == "ordered" and not order and column.values is not None:
+        use_number(table, choice, column)  # ranks of numbers are the numbers
+        return
+    if role.role == "ordered" and not order:
+        raise InputError(
+            f"--as {column.name}=ordered: the order of its values is not known; give it, as in "
+            f"--as {column.name}=ordered:{','.join(levels[:3])}."
+        )
+    odd = [level for level in levels if order and level not in order]
+    if odd:
+        raise InputError(
+            f"--as {column.name}=ordered: '{printable(odd[0])}' occurs and is not in the order given "
+            f"({printable(', '.join(order))})."
+        )
+    choice.used.append(column.name)
+    choice.categories[column.name] = order
+
+
+def use_number(table: TableFile, choice: Choice, column: Column) -> None:
+    if column.kind == "empty":
+        choice.aside[column.name] = "nothing observed"
+        return
+    count_days(table, column)
+    if column.values is None and column.role.role in ("category", "ordered"):
+        raise InputError(
+            f"{table.source}: column {shown(column.name)} holds categories, not numbers; "
+            f"use it with --categories {column.name}, or leave it out of --columns."
+        )
+    check_ambiguous(table, column)
+    check_numeric(table, column)
+    choice.used.append(column.name)
+
+
+def use_by_role(table: TableFile, choice: Choice, column: Column, role: Role) -> None:
+    if role.role in ("number", "boolean") or column.ambiguous:
+        check_ambiguous(table, column)
+        check_numeric(table, column)
+        choice.used.append(column.name)
+    else:
+        choice.aside[column.name] = said(role)
+
+
+def said(role: Role) -> str:
+    """A role and its reason as one would say it."""
+    if role.role in ("empty", "text"):
+        return role.why or role.role
+    name = "ordered category" if role.role == "ordered" else role.role
+    return name if role.why in ("dates", "") else f"{name}: {role.why}"
+
+
+def check_ambiguous(table: TableFile, column: Column) -> None:
+    if column.ambiguous:
+        value = printable(column.ambiguous)
+        raise InputError(
+            f"{table.source}: column {shown(column.name)}: '{value}' may be "
+            f"{value.replace(',', '')} or {value.replace(',', '.')}; say which with --decimal . (the comma "
+            "divides thousands) or --decimal , (it is the decimal mark)."
+        )
+
+
+def count_days(table: TableFile, column: Column) -> None:
+    """Make numbers of dates that are to be used."""
+    if column.values is None and column.role.role == "date":
+        column.values = days_of(table, column)
+        column.kind = "number"
+
+
+def days_of(table: TableFile, column: Column) -> Floats:
+    """Days since 1970, where a date is to count as a number."""
+    raw = table.raw[column.name]
+    try:
+        if is_text(raw.type):
+            text = pc.if_else(pa.array(gaps_of(raw, list(column.marks))), None, pc.utf8_trim_whitespace(raw))
+            stamps = pc.cast(text, pa.timestamp("s"))
+        else:
+            stamps = pc.cast(raw, pa.timestamp("ms"), safe=False)
+        seconds = pc.cast(pc.cast(stamps, pa.timestamp("s"), safe=False), pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(
+            f"{table.source}: column {shown(column.name)}: only dates written as 2024-01-31 can be used as "
+            "numbers; write them so, or set the column aside with --exclude."
+        ) from error
+    floats = pc.cast(seconds, pa.float64()).to_numpy(zero_copy_only=False)
+    return np.asarray(floats, dtype=np.float64) / 86400
+
+
+def nothing_to_use(table: TableFile, choice: Choice) -> str:
+    reasons = [f"{shown(name)} ({why})" for name, why in list(choice.aside.items())[:8]]
+    categories = any(role.role in ("category", "ordered") for role in choice.roles.values())
+    advice = "add --categories to use categories" if categories else "choose with --columns"
+    return (
+        f"{table.source}: there are no numbers to cluster, only {', '.join(reasons)}; {advice}, or decide "
+        "what a column is with --as COLUMN=ROLE."
+    )
+
+
+def notes_on(table: TableFile, choice: Choice) -> list[str]:
+    """What to know about the columns used, those alike in one sentence; and marks that occur nowhere."""
+    from kpod._words import some
+
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for name in choice.used:
+        column = table.column(name)
+        for note in choice.roles[name].notes or column.role.notes:
+            key = (note.kind, note.remedy.partition("=")[2] if note.kind == "code" else "")
+            found.setdefault(key, []).append((name, f"{note.text}; {note.remedy}"))
+        if column.how_written:
+            found.setdefault(("written", ""), []).append((name, f"{column.how_written}."))
+    notes = [printable(note) for note in table.notes]
+    for (kind, marks), about in found.items():
+        names = [printable(name) for name, _ in about]
+        if len(about) == 1:
+            notes.append(f"{names[0]}: {about[0][1]}")
+        elif kind == "code":
+            notes.append(
+                f"{marks.replace(',', ' and ')} may stand for missing in {some(names)}: far from the other "
+                f"values; --missing NAME={marks} treats them so."
+            )
+        elif kind == "written":
+            notes.append(f"numbers in {some(names)} were written as text: {about[0][1]}")
+        else:
+            notes.append(f"{some(names)}: {kind}s count as any number does; --exclude them if unwanted.")
+    notes += [f"--missing {printable(mark)}: this value occurs nowhere." for mark in table.unused_marks]
+    return notes

@@ -1,0 +1,239 @@
+"""Files people send: workbooks, Stata, SPSS and SAS, JSON Lines, compressed ones. Each as an Arrow table.
+
+What a file is, is told by its first bytes. The packages that read workbooks and statistics files
+are optional; an absent one is named.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import json
+import math
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kpod._io import scales
+from kpod._io.files import InputError, printable
+
+GZIP, ZSTD, ZIP, OLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
+EXTRAS = {"python_calamine": "excel", "xlsxwriter": "excel", "pyreadstat": "stats"}
+NO_ANSWER = re.compile(
+    r"refus|don'?t know|no answer|not applicable|missing|\binap\b|not asked|no response", re.I
+)
+
+
+def imported(name: str, source: str, what: str) -> Any:
+    """An optional package, or an error that names it and the extra it comes with."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.replace("_", "-")
+        raise InputError(
+            f"{source}: {what} needs the package {package}: pip install 'scikit-kpod[{EXTRAS[name]}]'."
+        ) from error
+
+
+def unpacked(data: Any, source: str) -> Any:
+    """What a gzip or zstd file holds; anything else as it is."""
+    try:
+        if data[:2] == GZIP:
+            return gzip.decompress(data[:])
+        if data[:4] == ZSTD:
+            return pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
+    except (OSError, EOFError) as error:
+        raise InputError(f"{source}: is compressed and damaged: {printable(error)}.") from error
+    return data
+
+
+def kind_of(data: Any) -> str | None:  # noqa: PLR0911
+    """workbook, stata, spss, sas, xport, lines or array (of JSON); None for other text."""
+    head = bytes(data[:100])
+    if head[:4] in (ZIP, OLE):
+        return "workbook"
+    if head.startswith(b"<stata_dta>") or (
+        head[:1] in b"\x6c\x6e\x6f\x71\x72\x73" and head[1:3] in (b"\x01\x01", b"\x02\x01")
+    ):
+        return "stata"
+    if head[:4] in (b"$FL2", b"$FL3"):
+        return "spss"
+    if head[:16] == SAS:
+        return "sas"
+    if head.startswith(b"HEADER RECORD*******LIBRARY"):
+        return "xport"
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start[:1] == b"{" and b":" in start:
+        return "lines"
+    if re.match(rb"\[\s*\{", start):
+        return "array"
+    return None
+
+
+def read_other(data: Any, kind: str, source: str, sheet: str | None) -> tuple[pa.Table, list[str]]:
+    """The table, and what to say about it."""
+    if kind == "workbook":
+        return read_workbook(data, source, sheet)
+    if kind in ("lines", "array"):
+        return read_json(data, kind, source), []
+    return read_statistics(data, kind, source)
+
+
+# JSON
+
+
+def read_json(data: Any, kind: str, source: str) -> pa.Table:
+    if kind == "lines":
+        from pyarrow import json as pa_json
+
+        return pa_json.read_json(pa.BufferReader(data[:]))
+    try:
+        rows = json.loads(data[:])
+    except ValueError as error:
+        raise InputError(f"{source}: is not valid JSON: {printable(error)}.") from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{source}: expected a list of objects, one for each row.")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return table_of(names, [[row.get(name) for row in rows] for name in names])
+
+
+# Workbooks
+
+
+def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, list[str]]:
+    calamine = imported("python_calamine", source, "reading a workbook")
+    try:
+        book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data[:]))
+        names = list(book.sheet_names)
+    except Exception as error:
+        raise InputError(
+            f"{source}: is a zip archive or a damaged workbook; unpack it, or save the sheet as CSV."
+        ) from error
+    if sheet is not None and sheet not in names:
+        raise InputError(
+            f"{source}: has no sheet '{printable(sheet)}'; there are {', '.join(map(printable, names))}."
+        )
+    notes = []
+    if sheet is None:
+        filled = [name for name in names if book.get_sheet_by_name(name).total_height]
+        sheet = (filled or names)[0]
+        if len(names) > 1:
+            others = [name for name in names if name != sheet]
+            notes = [f"sheet '{sheet}' was read, not {', '.join(others[:5])}; choose with --sheet."]
+    rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=True)
+    table, skipped = from_rows(rows, f"{source}, sheet '{printable(sheet)}'")
+    if skipped:
+        notes.append(f"the first {skipped} rows of sheet '{sheet}' are no table and were skipped.")
+    return table, notes
+
+
+def from_rows(rows: Sequence[Sequence[Any]], source: str) -> tuple[pa.Table, int]:
+    """A table out of cells: its header is the first row that is about full; titles above are skipped."""
+    width = max((len(row) for row in rows), default=0)
+    full = [sum(not is_empty(cell) for cell in row) for row in rows]
+    if not any(full):
+        raise InputError(f"{source}: is empty.")
+    enough = 0.5 * max(full[:50])
+    start = next(i for i, n in enumerate(full) if n >= enough)
+    header = [*rows[start], *[""] * (width - len(rows[start]))]
+    body = [
+        list(row) + [None] * (width - len(row))
+        for row, n in zip(rows[start + 1 :], full[start + 1 :], strict=True)
+        if n
+    ]
+    columns = [[None if is_empty(row[j]) else row[j] for row in body] for j in range(width)]
+    kept = [
+        j for j in range(width) if not is_empty(header[j]) or any(cell is not None for cell in columns[j])
+    ]
+    names = [cell_text(header[j]).strip() if not is_empty(header[j]) else "" for j in kept]
+    return table_of(names, [columns[j] for j in kept]), start
+
+
+def is_empty(cell: Any) -> bool:
+    return (
+        cell is None
+        or (isinstance(cell, str) and not cell.strip())
+        or (isinstance(cell, float) and math.isnan(cell))
+    )
+
+
+def cell_text(cell: Any) -> str:
+    return f"{cell:.15g}" if isinstance(cell, float) else str(cell)
+
+
+def table_of(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Table:
+    """Numbers as numbers, dates as dates; a column of several kinds as text."""
+    arrays = []
+    for cells in columns:
+        kinds = {type(cell) for cell in cells if cell is not None}
+        try:
+            if kinds <= {int, float}:
+                arrays.append(pa.array(cells, pa.float64()) if float in kinds else pa.array(cells))
+            elif len(kinds) == 1:
+                arrays.append(pa.array(cells))
+            else:
+                raise pa.ArrowInvalid("several kinds")
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            arrays.append(
+                pa.array([None if cell is None else cell_text(cell) for cell in cells], pa.string())
+            )
+    return pa.Table.from_arrays(arrays, names=list(names))
+
+
+# Stata, SPSS, SAS
+
+
+def read_statistics(data: Any, kind: str, source: str) -> tuple[pa.Table, list[str]]:
+    pyreadstat = imported(
+        "pyreadstat", source, f"reading a {'SAS' if kind in ('sas', 'xport') else kind.title()} file"
+    )
+    readers = {"stata": "read_dta", "spss": "read_sav", "sas": "read_sas7bdat", "xport": "read_xport"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data"
+        path.write_bytes(data[:])
+        try:
+            columns, meta = getattr(pyreadstat, readers[kind])(str(path), output_format="dict")
+        except Exception as error:
+            raise InputError(f"{source}: is damaged, or not a {kind} file: {printable(error)}.") from error
+    labels = getattr(meta, "variable_value_labels", {}) or {}
+    measures = getattr(meta, "variable_measure", {}) or {}
+    notes: list[str] = []
+    out = {}
+    for name, values in columns.items():
+        plain: list[Any] = [cell.item() if hasattr(cell, "item") else cell for cell in list(values)]
+        cells = [None if is_empty(cell) else cell for cell in plain]
+        out[name] = labelled(name, cells, labels.get(name, {}), measures.get(name, "unknown"), notes)
+    table = table_of(list(out), list(out.values()))
+    for j, name in enumerate(out):
+        if labels.get(name) and pa.types.is_string(table.schema.field(j).type):
+            table = table.set_column(j, name, table.column(j).dictionary_encode())
+    return table, notes
+
+
+def labelled(
+    name: str, cells: list[Any], labels: dict[Any, str], measure: str, notes: list[str]
+) -> list[Any]:
+    """Words, where a file gives every value one and they have no order; else codes, which count."""
+    if not labels:
+        return cells
+    no_answer = [
+        code for code, label in labels.items() if NO_ANSWER.search(str(label)) and code in set(cells)
+    ]
+    if no_answer:
+        codes = ",".join(cell_text(code) for code in no_answer)
+        words = ", ".join(f"{cell_text(code)} '{labels[code]}'" for code in no_answer[:4])
+        notes.append(f"{name}: {words} may stand for missing; --missing {name}={codes} treats them so.")
+    found = {cell for cell in cells if cell is not None and cell not in no_answer}
+    words_for_all = bool(found) and all(code in labels for code in found)
+    if not words_for_all or measure in ("scale", "ordinal") or no_answer:
+        return cells
+    in_order = [str(labels[code]) for code in sorted(found)]
+    if measure != "nominal" and scales.order_of(in_order) == in_order:
+        return cells
+    return [None if cell is None else str(labels[cell]) for cell in cells]

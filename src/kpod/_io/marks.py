@@ -1,0 +1,70 @@
+"""Values that mean "missing": those everyone uses, those given for all columns, and those of one column."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kpod._io.files import InputError, printable
+
+GAPS = ["", "NA", "N/A", "#N/A", "NaN", "null", "None", "nil", "missing", "?", "-", "--", "."]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What was given with --missing: for every column, and for some."""
+
+    everywhere: tuple[str, ...] = ()
+    by_column: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, given: Sequence[str], names: Sequence[str], source: str) -> Marks:
+        """From --missing 98, --missing 98,99, --missing income=98,99 or --missing 'q*=98,99'."""
+        everywhere: list[str] = []
+        by_column: dict[str, list[str]] = {}
+        for text in given:
+            column, equals, marks = text.rpartition("=")
+            if not equals or not column:
+                everywhere += split(text)
+                continue
+            found = matching(column, names)
+            if not found:
+                close = difflib.get_close_matches(column, names, 1)
+                hint = f"; did you mean '{printable(close[0])}'?" if close else "."
+                raise InputError(
+                    f"--missing {printable(text)}: {source} has no column '{printable(column)}'{hint}"
+                )
+            for name in found:
+                by_column.setdefault(name, []).extend(split(marks))
+        return cls(tuple(dict.fromkeys(everywhere)), {name: tuple(m) for name, m in by_column.items()})
+
+    def of(self, name: str) -> tuple[str, ...]:
+        return (*self.everywhere, *self.by_column.get(name, ()))
+
+    def found_nowhere(self, found: dict[str, Counter[str]]) -> list[str]:
+        """What was given and occurs in no column it was given for."""
+        lost = [mark for mark in self.everywhere if not any(mark in marks for marks in found.values())]
+        for name, marks in self.by_column.items():
+            lost += [f"{name}={mark}" for mark in marks if mark not in found[name]]
+        return lost
+
+
+def split(text: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    return parts if all(parts) else [text.strip()]
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """The column of that name, else those a pattern with * or ? stands for."""
+    names = list(names)
+    if pattern in names:
+        return [pattern]
+    return [name for name in names if fnmatch.fnmatchcase(name, pattern)] if set("*?[") & set(pattern) else []
+
+
+def spellings(given: Sequence[str]) -> list[str]:
+    spelled = [form for mark in GAPS for form in (mark, mark.lower(), mark.upper(), mark.capitalize())]
+    return list(dict.fromkeys([*spelled, *given]))

@@ -1,0 +1,446 @@
+"""What a column is to a clustering: a measurement, a label, an identifier, a date, a code.
+
+Decided from the column's name and its content, with the reason in plain words. Whoever decides
+otherwise says so (`--as COLUMN=ROLE`); nothing here changes a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kpod._io import scales
+from kpod._io.vocabulary import (
+    A_PROPERTY,
+    COUNTERS,
+    GROUPS,
+    IDS,
+    NO_IDS,
+    NO_ZERO,
+    NOMINAL,
+    NOUN_AND_ID,
+    NOUN_AND_NUMBER,
+    QUANTITIES,
+    STAMPS,
+    UNITS,
+)
+from kpod._typing import Floats
+
+ROLES = ("number", "boolean", "category", "ordered", "date", "identifier", "constant", "text", "empty")
+SAMPLE = 20_000
+"""Of longer columns, as many entries are looked at; whether a column counts the rows is seen in all."""
+YEARS = (1500, 2200)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something about a column that its user should know, and what to do about it."""
+
+    kind: str
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Role:
+    """One of `ROLES`, why, and what is odd about the column."""
+
+    role: str
+    why: str
+    notes: tuple[Note, ...] = ()
+    order: tuple[str, ...] = ()
+    """Of an ordered category, its levels from low to high."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is known of a column when its role is to be told."""
+
+    name: str
+    n_rows: int
+    numbers: Floats | None = None
+    """Of a numeric column, NaN where one is missing."""
+    as_read: Floats | None = None
+    """The same before values that stand for missing were taken out: an identifier has no such values."""
+    levels: Counter[str] = field(default_factory=Counter)
+    """Of a column of text, its values and how often each occurs."""
+    declared: str | None = None
+    """What the file says it is: boolean, date, category, ordered, or a type that is none of these."""
+    order: tuple[str, ...] = ()
+    leading_zeros: bool = False
+
+
+def role_of(contents: Contents) -> Role:
+    """The role of a column."""
+    if contents.declared == "boolean":
+        return Role("boolean", "true or false")
+    if contents.declared == "date":
+        return Role("date", "dates")
+    if contents.numbers is not None:
+        return role_of_numbers(contents)
+    return role_of_text(contents)
+
+
+def role_of_numbers(c: Contents) -> Role:
+    numbers = c.numbers
+    assert numbers is not None
+    first = observed_sample(c.as_read if c.as_read is not None else numbers)
+    values = observed_sample(numbers)
+    if not len(values):
+        return Role("empty", "nothing observed")
+    facts = Facts(c.name, c.n_rows, values, len(values) / max(1, len(first)))
+    read = Facts(c.name, c.n_rows, first) if c.as_read is not None else facts
+    if facts.n_distinct == 1 and len(values) > 1 and not np.isinf(numbers).any():
+        return Role("constant", "the same value in every row")
+    found = identifier(read, c.as_read if c.as_read is not None else numbers, c.leading_zeros)
+    found = found or calendar(read) or coded_category(facts, c.leading_zeros)
+    if found:
+        return found
+    notes = tuple(note for note in (year_note(facts), coordinate_note(facts), *code_notes(facts)) if note)
+    if facts.is_two_valued:
+        low, high = facts.distinct
+        return Role("boolean", f"two values, {low:g} and {high:g}", notes)
+    return Role("number", "whole numbers" if facts.whole else "numbers", notes)
+
+
+class Facts:
+    """What is counted once about the numbers of a column."""
+
+    def __init__(self, name: str, n_rows: int, values: Floats, share: float = 1.0) -> None:
+        self.name, self.tokens = name, tokens(name)
+        self.n_rows, self.values, self.share = n_rows, values, share
+        self.whole = bool((np.floor(values) == values).all())
+        self.distinct, self.counts = np.unique(values, return_counts=True)
+        self.n_distinct = len(self.distinct)
+        self.low, self.high = float(self.distinct[0]), float(self.distinct[-1])
+
+    @property
+    def is_unique(self) -> bool:
+        return self.n_distinct == len(self.values)
+
+    @property
+    def is_two_valued(self) -> bool:
+        near = self.high - self.low == 1 or (self.low, self.high) == (-1.0, 1.0)
+        return self.n_distinct == 2 and self.whole and near and len(self.values) >= 4
+
+    @property
+    def density(self) -> float:
+        """Of the whole numbers in its range, the share that occurs."""
+        return self.n_distinct / (self.high - self.low + 1)
+
+
+def observed_sample(values: Floats) -> Floats:
+    values = values[np.linspace(0, len(values) - 1, SAMPLE).astype(int)] if len(values) > SAMPLE else values
+    return values[np.isfinite(values)]
+
+
+# Names
+
+
+def tokens(name: str) -> tuple[str, ...]:
+    """The words of a name in any spelling: patientID, Patient_Id, PATIENT.ID are patient and id."""
+    parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    parts = re.sub(r"([A-Z]{2,})([A-Z][a-z])", r"\1 \2", parts)
+    parts = re.sub(r"([A-Za-z])(\d)", r"\1 \2", parts)
+    return tuple(part for part in re.split(r"[\W_]+", parts.lower()) if part)
+
+
+def is_named_id(facts: Facts) -> bool:
+    """Names that are identifiers whatever the numbers; decimals are something else (an inner diameter)."""
+    words = facts.tokens
+    if not words:
+        return False
+    joined = "".join(words)
+    strong = words[-1] in IDS or words[0] in IDS or any(NOUN_AND_ID.match(word) for word in words)
+    if strong or NOUN_AND_NUMBER.match(joined) or words[-1] in UNITS:
+        return True
+    letters = [word for word in words if not word.isdigit()]
+    ending = letters[-1] if letters else ""
+    many = facts.n_distinct > 30
+    some_id = (
+        len(ending) > 2 and ending.endswith("id") and not ending.endswith(NO_IDS) and facts.n_distinct >= 10
+    )
+    code = ending.endswith(("code", "codes")) and many
+    counted = (
+        ending in ("index", "idx") and facts.low in (0, 1) and facts.density > 0.9 and facts.n_distinct >= 20
+    )
+    return some_id or code or counted
+
+
+# Numbers that name
+
+
+def identifier(facts: Facts, as_read: Floats, leading_zeros: bool) -> Role | None:  # noqa: PLR0911
+    if not facts.whole:
+        return None
+    if counts_the_rows(as_read):
+        return Role("identifier", "counts the rows")
+    if is_named_id(facts):
+        how = "different in every row" if facts.is_unique else "shared by several rows"
+        return Role("identifier", f"by its name; {how}")
+    if facts.n_distinct < 3:
+        return None
+    unique = facts.is_unique and len(facts.values) >= 3
+    named = not facts.tokens or (len(facts.tokens) <= 2 and facts.tokens[-1] in COUNTERS)
+    if unique and named and facts.low >= 0:
+        return Role("identifier", "whole numbers, different in every row")
+    if leading_zeros and facts.n_distinct > 0.5 * len(facts.values):
+        return Role("identifier", "digits with leading zeros")
+    if unique and same_length(facts) and len(facts.values) >= 20:
+        return Role("identifier", f"{len(str(int(facts.high)))} digits each, different in every row")
+    group = len(facts.tokens) <= 2 and bool({*facts.tokens, *singulars(facts.tokens)} & GROUPS)
+    if group and facts.n_distinct >= 25 and facts.low >= 0 and facts.density >= 0.2:
+        return Role("identifier", "numbers that name what several rows share")
+    if numbers_groups(facts):
+        return Role(
+            "identifier", f"whole numbers up to {facts.high:.0f}, all about equally often: names, not sizes"
+        )
+    return None
+
+
+def singulars(words: tuple[str, ...]) -> list[str]:
+    return [word[:-1] for word in words if word.endswith("s")]
+
+
+def counts_the_rows(values: Floats) -> bool:
+    """0, 1, 2, ... or 1, 2, 3, ..., perhaps with some rows left out since."""
+    if len(values) < 3 or not np.isfinite(values[0]):
+        return False
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(values)
+    if values[0] in (0, 1) and bool((steps == 1).all()):
+        return True
+    return bool(
+        len(values) >= 50 and 0 <= values[0] <= 10 and (steps >= 1).all()
+        and (steps == 1).mean() > 0.5 and np.median(steps) == 1 and values[-1] <= 2 * len(values)
+    )  # fmt: skip
+
+
+def same_length(facts: Facts) -> bool:
+    """Eight digits or more, all as long: account and telephone numbers. Sizes vary, and are rounded."""
+    digits = {len(str(int(value))) for value in (facts.low, facts.high)}
+    rounded = np.mean(facts.values % 100 == 0)
+    return len(digits) == 1 and facts.low >= 1e7 and rounded < 0.2
+
+
+ROUND_ENDS = (99, 100, 255, 359, 360, 365, 366, 999, 1000, 1439, 1440)
+
+
+def numbers_groups(facts: Facts) -> bool:
+    """Whole numbers from 1 (or 0) up, spread evenly to a sharp end, in no smooth distribution.
+
+    Measurements thin out towards their ends, and what is common is common next door too.
+    """
+    n, m = len(facts.values), facts.n_distinct
+    if not 0 <= facts.low <= max(1, 0.01 * facts.high) or m < 50 or n < 1.5 * m or facts.high in ROUND_ENDS:
+        return False
+    kinds = np.histogram(facts.distinct, bins=10)[0] / (m / 10)
+    rows = np.histogram(facts.values, bins=10)[0] / (n / 10)
+    if kinds.min() < 0.7 or kinds.max() > 1.3 or rows.min() < 0.5 or rows.max() > 2:
+        return False
+    if m >= 300 and kinds.min() > 0.85 and kinds.max() < 1.15 and rows.min() > 0.7 and rows.max() < 1.3:
+        return True
+    if facts.density < 0.5 or facts.counts.max() > 10 * facts.counts.mean():
+        return False
+    if n < 10 * m:
+        return m >= 100 and facts.density > 0.9
+    logs = np.log(facts.counts)
+    return bool(logs.std() == 0 or np.corrcoef(logs[:-1], logs[1:])[0, 1] < 0.4)
+
+
+def coded_category(facts: Facts, leading_zeros: bool) -> Role | None:
+    """Whole numbers that stand for words, by the column's name."""
+    if {"zip", "zipcode", "postcode", "postal", "postleitzahl", "plz", "fips"} & set(
+        facts.tokens
+    ) and facts.whole:
+        return Role("category", "postcodes: they name places, and are no quantities")
+    if leading_zeros:
+        return Role("category", "digits with leading zeros")
+    if not facts.whole or not 3 <= facts.n_distinct <= 30 or facts.low < -1 or facts.high > 99:
+        return None
+    words = facts.tokens
+    named = bool(words) and (
+        (words[0] in NOMINAL and not QUANTITIES & set(words[1:]))
+        or (words[-1] in NOMINAL and not QUANTITIES & set(words[:-1]))
+    )
+    if named:
+        return Role("category", "numbers that stand for something, by the name")
+    return None
+
+
+# Dates
+
+CALENDAR = {
+    "year": (0, 2200), "yr": (0, 2200), "jahr": (0, 2200), "annee": (0, 2200), "ano": (0, 2200),
+    "month": (1, 12), "mon": (1, 12), "monat": (1, 12), "mois": (1, 12), "mes": (1, 12),
+    "day": (0, 366), "tag": (0, 366), "weekday": (0, 7), "dow": (0, 7), "week": (0, 53), "woche": (0, 53),
+    "quarter": (1, 4), "quartal": (1, 4), "hour": (0, 24), "date": (0, np.inf), "datum": (0, np.inf),
+}  # fmt: skip
+
+
+def calendar(facts: Facts) -> Role | None:
+    """Numbers that say when: years, months, days, dates as 20240131, seconds since 1970."""
+    if not facts.whole or not facts.tokens:
+        return None
+    last, others = facts.tokens[-1], set(facts.tokens[:-1])
+    if last in CALENDAR and len(facts.tokens) <= 2 and not others & (A_PROPERTY | QUANTITIES):
+        low, high = CALENDAR[last]
+        year = last in ("year", "yr", "jahr", "annee", "ano")
+        fits = low <= facts.low and facts.high <= high
+        if year:
+            two_digits = (
+                facts.low >= 0 and facts.high <= 99 and facts.high - facts.low <= 60 and facts.low >= 20
+            )
+            fits = (YEARS[0] <= facts.low and facts.high <= YEARS[1]) or two_digits
+        if fits:
+            return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
+    if facts.low >= 19000101 and facts.high <= 21001231 and looks_like_days(facts.distinct):
+        return Role("date", "dates written as numbers (year, month, day)")
+    seconds = (facts.low >= 9e8 and facts.high <= 2.3e9) or (facts.low >= 9e11 and facts.high <= 2.3e12)
+    if seconds and set(facts.tokens) & STAMPS:
+        return Role(
+            "date", "times in seconds since 1970" if facts.high < 1e11 else "times in milliseconds since 1970"
+        )
+    return None
+
+
+def looks_like_days(distinct: Any) -> bool:
+    months, days = distinct // 100 % 100, distinct % 100
+    return bool(((months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)).all())
+
+
+def year_note(facts: Facts) -> Note | None:
+    words = {"year", "yr", "jahr", "annee", "ano"} & set(facts.tokens)
+    if facts.whole and words and YEARS[0] <= facts.low and facts.high <= YEARS[1]:
+        return Note("year", f"years, {facts.low:.0f} to {facts.high:.0f}, count as any number does",
+                    f"--exclude {quoted(facts.name)} if time should not shape the clusters")  # fmt: skip
+    return None
+
+
+def coordinate_note(facts: Facts) -> Note | None:
+    names = {"lat", "latitude", "lon", "lng", "long", "longitude"}
+    words = set(facts.tokens) & names
+    if words and facts.low >= -180 and facts.high <= 180 and not facts.whole:
+        return Note("coordinate", "coordinates count as any number does",
+                    f"--exclude {quoted(facts.name)} if place should not shape the clusters")  # fmt: skip
+    return None
+
+
+def quoted(name: str) -> str:
+    """A name as one would type it."""
+    return name if re.fullmatch(r"[\w.,=%+:@/-]+", name) else "'" + name.replace("'", "'\\''") + "'"
+
+
+# Codes for "missing" inside a number
+
+HIGH_CODES = [float(digit * n) for n in range(1, 7) for digit in ("9", "8", "7")]
+HIGH_CODES += [float("9" * n + digit) for n in range(1, 6) for digit in "8765"]
+LOW_CODES = [-9.0, -8.0, -7.0, -1.0, -2.0, *(-code for code in HIGH_CODES)]
+
+
+def code_notes(facts: Facts) -> list[Note]:
+    """Values that look like codes for "missing": 98 and 99 far above the rest, -9 below, an impossible 0."""
+    codes = [*far_codes(facts, HIGH_CODES, 1), *far_codes(facts, LOW_CODES, -1)]
+    if not codes and impossible_zero(facts):
+        codes = [0.0]
+    if not codes:
+        return []
+    marks = ",".join(f"{code:.0f}" for code in sorted(codes))
+    n = int(sum(facts.counts[facts.distinct == code].sum() for code in codes))
+    times = "once" if n == 1 else f"{n:,} times"
+    return [Note("code", f"{marks.replace(',', ' and ')} ({times}) may stand for missing",
+                 f"--missing {quoted(f'{facts.name}={marks}')}")]  # fmt: skip
+
+
+def far_codes(facts: Facts, candidates: list[float], side: int) -> list[float]:
+    """Of the candidates that occur, those beyond a gap as wide as what lies on this side of it."""
+    values = side * facts.distinct
+    order = np.argsort(values)
+    values, counts = values[order], facts.counts[order]
+    found: list[float] = []
+    while len(values) > 2 and side * values[-1] in candidates and len(found) < 4:
+        found.append(float(side * values[-1]))
+        values, counts = values[:-1], counts[:-1]
+    while found:
+        rest = values
+        gap = side * found[-1] - rest[-1]
+        inside = float(rest[-1] - rest[0])
+        step = float(np.median(np.diff(rest))) if len(rest) > 1 else 1.0
+        negative = side < 0 and side * rest[-1] >= 0
+        lone_code = negative and facts.whole and (found[-1] != -1 or len(facts.values) > 20)
+        wide = gap > max(inside, 3 * step) if inside > 0 else gap > 5
+        n = int(sum(facts.counts[facts.distinct == code].sum() for code in found))
+        if (
+            n <= 0.5 * len(facts.values)
+            and (wide or (lone_code and gap >= 1))
+            and (n > 1 or (wide and abs(found[0]) > 900))
+        ):
+            return found
+        values = np.append(values, side * found.pop())
+    return []
+
+
+def impossible_zero(facts: Facts) -> bool:
+    """Zeros far from all other values, or near them where the name leaves no room for zero."""
+    if facts.low != 0 or facts.n_distinct < 10:
+        return False
+    zeros, rest = facts.counts[0], facts.distinct[1:]
+    if zeros < 2 or zeros > 0.5 * len(facts.values):
+        return False
+    step = float(np.median(np.diff(rest)))
+    named = bool(NO_ZERO & set(facts.tokens))
+    middle = float(np.median(facts.values[facts.values > 0]))
+    far = rest[0] >= 0.3 * middle and rest[0] >= 10 * step
+    return far or (named and rest[0] >= 3 * step and rest[0] > 0.05 * middle)
+
+
+# Text
+
+
+def role_of_text(c: Contents) -> Role:  # noqa: PLR0911
+    n = sum(c.levels.values())
+    if not n:
+        return Role("empty", "nothing observed")
+    if c.declared == "ordered":
+        return Role("ordered", "values with an order", order=c.order)
+    levels = list(c.levels)
+    if len(levels) == 1:
+        return Role("constant", "the same value in every row")
+    if scales.is_dates(c.levels):
+        return Role("date", "dates")
+    order = scales.order_of(levels)
+    if order and len(levels) <= 0.5 * n + 1:
+        return Role("ordered", "values with an order", order=tuple(order))
+    if c.declared == "category":
+        return Role("category", f"{len(levels):,} different values")
+    return role_of_words(c, levels, n)
+
+
+def role_of_words(c: Contents, levels: list[str], n: int) -> Role:
+    sample = levels[:1000]
+    words = float(np.mean([len(level.split()) for level in sample]))
+    length = float(np.mean([len(level) for level in sample]))
+    prose = words >= 4.5 or length > 50
+    name = tokens(c.name)
+    named = bool(name) and (name[-1] in IDS or name[0] in IDS or bool(NOUN_AND_ID.match("".join(name))))
+    if len(levels) > 0.5 * n and hashes(sample):
+        return Role("identifier", "codes, different in nearly every row")
+    if len(levels) == n and not prose and n >= 3:
+        return Role("identifier", "different in every row")
+    if named and len(levels) > 2:
+        return Role("identifier", "an identifier by its name")
+    if len(levels) > 0.5 * n or prose:
+        return Role("text", f"text: {len(levels):,} different values in {n:,} rows")
+    return Role("category", f"{len(levels):,} different values")
+
+
+HASH = re.compile(r"^(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|\S+@\S+\.\S+)$")
+SHAPE = re.compile(r"^[A-Za-z]{1,4}[-_ ]?\d{3,}$")
+
+
+def hashes(levels: list[str]) -> bool:
+    return all(HASH.match(level) for level in levels) or all(SHAPE.match(level) for level in levels)

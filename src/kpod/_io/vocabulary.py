@@ -1,0 +1,74 @@
+"""Words in the names of columns, and what they say about the column."""
+
+from __future__ import annotations
+
+import re
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+IDS = words(
+    "id ids uuid guid uid pid sid eid hhid ssn nin ein mrn isbn issn doi imei iban vin sku upc barcode "
+    "identifier identifiant kennung kennziffer rownames rowname rowid recno seqno serial serialno "
+    "personnummer matricule email phone telephone telefon fax dossier "
+)
+COUNTERS = words("key keys pk index idx no nr num number nummer row record line obs case unnamed ")
+"""Names of identifiers where the content agrees: as often as not they are something else."""
+UNITS = words(
+    "subject subj participant respondent patient stratum strata replicate replication proband versuchsperson "
+)
+"""Who was measured; numbers so called name them, however often each occurs."""
+GROUPS = words(
+    "person individual animal case family household brood litter clutch nest school hospital clinic "
+    "center centre site location plot block batch store shop firm company county district cluster team "
+    "player doctor teacher interviewer rater judge item specimen sample tree plant village psu tract "
+    "precinct ward municipality commune country state user customer client employee student dog rat cow "
+    "pig "
+)
+"""The same where the numbers look like codes."""
+NOMINAL = words(
+    "race ethnicity ethnic religion relig denomination region state country province sex gender "
+    "occupation occup occ industry sector treatment treat trt arm type kind species breed color colour "
+    "brand dept department language nationality marital marstat status study site method party vote "
+    "mode cause route variety strain material category diagnosis origin experiment expt target label "
+    "code "
+)
+QUANTITIES = words(
+    "n num number no count counts rate pct percent perc share mean avg average score time size index "
+    "ratio pop population total sum length width height weight cost price age years duration income "
+    "wage "
+)
+A_PROPERTY = words(
+    "birth born built build construction founded foundation established renovated model made graduation "
+    "hired entry first last peak since max min total n per mean avg "
+)
+STAMPS = words("time timestamp ts date datetime created updated modified epoch unix at ")
+NO_ZERO = words(
+    "pressure bp diastolic systolic glucose bmi height weight cholesterol chol insulin skin thickness "
+    "pulse heartrate hemoglobin haemoglobin hgb "
+)
+NOUNS = words(
+    "patient pat user usr subject subj student stud customer cust client person pers row record rec "
+    "case school sch household house hh family fam individual indiv ind employee empl? firm company "
+    "comp order transaction trans account acct acc member respondent resp participant part sample samp "
+    "site center centre hospital hosp clinic visit event item product prod store shop county state "
+    "country district dist mother mom father dad child kid twin pair animal plot tree unique study obs "
+    "line nurse doctor doc teacher tch class player team game match movie film book song track session "
+    "device sensor station flight seq prov provider invoice ticket policy claim contract project staff "
+    "worker iso fips sic naics serial ref reference registration reg license licence passport tax phone "
+    "tel ward village psu tract precinct kunden artikel bestell konto matrikel personal "
+)
+EITHER_NOUN = "|".join(sorted(NOUNS))
+NOUN_AND_NUMBER = re.compile(
+    rf"^(?:{EITHER_NOUN})(?:ids?|no|nr|num|number|nummer|code|cod|cd|key)[a-z]{{0,2}}\d*$"
+)
+NOUN_AND_ID = re.compile(rf"^(?:{EITHER_NOUN})(?:id|key)[a-z]{{0,2}}\d*$")
+NO_IDS = tuple(
+    words(
+        "acid grid olid uid umid apid valid paid kid ipid bid void aid quid chid ovid brid oid mid "
+        "euclid inid said rid lucid vivid"
+    )
+)
+"""English words end so: acid, fluid, humid, steroid, flavanoid, liquid, lipid."""

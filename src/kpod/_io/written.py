@@ -1,0 +1,106 @@
+"""Numbers as people write them: $103,918, 79%, 1.234,5, 1 234, (250); and yes and no.
+
+A column is read so only if every entry is, in one and the same way. Where a comma may divide
+thousands or decimals, and nothing in the column tells which, it is asked about, not guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpod._typing import Floats
+
+MONEY = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|US\$|Fr\.|kr)"
+POINTED = r"^[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d+)?$|^[-+]?\.\d+$"
+COMMAED = r"^[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d*)?(?:[eE][-+]?\d+)?$|^[-+]?,\d+$"
+EITHER = r"^[-+]?[1-9]\d{0,2},\d{3}$"
+YES = ["yes", "y", "true", "t", "on", "ja", "oui", "si", "sí", "sim"]
+NO = ["no", "n", "false", "f", "off", "nein", "non", "não"]
+PAIRS = [
+    {"yes", "no"}, {"y", "n"}, {"true", "false"}, {"t", "f"}, {"on", "off"}, {"ja", "nein"}, {"oui", "non"},
+    {"si", "no"}, {"sí", "no"}, {"sim", "não"},
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was made of a column of text."""
+
+    values: Floats | None
+    how: str = ""
+    ambiguous: str = ""
+    """An entry that could be read in two ways."""
+
+
+def read_numbers(
+    text: pa.ChunkedArray, gaps: Any, decimal: str, *, decimal_given: bool, as_floats: Any
+) -> Reading:
+    """The numbers of a column that plain reading refused, or why not."""
+    entries = pc.filter(text, pc.invert(gaps))
+    if not len(entries):
+        return Reading(None)
+    first = entries[0].as_py()
+    bare = undressed(entries)
+    if bare is None:
+        return Reading(None)
+    pointed, commaed = all_match(bare, POINTED), all_match(bare, COMMAED)
+    if not (pointed or commaed):
+        return Reading(None)
+    if pointed and commaed and has(bare, r","):
+        either = all_match(pc.filter(bare, pc.match_substring(bare, ",")), EITHER)
+        if either and not decimal_given and not has(entries, MONEY):
+            return Reading(None, ambiguous=first if "," in first else with_comma(entries))
+        pointed = decimal == "." if either else False
+    elif pointed and commaed:
+        pointed = decimal == "."
+    everything = undressed(pc.if_else(gaps, pa.scalar("0"), text))
+    assert everything is not None
+    out, inner = (",", ".") if pointed else (".", ",")
+    plain = pc.replace_substring(pc.replace_substring(everything, out, ""), inner, ".")
+    plain = pc.replace_substring_regex(plain, r"^\+", "")
+    values = as_floats(pc.if_else(gaps, pa.scalar(None, pa.string()), plain))
+    return Reading(values, f"'{first}' is read as {values[~gaps_mask(gaps)][0]:.12g}")
+
+
+def gaps_mask(gaps: Any) -> Any:
+    return gaps.to_numpy(zero_copy_only=False) if isinstance(gaps, pa.Array) else gaps.to_numpy()
+
+
+def undressed(text: Any) -> Any:
+    """Without currency, percent signs, blanks and apostrophes between thousands; None if only some have %."""
+    percent = pc.ends_with(pc.utf8_rtrim_whitespace(text), "%")
+    some, every = pc.any(percent).as_py(), pc.all(percent).as_py()
+    if some and not every and pc.sum(pc.cast(percent, pa.int64())).as_py() < 0.5 * len(text):
+        return None
+    text = pc.replace_substring_regex(text, rf"^\s*([-+(]?)\s*{MONEY}\s*", r"\1")
+    text = pc.replace_substring_regex(text, rf"\s*(?:%|{MONEY})\s*$", "")
+    text = pc.replace_substring_regex(text, r"^\((.*)\)$", r"-\1")
+    return pc.replace_substring_regex(text, r"(\d)[\x{00a0}\x{202f} '\x{2019}](\d{3})", r"\1\2")
+
+
+def all_match(text: Any, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(text, pattern)).as_py())
+
+
+def has(text: Any, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(text, pattern)).as_py())
+
+
+def with_comma(entries: Any) -> str:
+    return str(pc.filter(entries, pc.match_substring(entries, ","))[0].as_py())
+
+
+def read_truth(entries: Any, text: Any, gaps: Any, as_floats: Any) -> Floats | None:
+    """1 for yes and 0 for no, where every entry is one of the two in one language."""
+    lower = pc.utf8_lower(entries)
+    if len(entries) > 1000 and not pc.all(pc.is_in(lower[:1000], value_set=pa.array([*YES, *NO]))).as_py():
+        return None
+    found = set(pc.unique(lower).to_pylist())
+    if not any(found <= pair for pair in PAIRS):
+        return None
+    yes = pc.is_in(pc.utf8_lower(text), value_set=pa.array(YES))
+    return as_floats(pc.if_else(gaps, pa.scalar(None, pa.bool_()), yes))

@@ -1,0 +1,102 @@
+"""kpod.save and kpod.load: models in files, as the command line keeps them."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+
+def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str] | None = None) -> None:
+    """Write a fitted model to a file, for `kpod.load` and `kpod predict`.
+
+    Parameters
+    ----------
+    model : KPOD or Pipeline
+        A fitted KPOD, alone or after one StandardScaler, ObservedScaler or TableEncoder.
+    path : path-like
+        The file to write; it appears whole or not at all.
+    column_names : sequence of str, default=None
+        Names of the columns, where the model was fitted on an array; `kpod predict` matches
+        columns by name.
+
+    Examples
+    --------
+    >>> import kpod
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> wine = load_incomplete_wine(as_frame=True)  # doctest: +SKIP
+    >>> model = make_pipeline(StandardScaler(), kpod.KPOD(3)).fit(wine.data)  # doctest: +SKIP
+    >>> kpod.save(model, "wine.kpod")  # doctest: +SKIP
+    >>> kpod.load("wine.kpod").predict(wine.data)  # doctest: +SKIP
+    """
+    from kpod._encoder import TableEncoder
+    from kpod._estimator import KPOD
+    from kpod._io import modelfile
+    from kpod._scaler import ObservedScaler
+
+    steps = model.steps if isinstance(model, Pipeline) else [("kpod", model)]
+    *before, kpod = [step for _, step in steps]
+    scalers = all(isinstance(step, (TableEncoder, ObservedScaler)) or is_standard(step) for step in before)
+    if not isinstance(kpod, KPOD) or len(before) > 1 or not scalers:
+        raise TypeError(
+            "Only a KPOD can be saved, alone or after one StandardScaler, ObservedScaler or TableEncoder; "
+            f"got {' '.join(repr(model).split())}."
+        )
+    check_is_fitted(kpod)
+    first = steps[0][1]
+    n_columns = int(first.n_features_in_)
+    names = list(column_names) if column_names is not None else list(getattr(first, "feature_names_in_", ()))
+    names = [str(name) for name in names] or [f"x{j}" for j in range(n_columns)]
+    if len(names) != n_columns or len(set(names)) < n_columns:
+        raise ValueError(f"column_names must be {n_columns} different names, got {len(set(names))}.")
+    pipeline = Pipeline([(name, without_names(step)) for name, step in steps])
+    modelfile.save(modelfile.Model(pipeline, names), path)
+
+
+def without_names(step: Any) -> Any:
+    """A copy without the names of its columns, which a file keeps once."""
+    from kpod._encoder import TableEncoder
+
+    out = copy.copy(step)
+    if not isinstance(out, TableEncoder) and hasattr(out, "feature_names_in_"):
+        del out.feature_names_in_
+    return out
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model in a file that `kpod.save` or `kpod fit --model` wrote.
+
+    Files of any origin are safe to open: nothing but a KPOD and the step before it is made from
+    one. The columns keep their names: a data frame with other columns, or in another order, is an
+    error.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    KPOD or Pipeline
+        As it was saved, without `labels_`.
+    """
+    from kpod._io import modelfile
+
+    opened = modelfile.load(path)
+    first = opened.pipeline.steps[0][1]
+    if not all(re.fullmatch(r"x\d+", name) for name in opened.columns):
+        first.feature_names_in_ = np.asarray(opened.columns, dtype=object)
+    return opened.pipeline if len(opened.pipeline.steps) > 1 else first
+
+
+def is_standard(step: Any) -> bool:
+    from sklearn.preprocessing import StandardScaler
+
+    return type(step) is StandardScaler

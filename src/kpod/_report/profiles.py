@@ -1,0 +1,135 @@
+"""How clusters differ in columns that were not clustered: who is in them, where and when.
+
+Association is measured so that small counts do not pass for differences: Cramer's V as
+corrected by Bergsma (2013) for categories, the square root of the adjusted share of variance
+explained for numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kpod._report.summary import FEW, explained_share
+from kpod._typing import Floats, Labels
+from kpod._words import number, percent
+
+CLEAR = 0.1
+MOST_LEVELS = 200
+MOST_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A column that was not clustered: numbers, or codes of levels (-1 where missing)."""
+
+    name: str
+    values: Floats | None = None
+    codes: Labels | None = None
+    levels: Sequence[str] = ()
+    unit: str = ""
+    """"date" for days since 1970."""
+
+
+def profile(aside: Sequence[Aside], labels: Labels, k: int) -> list[dict[str, Any]]:
+    """What the clusters differ in most clearly, first; what they hardly differ in is left out."""
+    found = []
+    for column in aside:
+        one = (
+            profile_levels(column, labels, k) if column.values is None else profile_numbers(column, labels, k)
+        )
+        if one and one["strength"] >= CLEAR:
+            found.append(one)
+    return sorted(found, key=lambda one: -one["strength"])
+
+
+def profile_levels(column: Aside, labels: Labels, k: int) -> dict[str, Any] | None:
+    assert column.codes is not None
+    here = (labels >= 0) & (column.codes >= 0)
+    r = len(column.levels)
+    if not here.any() or not 2 <= r <= MOST_LEVELS:
+        return None
+    pairs = labels[here].astype(np.int64) * r + column.codes[here]
+    counts = np.bincount(pairs, minlength=k * r).reshape(k, r).astype(float)
+    strength = cramers_v(counts)
+    overall = counts.sum(axis=0) / counts.sum()
+    rows = counts.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = counts / rows[:, None]
+    cells = []
+    for m in range(k):
+        top = np.argsort(-counts[m], kind="stable")[:3]
+        said = [f"{column.levels[int(j)]}: {percent(shares[m, j])}" for j in top if counts[m, j]]
+        cells.append(", ".join(said) or "\N{EN DASH}")
+    sentence = clearest_level(column, counts, shares, overall)
+    return (
+        {"name": column.name, "strength": strength, "cells": cells, "sentence": sentence}
+        if sentence
+        else None
+    )
+
+
+def cramers_v(counts: Floats) -> float:
+    """Cramer's V with Bergsma's correction for bias; 0 for independence, 1 if one decides the other."""
+    counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    r, c = counts.shape
+    n = counts.sum()
+    if min(r, c) < 2 or n < 2:
+        return 0.0
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
+    phi = float((((counts - expected) ** 2) / expected).sum()) / n
+    phi = max(0.0, phi - (r - 1) * (c - 1) / (n - 1))
+    rows, columns = r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)
+    least = min(rows, columns) - 1
+    return float(np.sqrt(min(1.0, phi / least))) if least > 0 else 0.0
+
+
+def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Floats) -> str:
+    """The cluster and level that stand out most, in a sentence."""
+    rows = counts.sum(axis=1)
+    expected = np.outer(rows, overall)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        surplus = np.where((counts >= FEW) & (counts > expected), (counts - expected) / np.sqrt(expected), 0)
+    # What most of a cluster is says more than what some of it is.
+    m, j = np.unravel_index(int((surplus * np.nan_to_num(shares)).argmax()), surplus.shape)
+    if surplus[m, j] <= 0:
+        return ""
+    of = f" of {rows[m]:,.0f} known" if rows[m] < 20 else ""
+    share, level = percent(shares[m, j]), column.levels[int(j)]
+    said = level if len(level) > 2 and not level.replace(".", "").isdigit() else f"{column.name} {level}"
+    return f"cluster {m} is {share} {said}{of} ({percent(overall[j])} overall)"
+
+
+def profile_numbers(column: Aside, labels: Labels, k: int) -> dict[str, Any] | None:
+    assert column.values is not None
+    here = (labels >= 0) & np.isfinite(column.values)
+    entries, groups = column.values[here].astype(np.float64), labels[here]
+    if len(entries) < FEW:
+        return None
+    counts = np.bincount(groups, minlength=k)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.bincount(groups, weights=entries, minlength=k) / counts
+    enough = counts >= FEW
+    if not enough.any():
+        return None
+    overall = float(entries.mean())
+
+    def shown(value: float) -> str:
+        if column.unit == "date" and np.isfinite(value):
+            return str(np.datetime64(round(value), "D"))
+        return number(value)
+
+    far = np.where(enough, np.abs(means - overall), -1.0)
+    m = int(far.argmax())
+    word = ("latest" if means[m] > overall else "earliest") if column.unit == "date" else (
+        "highest" if means[m] > overall else "lowest")  # fmt: skip
+    return {
+        "name": column.name,
+        "strength": float(np.sqrt(explained_share(entries, groups, k))),
+        "cells": [shown(mean) for mean in means],
+        "sentence": f"{column.name} is {word} in cluster {m}: {shown(means[m])} on average "
+        f"({shown(overall)} overall)",
+    }

@@ -1,0 +1,226 @@
+"""Files people send: workbooks, statistics files, JSON, compressed and blank-separated text, ratings."""
+
+import gzip
+import json
+import sys
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pyarrow as pa
+import pyreadstat
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpod import KPOD, ObservedScaler
+from kpod._io.choosing import choose_columns, notes_on
+from kpod._io.files import InputError
+from kpod._io.reading import read_table
+from kpod.datasets import load_incomplete_wine
+from tests.command import kpod as run_here
+
+WINE = load_incomplete_wine()
+FRAME = pd.DataFrame(WINE.data, columns=WINE.feature_names)
+
+
+@pytest.fixture
+def kpod(monkeypatch):
+    return lambda *args, stdin=b"": run_here(monkeypatch, *args, stdin=stdin)
+
+
+def numbers(path, **options):
+    table = read_table(str(path), **options)
+    return choose_columns(table).matrix(table)
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "csv.gz", "csv.zst", "jsonl", "json", "txt", "dta", "sav"])
+def test_the_same_table_in_every_format(tmp_path, suffix):
+    path = tmp_path / f"wine.{suffix}"
+    text = FRAME.to_csv(index=False).encode()
+    if suffix == "xlsx":
+        FRAME.to_excel(path, index=False)
+    elif suffix == "csv.gz":
+        path.write_bytes(gzip.compress(text))
+    elif suffix == "csv.zst":
+        path.write_bytes(pa.compress(text, "zstd", asbytes=True))
+    elif suffix == "jsonl":
+        FRAME.to_json(path, orient="records", lines=True, double_precision=15)
+    elif suffix == "json":
+        FRAME.to_json(path, orient="records", double_precision=15)
+    elif suffix == "txt":
+        path.write_text(
+            FRAME.astype(object).fillna("NA").to_string(index=False, float_format=lambda v: f"{v:.15g}")
+        )
+    elif suffix == "dta":
+        pyreadstat.write_dta(FRAME.rename(columns=lambda n: n[:30]), str(path))
+    else:
+        pyreadstat.write_sav(FRAME, str(path))
+    assert_allclose(numbers(path), WINE.data, rtol=1e-12)
+
+
+def book(path, sheets):
+    workbook = openpyxl.Workbook()
+    workbook.remove(workbook.active)
+    for name, rows in sheets.items():
+        sheet = workbook.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    workbook.save(path)
+    return path
+
+
+ROWS = [
+    ["id", "height", "when", "mixed"],
+    [1, 1.5, pd.Timestamp("2024-01-31"), 5],
+    [2, None, None, "x"],
+    [3, 2.5, pd.Timestamp("2024-02-01"), None],
+]
+
+
+def test_workbooks_with_titles_and_several_sheets(tmp_path):
+    path = book(
+        tmp_path / "b.xlsx", {"notes": [], "data": [["Results of the survey"], [], *ROWS], "more": ROWS}
+    )
+    table = read_table(str(path))
+    assert [column.name for column in table.columns] == ["id", "height", "when", "mixed"]
+    assert [column.role.role for column in table.columns][:3] == ["identifier", "number", "date"]
+    assert_array_equal(table.column("height").values, [1.5, np.nan, 2.5])
+    assert table.raw["mixed"].to_pylist() == ["5", "x", None]
+    assert any("sheet 'data' was read, not notes, more; choose with --sheet" in note for note in table.notes)
+    assert any("first 2 rows of sheet 'data'" in note for note in table.notes)
+    assert read_table(str(path), sheet="more").notes == []
+    with pytest.raises(InputError, match="has no sheet 'nope'; there are notes, data, more"):
+        read_table(str(path), sheet="nope")
+
+
+def test_sheet_is_for_workbooks(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="is not a workbook; --sheet is for those"):
+        read_table(str(tmp_path / "t.csv"), sheet="x")
+
+
+def test_a_zip_that_is_no_workbook_is_refused(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("a.csv", "a,b\n1,2\n")
+    with pytest.raises(InputError, match="is a zip archive or a damaged workbook"):
+        read_table(str(tmp_path / "t.zip"))
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x1f\x8b rubbish", b"\x28\xb5\x2f\xfd rubbish", b"$FL2 rubbish", b"<stata_dta> no"]
+)
+def test_damaged_files_are_one_line(tmp_path, data):
+    (tmp_path / "t").write_bytes(data)
+    with pytest.raises(InputError, match="damaged"):
+        read_table(str(tmp_path / "t"))
+
+
+@pytest.mark.parametrize(
+    ("package", "suffix", "extra"), [("python_calamine", "xlsx", "excel"), ("pyreadstat", "sav", "stats")]
+)
+def test_an_absent_package_is_named(tmp_path, monkeypatch, package, suffix, extra):
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "xlsx":
+        FRAME.to_excel(path, index=False)
+    else:
+        pyreadstat.write_sav(FRAME, str(path))
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=rf"needs the package .*scikit-kpod\[{extra}\]"):
+        read_table(str(path))
+
+
+def survey(path):
+    frame = pd.DataFrame({
+        "region": [1, 2, 3, 1, 2], "agree": [1, 2, 3, 2, 1], "owns": [0, 1, 1, 0, 1],
+        "income": [1000.0, 98, 2500, 99, 1800], "age": [20, 31, 45, 99, 27],
+    })  # fmt: skip
+    labels = {
+        "region": {1: "North", 2: "South", 3: "West"}, "agree": {1: "disagree", 2: "neutral", 3: "agree"},
+        "owns": {0: "no", 1: "yes"}, "income": {98: "refused", 99: "don't know"},
+    }  # fmt: skip
+    pyreadstat.write_sav(
+        frame, str(path), variable_value_labels=labels, missing_ranges={"age": [99]},
+        variable_measure={"region": "nominal", "agree": "ordinal", "income": "scale"},
+    )  # fmt: skip
+    return path
+
+
+def test_labels_and_missing_codes_of_spss_are_honoured(tmp_path):
+    table = read_table(str(survey(tmp_path / "s.sav")))
+    roles = {column.name: column.role.role for column in table.columns}
+    assert roles["region"] == "category"
+    assert table.raw["region"].to_pylist()[:3] == ["North", "South", "West"]
+    assert roles["owns"] == "boolean"
+    assert_array_equal(table.column("agree").values, [1, 2, 3, 2, 1])
+    assert_array_equal(table.column("age").values, [20, 31, 45, np.nan, 27])
+    assert any("income: 98 'refused', 99 'don't know' may stand for missing" in note for note in table.notes)
+    treated = read_table(str(tmp_path / "s.sav"), missing=["income=98,99"])
+    assert treated.column("income").missing == 2
+
+
+def test_blank_separated_text_with_row_names_as_r_writes_it(tmp_path):
+    (tmp_path / "t.txt").write_text('"height"  "sex"\n"1"  1.5 "f m"\n"2"  NA  "m"\n"3"  2.5  "m"\n')
+    table = read_table(str(tmp_path / "t.txt"))
+    assert [column.name for column in table.columns] == ["", "height", "sex"]
+    assert_array_equal(table.column("height").values, [1.5, np.nan, 2.5])
+    assert table.raw["sex"].to_pylist() == ["f m", "m", "m"]
+
+
+def test_one_column_of_words_is_not_split_at_blanks(tmp_path):
+    (tmp_path / "t.txt").write_text("full name\nJane Doe\nJohn Roe\n")
+    assert len(read_table(str(tmp_path / "t.txt")).columns) == 1
+
+
+def test_a_workbook_out_is_read_back(kpod, tmp_path):
+    done = kpod("fit", WINE.filename, "-k", 3, "-q", "-o", tmp_path / "out.xlsx")
+    assert done.code == 0, done.err
+    back = pd.read_excel(tmp_path / "out.xlsx", engine="openpyxl")
+    assert_allclose(back[WINE.feature_names].to_numpy(), WINE.data)
+    assert sorted(np.bincount(back["cluster"]), reverse=True) == list(np.bincount(back["cluster"]))
+
+
+def ratings(path):
+    rng = np.random.default_rng(0)
+    lines = ["user,item,rating,when"]
+    for user in range(60):
+        for item in np.sort(rng.choice(20, 8, replace=False)):
+            liked = (user < 25) == (item < 10)
+            lines.append(f"u{user:02d},film {item},{(4 if liked else 2) + rng.integers(0, 2)},2024-01-01")
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_ratings_in_long_form_are_the_sparse_table_they_are(kpod, tmp_path):
+    path = ratings(tmp_path / "r.csv")
+    outputs = ["-o", tmp_path / "out.csv", "--report", tmp_path / "r.html", "--model", tmp_path / "m"]
+    done = kpod("fit", path, "-k", 2, "--rows", "user", "--items", "item", "--values", "rating", "--json",
+                *outputs)  # fmt: skip
+    assert done.code == 0, done.err
+    summary = json.loads(done.out)
+    assert summary["rows"] == 60
+    assert len(summary["columns"]) == 20
+    assert summary["missing"] == 60 * 20 - 60 * 8
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert list(out.columns) == ["user", "cluster"]
+    assert_array_equal(out["cluster"], [1] * 25 + [0] * 35)
+    long = pd.read_csv(path)
+    wide = long.pivot(index="user", columns="item", values="rating")
+    model = KPOD(2, random_state=0).fit(ObservedScaler().fit_transform(wide.to_numpy(float)))
+    assert_allclose(summary["loss"], model.inertia_, rtol=1e-6)
+
+
+def test_bad_ratings(kpod, tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("u,i,v\na,x,1\na,x,2\nb,y,3\n")
+    done = kpod("fit", path, "-k", 1, "--rows", "u", "--items", "i", "--values", "v")
+    assert done.code == 1
+    assert "u 'a' has 2 values for i 'x'; decide which counts" in done.err
+    done = kpod("fit", path, "-k", 1, "--rows", "u", "--items", "i")
+    assert "--values is missing" in done.err
+
+
+def test_notes_about_what_was_read_reach_the_user(tmp_path):
+    table = read_table(str(survey(tmp_path / "s.sav")))
+    assert any("may stand for missing" in note for note in notes_on(table, choose_columns(table)))

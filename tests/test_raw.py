@@ -1,0 +1,328 @@
+"""From a raw file to clusters: choosing columns, categories, outliers, models, and what is said."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import kpod as package
+from kpod import KPOD, ObservedScaler, TableEncoder
+from kpod._io.choosing import choose_columns, notes_on
+from kpod._io.files import InputError
+from kpod._io.reading import read_table
+from kpod._report.profiles import Aside, cramers_v, profile
+from kpod._report.summary import Clustering
+from tests.command import kpod as run_here
+
+
+@pytest.fixture
+def kpod(monkeypatch):
+    return lambda *args, stdin=b"": run_here(monkeypatch, *args, stdin=stdin)
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Two groups in numbers and in words, with an identifier, codes, a year and gaps."""
+    rng = np.random.default_rng(0)
+    n = 200
+    group = np.arange(n) % 2
+    frame = pd.DataFrame({
+        "Patient Id": rng.permutation(9000)[:n] + 1000,
+        "height": 160 + 15 * group + rng.normal(size=n),
+        "weight": 60 + 20 * group + rng.normal(size=n),
+        "educ": rng.integers(1, 6, n),
+        "region": np.where(rng.random(n) < 0.9, np.where(group, "north", "south"), "east"),
+        "size": np.where(group, "large", "small"),
+        "year": 2000 + rng.integers(0, 5, n),
+        "w": rng.uniform(0.5, 2, n),
+    })  # fmt: skip
+    frame.loc[rng.random(n) < 0.1, "educ"] = 99
+    frame.loc[rng.random(n) < 0.2, "height"] = np.nan
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path / "people.csv"
+
+
+def used(table, **options):
+    return choose_columns(read_table(str(table)), **options)
+
+
+def test_what_is_used_by_default_and_what_is_not(people):
+    choice = used(people)
+    assert choice.used == ["height", "weight", "educ", "w"]
+    assert {name: why.partition(":")[0] for name, why in choice.aside.items()} == {
+        "Patient Id": "identifier", "region": "category", "size": "ordered category", "year": "date",
+    }  # fmt: skip
+
+
+def test_patterns_and_decisions(people):
+    assert used(people, columns=["*eight"]).used == ["height", "weight"]
+    assert used(people, exclude=["h*", "w"]).used == ["weight", "educ"]
+    choice = used(people, decided=["year=number", "educ=identifier"])
+    assert choice.used == ["height", "weight", "year", "w"]
+    assert used(people, decided=["region=category"]).categories == {"region": ()}
+    assert used(people, categories=["all"]).categories == {"region": (), "size": ("small", "large")}
+    given = used(people, decided=["size=ordered:large,small"])
+    assert given.categories == {"size": ("large", "small")}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decided": ["height"]}, "expected COLUMN=ROLE"),
+        ({"decided": ["height=metric"]}, "expected COLUMN=ROLE"),
+        ({"decided": ["hight=number"]}, "did you mean 'height'"),
+        ({"columns": ["region"]}, "holds categories, not numbers; use it with --categories region"),
+        ({"decided": ["region=ordered"]}, "the order of its values is not known; give it"),
+        ({"decided": ["size=ordered:small,big"]}, "'large' occurs and is not in the order given"),
+        ({"decided": ["region=number"]}, "holds categories"),
+    ],
+)
+def test_bad_decisions(people, options, message):
+    with pytest.raises(InputError, match=message):
+        used(people, **options)
+
+
+def test_codes_are_pointed_out_until_they_are_treated(people):
+    table = read_table(str(people))
+    (note,) = [note for note in notes_on(table, choose_columns(table)) if "may stand for missing" in note]
+    assert "--missing educ=99" in note
+    treated = read_table(str(people), missing=["educ=99"])
+    assert notes_on(treated, choose_columns(treated)) == []
+    assert treated.column("educ").missing > 5
+
+
+def test_marks_as_lists_and_marks_found_nowhere(people):
+    table = read_table(str(people), missing=["98,99", "height=-7"])
+    assert table.unused_marks == ["98", "height=-7"]
+    assert any(
+        "--missing 98: this value occurs nowhere" in note for note in notes_on(table, choose_columns(table))
+    )
+    with pytest.raises(InputError, match="has no column 'hight'; did you mean 'height'"):
+        read_table(str(people), missing=["hight=9"])
+
+
+def test_clusters_are_numbered_by_size_and_predict_agrees(kpod, people, tmp_path):
+    done = kpod("fit", people, "-k", 3, "--json", "-o", tmp_path / "o.csv", "--model", tmp_path / "m")
+    sizes = [cluster["rows"] for cluster in json.loads(done.out)["clusters"]]
+    assert sizes == sorted(sizes, reverse=True)
+    again = kpod("predict", tmp_path / "m", people, "-q")
+    assert again.out == (tmp_path / "o.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--categories"], ["--categories", "region"], ["--robust"], ["--clip", 0.05], ["--log", "weight"]],
+)
+def test_models_with_an_encoder_are_kept_and_predict(kpod, people, tmp_path, options):
+    done = kpod("fit", people, "-k", 2, *options, "-q", "-o", tmp_path / "o.csv", "--model", tmp_path / "m",
+                "--report", tmp_path / "r.html", "--centers", tmp_path / "c.csv")  # fmt: skip
+    assert done.code == 0, done.err
+    again = kpod("predict", tmp_path / "m", people, "-q")
+    assert again.out == (tmp_path / "o.csv").read_text()
+
+
+def test_categories_are_shares_in_sentences_report_and_json(kpod, people, tmp_path):
+    done = kpod("fit", people, "-k", 2, "--categories", "region", "--json", "--report", tmp_path / "r.html")
+    summary = json.loads(done.out)
+    sentences = " ".join(cluster["sentence"] for cluster in summary["clusters"])
+    assert "mostly region north (" in sentences
+    assert "mostly region south (" in sentences
+    for cluster in summary["clusters"]:
+        shares = [cluster["center"][f"region={level}"] for level in ("north", "south", "east")]
+        assert_allclose(sum(shares), 1)
+    assert summary["settings"]["categories"] == ["region"]
+    page = (tmp_path / "r.html").read_text()
+    assert "region: north" in page
+    assert page.index("not used") < page.index("The clusters")
+
+
+def test_profiles_of_what_was_not_used(kpod, people, tmp_path):
+    done = kpod("fit", people, "-k", 2, "--columns", "height,weight", "-q", "-o", tmp_path / "o.csv",
+                "--report", tmp_path / "r.html")  # fmt: skip
+    assert done.code == 0, done.err
+    page = (tmp_path / "r.html").read_text()
+    assert "columns that were not clustered" in page
+    assert "large (50% overall)" in page or "small (50% overall)" in page
+
+
+def test_weights_are_those_of_the_library(kpod, people):
+    done = kpod("fit", people, "-k", 2, "--weight", "w", "--columns", "height,weight", "--json")
+    frame = pd.read_csv(people)
+    X = StandardScaler().fit_transform(frame[["height", "weight"]].to_numpy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KPOD(2, random_state=0).fit(X, sample_weight=frame["w"])
+    summary = json.loads(done.out)
+    assert_allclose(summary["loss"], model.inertia_)
+    assert not any(caution["title"] == "Not the table of the fit" for caution in summary["cautions"])
+    bad = kpod("fit", people, "-k", 2, "--weight", "height")
+    assert "every row needs a weight of 0 or more" in bad.err
+
+
+def test_outliers_are_noticed_with_the_remedy(kpod, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.lognormal(10, 0.5, 300), "age": rng.normal(40, 10, 300)})
+    frame.loc[7, "income"] = 1e9
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    done = kpod("fit", tmp_path / "t.csv", "-k", 2, "-o", tmp_path / "o.csv")
+    said = " ".join(done.err.split())
+    assert "small clusters: Fewer than 5 rows in cluster 1" in said
+    assert "--log income" in said
+    calm = kpod(
+        "fit",
+        tmp_path / "t.csv",
+        "-k",
+        2,
+        "--log",
+        "income",
+        "--clip",
+        0.01,
+        "-o",
+        tmp_path / "o.csv",
+        "--json",
+    )
+    assert min(cluster["rows"] for cluster in json.loads(calm.out)["clusters"]) > 50
+
+
+def test_a_cluster_is_described_by_what_its_rows_have():
+    """Children without an income are not rich because 19 adults among them have one."""
+    rng = np.random.default_rng(0)
+    age = np.concatenate([rng.normal(10, 2, 400), rng.normal(50, 5, 300)])
+    income = np.concatenate([np.full(400, np.nan), rng.normal(40, 5, 300)])
+    income[:19] = 90
+    X = np.column_stack([age, income, age + rng.normal(size=700)])
+    model = KPOD(2, random_state=0).fit(X)
+    c = Clustering.of(model, X, ["age", "income", "height"])
+    children = int(np.argmin(c.centers[:, 0]))
+    assert "income (known for 19 of" in c.sentence(children)
+
+
+def test_columns_with_few_entries_do_not_lead():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    X[:, 0] += 6 * (np.arange(300) % 2)
+    X[:, 2] = np.nan
+    X[[0, 1, 2], 2] = [-50, 50, -50]
+    model = KPOD(2, random_state=0).fit(X)
+    c = Clustering.of(model, X)
+    assert c.by_separation[0] == 0
+    assert c.separation[2] < 0.05
+
+
+def test_centers_with_nothing_behind_them_are_not_numbers():
+    X = np.array([[0.0, np.nan], [0.1, np.nan], [9, 1], [9.1, 2], [9.2, 1]])
+    c = Clustering.of(KPOD(2, random_state=0).fit(X), X)
+    empty = int(np.argmin(c.centers[:, 0]))
+    assert np.isnan(c.centers[empty, 1])
+    assert c.shown(1, c.centers[empty, 1]) == "\N{EN DASH}"
+
+
+def test_years_are_written_as_years():
+    X = np.column_stack([np.tile([1999.0, 2007.0], 20), np.linspace(1000, 3000, 40)])
+    c = Clustering.of(KPOD(2, random_state=0).fit(X), X, ["year", "price"])
+    assert c.shown(0, 2007) == "2007"
+    assert c.shown(1, 2007) == "2,007"
+
+
+def test_pipelines_with_a_column_transformer_have_reports_and_pictures(people):
+    from matplotlib import pyplot as plt
+
+    plt.switch_backend("Agg")
+    frame = pd.read_csv(people)
+    before = make_column_transformer(
+        (StandardScaler(), ["height", "weight"]), (OneHotEncoder(sparse_output=False), ["region"])
+    )
+    model = make_pipeline(before, KPOD(2, random_state=0)).fit(frame)
+    report = package.report(model, frame, profile=frame[["size", "year"]], row_names=frame["Patient Id"])
+    assert "standardscaler__height" in [column["name"] for column in report.data["columns"]]
+    assert report.data["profiles"][0]["name"] == "size"
+    assert report.data["clusters"][0]["typical"][0] in set(frame["Patient Id"].astype(str))
+    for name in package.plot.__all__:
+        getattr(package.plot, name).from_estimator(model, frame)
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["-k", "auto"], 2, "'auto' is not a whole number of 1 or more"),
+        (["-k", "0"], 2, "'0' is not a whole number of 1 or more"),
+        (["-k", 2, "--report", "r.pdf"], 1, "a report is an HTML file; end its name in .html"),
+        (["-k", 2, "--log", "region"], 1, "--log region: is not among the columns clustered as numbers"),
+        (["-k", 2, "--clip", 0.7], 2, "0.7 is not in the range"),
+        (["-k", 2, "--weight", "wight"], 1, "did you mean 'weight'"),
+    ],
+)
+def test_bad_options_are_one_line(kpod, people, options, code, message):
+    done = kpod("fit", people, *options)
+    assert done.code == code
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_bergsmas_correction():
+    """Independent tables have no association; one that decides the other has all of it."""
+    rng = np.random.default_rng(0)
+    chance = [
+        cramers_v(np.histogram2d(rng.integers(0, 3, 60), rng.integers(0, 9, 60), (3, 9))[0])
+        for _ in range(50)
+    ]
+    assert np.mean(chance) < 0.08
+    assert cramers_v(np.diag([20.0, 20, 20])) > 0.98
+
+
+def test_profiles_say_what_stands_out():
+    labels = np.repeat([0, 1], 50)
+    codes = np.where(labels == 1, 0, np.arange(100) % 3)
+    found = profile([Aside("species", codes=codes, levels=["Gentoo", "Adelie", "Chinstrap"])], labels, 2)
+    assert found[0]["sentence"] == "cluster 1 is 100% Gentoo (67% overall)"
+    assert profile([Aside("noise", values=np.tile([1.0, 2.0], 50))], labels, 2) == []
+
+
+@pytest.mark.parametrize(
+    "before",
+    [None, StandardScaler(), ObservedScaler(), TableEncoder(), TableEncoder(scale="robust", clip=0.1)],
+)
+def test_save_and_load(tmp_path, people, before):
+    frame = pd.read_csv(people)[["height", "weight", "educ"]]
+    kpod = KPOD(2, random_state=0)
+    model = (kpod if before is None else make_pipeline(before, kpod)).fit(frame)
+    package.save(model, tmp_path / "m.kpod")
+    loaded = package.load(tmp_path / "m.kpod")
+    assert_array_equal(loaded.predict(frame), model.predict(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame[["weight", "height", "educ"]])
+
+
+def test_what_cannot_be_saved_is_refused(tmp_path, people):
+    frame = pd.read_csv(people)[["height", "weight"]]
+    model = make_pipeline(StandardScaler(), StandardScaler(), KPOD(2, random_state=0)).fit(frame)
+    with pytest.raises(TypeError, match="Only a KPOD can be saved"):
+        package.save(model, tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kinds": ["number", "magic"]}, "kinds of columns"),
+        ({"levels": [[], [1]]}, "levels are not text"),
+        ({"scale_": ["0.0", "1.0"]}, "scale_ is not positive"),
+        ({"mean_": ["nan", "1.0"]}, "mean_ holds nan"),
+        ({"mean_": ["1.0"]}, "mean_ is not a list of numbers"),
+        ({"frame": "os"}, "settings of the encoder"),
+    ],
+)
+def test_an_encoder_in_a_file_is_checked(change, message):
+    from kpod._io import encoderfile
+
+    encoder = TableEncoder().fit(pd.DataFrame({"x": [1.0, 2, 4], "c": ["a", "b", None]}))
+    content = json.loads(encoderfile.to_json(encoder))
+    assert encoderfile.from_json(json.dumps(content)).levels_ == encoder.levels_
+    with pytest.raises(ValueError, match=message):
+        encoderfile.from_json(json.dumps(content | change))

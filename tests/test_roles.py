@@ -1,0 +1,204 @@
+"""Roles of columns, against columns of real tables labelled by hand, and one by one."""
+
+import json
+import lzma
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kpod._io import roles, scales
+from kpod._io.columns import inspect
+
+TABLES = json.loads(lzma.decompress((Path(__file__).parent / "data" / "columns.json.xz").read_bytes()))
+USED = ("number", "boolean")
+
+
+def column(name, values, **options):
+    texts = ["" if v is None else str(v) for v in values]
+    return inspect(
+        name, pa.chunked_array([pa.array(texts, pa.string())]), ".", options.pop("missing", []), **options
+    )
+
+
+def judged(part):
+    """Of each labelled column: table, name, the role it has, and the role it was given."""
+    return [
+        (table["table"], c["name"], c["role"], column(c["name"], c["values"]).role.role)
+        for table in TABLES
+        if part is None or table["part"] == part
+        for c in table["columns"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "least", "columns"),
+    [("rules written on these", 0.97, 480), ("first held out", 0.97, 290), ("second held out", 0.97, 180)],
+)
+def test_roles_of_real_columns(part, least, columns):
+    found = judged(part)
+    wrong = [line for line in found if line[2] != line[3]]
+    assert len(found) >= columns
+    assert 1 - len(wrong) / len(found) >= least, wrong
+
+
+def test_no_identifier_is_used_and_no_measurement_set_aside():
+    found = judged(None)
+    assert [line for line in found if line[2] == "identifier" and line[3] in USED] == []
+    assert [line for line in found if line[2] in USED and line[3] not in USED] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ID", "id", "Patient Id", "patientID", "PATIENT_ID", "PID", "UUID", "SSN", "subject_id", "hospitalID",
+     "userid", "Customer No", "caseno", "id_patient", "Subject", "MRN", "hhid", "account number"],
+)  # fmt: skip
+@pytest.mark.parametrize("repeated", [False, True])
+def test_identifiers_by_name_in_any_spelling(name, repeated):
+    numbers = np.random.default_rng(0).permutation(5000)[:60] + 1000
+    values = np.repeat(numbers[:20], 3) if repeated else numbers
+    assert column(name, values).role.role == "identifier"
+
+
+@pytest.mark.parametrize(
+    "name", ["acid", "grid", "humid", "Solid", "paid", "bid", "steroid", "Inde", "keyboard", "kids"]
+)
+def test_words_that_only_sound_like_identifiers(name):
+    assert column(name, np.random.default_rng(0).integers(1, 90, 60)).role.role == "number"
+
+
+def test_marks_of_gaps_do_not_hide_an_identifier():
+    marked = column("x", range(1, 201), missing=["98", "99"])
+    assert marked.role.role == "identifier"
+    assert marked.missing == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("x", range(1, 40)),
+        ("x", range(40)),
+        ("", [5, 9, 12, 40, 41]),
+        ("key", [17, 3, 99, 4]),
+        ("x", [f"{10**9 + 7919 * i}" for i in range(30)]),
+        ("x", [f"P{i:04d}" for i in range(30)]),
+        ("token", [f"{i * 2654435761 % 2**64:016x}" for i in range(1, 30)]),
+        ("code", ["0012", "0013", "0500", "0004"]),
+    ],
+)
+def test_identifiers_by_content(name, values):
+    assert column(name, values).role.role == "identifier"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role"),
+    [
+        ("year", [1999, 2001, 2003, 1999, 2001], "date"),
+        ("year_built", [1999, 1951, 2003, 1999, 1934], "number"),
+        ("years", [1, 4, 7, 30, 12], "number"),
+        ("month", [1, 5, 12, 7, 1], "date"),
+        ("Days", [1, 5, 12, 7, 1], "number"),
+        ("when", [20240131, 20231224, 20220229, 20210101], "date"),
+        ("created_at", [1700000000, 1600000000, 1650000000], "date"),
+        ("zip", [10115, 80331, 10115, 20095], "category"),
+        ("region", [1, 2, 3, 4, 2, 1], "category"),
+        ("species_count", [1, 2, 3, 4, 2, 1], "number"),
+        ("smoker", ["yes", "no", "no", "yes"], "boolean"),
+        ("sex", [1, 2, 2, 1, 1], "boolean"),
+        ("fixed", [3, 3, 3, None], "constant"),
+        ("nothing", [None, "NA", ""], "empty"),
+        ("note", ["a long story about this and that"] * 3 + ["another long story of many words"] * 3, "text"),
+        ("size", ["small", "large", "medium", "small", "large"], "ordered"),
+        ("mostly", [1, 2, 3, "x"], "number"),
+    ],
+)
+def test_roles_one_by_one(name, values, role):
+    assert column(name, values).role.role == role
+
+
+@pytest.mark.parametrize(
+    ("levels", "order"),
+    [
+        (["High", "low", "Medium"], ["low", "Medium", "High"]),
+        (["StronglyAgree", "Disagree", "strongly_disagree", "agree"],
+         ["strongly_disagree", "Disagree", "agree", "StronglyAgree"]),
+        (["35-44", "25-34", "45+", "<25"], ["<25", "25-34", "35-44", "45+"]),
+        (["10-19", "0-9g/day", "30+", "20-29"], ["0-9g/day", "10-19", "20-29", "30+"]),
+        (["(10,20]", "(0,10]"], ["(0,10]", "(10,20]"]),
+        (["2nd class", "1st class"], ["1st class", "2nd class"]),
+        (["2 - often", "1 - never"], ["1 - never", "2 - often"]),
+        (["Tue", "Mon", "Sun"], ["Mon", "Tue", "Sun"]),
+    ],
+)  # fmt: skip
+def test_orders_that_words_tell(levels, order):
+    assert scales.order_of(levels) == order
+
+
+@pytest.mark.parametrize(
+    "levels", [["red", "blue"], ["low", "blue"], ["KK-08", "KK-06"], ["A", "B"], ["high", "upper"]]
+)
+def test_words_without_an_order(levels):
+    assert scales.order_of(levels) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2024-01-31", "2024-01-31T10:00:00Z", "31.01.2024", "1/31/24", "Jan 3, 2024", "3 January 2024",
+     "2024-01", "2024Q3", "10:35", "01-JAN-1980"],
+)  # fmt: skip
+def test_dates_in_text(text):
+    assert scales.is_dates(Counter([text, text]))
+    assert not scales.is_dates(Counter([text, "somewhere", "else"]))
+
+
+def codes(name, values):
+    return [note for note in column(name, values).role.notes if note.kind == "code"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "remedy"),
+    [
+        ("educ", [1, 2, 3, 4, 5, 98, 99, 99, 2, 3], "--missing educ=98,99"),
+        ("income", [1200, 3400, 2500, -9, 1800, -9], "--missing income=-9"),
+        ("temp", [12.5, 13.1, 999, 14.2, 11.8, 12.0], "--missing temp=999"),
+        ("my age", [20, 30, 25, 999, 41, 999], "--missing 'my age=999'"),
+        ("glucose", [0, 0, 44, 85, 89, 117, 137, 110, 140, 125, 168, 99, 101], "--missing glucose=0"),
+    ],
+)
+def test_codes_for_missing_are_pointed_out_with_the_remedy(name, values, remedy):
+    (note,) = codes(name, values)
+    assert note.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("age", [*range(18, 97), 99, 99]),
+        ("count", [0, 0, 1, 2, 3, 5, 9, 0, 4, 6, 7, 8, 10, 11]),
+        ("change", [-9, -7, 3, 5, -2, 8, -9]),
+        ("score", [1, 2, 3, 4, 5, 6, 7, 8, 9, 9]),
+    ],
+)
+def test_ordinary_values_are_no_codes(name, values):
+    assert codes(name, values) == []
+
+
+def test_what_is_pointed_out_about_numbers():
+    kinds = {
+        name: [note.kind for note in column(name, values).role.notes]
+        for name, values in {
+            "birth_year": [1950, 1961, 1970, 1982],
+            "lat": [45.1, 45.2, 45.4],
+            "x": [1.5, 2.5, 4],
+        }.items()
+    }
+    assert kinds == {"birth_year": ["year"], "lat": ["coordinate"], "x": []}
+
+
+def test_long_columns_are_judged_by_a_sample():
+    values = np.random.default_rng(0).normal(size=300_000)
+    assert roles.role_of(roles.Contents("x", len(values), values)).role == "number"
+    counting = np.arange(300_000, dtype=float)
+    assert roles.role_of(roles.Contents("x", len(counting), counting)).why == "counts the rows"
