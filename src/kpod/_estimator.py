@@ -81,7 +81,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         "lloyd" stops when the centers move by no more than `tol` times the mean variance of
         the observed entries of a column (sum of squares, as in scikit-learn). "hartigan" then
         goes on until no row moves, or a sweep of moves lowers the loss by no more than
-        `tol` / 100 of it.
+        `tol` / 10 of it.
 
     shrinkage : float, default=0.0
         Pulls centers that rest on few observations to the column's mean: the objective gets

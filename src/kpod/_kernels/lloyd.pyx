@@ -149,18 +149,19 @@ cdef Py_ssize_t assign_in_single(
     cdef float* best = <float*> space.best
     cdef float* second = <float*> space.second
     cdef Py_ssize_t r, i, n_left = 0
-    cdef float slack = slack_of(rows.n_columns, SINGLE), margin, own, other
-    cdef float absolute = <float> panel.single_slack, longest = <float> panel.longest
+    cdef float slack = slack_of(rows.n_columns, SINGLE), more = 1 + slack, less = 1 - slack, margin, own, other
+    cdef float absolute = <float> panel.single_slack
+    cdef float roundoff = <float> (2 * SINGLE), of_centers = <float> (4 * SINGLE * panel.longest) + UNDERFLOW
     nearest_in_single(rows, n, panel, space)
     for r in range(n):
         i = space.index[r]
         own = sqrtf(best[r] + absolute)
         other = sqrtf(max(second[r] - absolute, 0))
-        margin = <float> (2 * SINGLE) * (own + 2 * longest) + UNDERFLOW
-        own = own * (1 + slack) + margin
-        other = other * (1 - slack) - margin
+        margin = roundoff * own + of_centers
+        own = own * more + margin
+        other = other * less - margin
         # A little more, so that double precision says the same. A single center has no second.
-        if own * (1 + slack) < other and (other < INFINITY or panel.k == 1) and own < INFINITY:
+        if own * more < other and (other < INFINITY or panel.k == 1) and own < INFINITY:
             labels[i] = space.nearest[r]
             upper[i] = own
             lower[i] = min(other, LARGEST)
@@ -249,6 +250,8 @@ cdef Py_ssize_t assign_rows(
     with nogil:
         for i in range(start, stop):
             now = labels[i]
+            if now >= panel.k:
+                return -1
             if now < 0 or not far_apart(&upper[i], &lower[i], drift[now], other_drift[now], leaving):
                 space.index[n] = i
                 space.looked[n] = i
@@ -288,7 +291,7 @@ def assign(
     Returns the number of rows that changed, and by how much that lowered the loss with the panel's
     centers (a row without a label before adds its loss).
     """
-    cdef Py_ssize_t i, changed
+    cdef Py_ssize_t changed
     cdef double gain = 0
     rows.check_span(start, stop)
     check(rows, panel, space)
@@ -298,11 +301,10 @@ def assign(
         raise ValueError("drifts for another number of centers")
     if to is not None and (to.k != panel.k or to.n_columns != panel.n_columns):
         raise ValueError("sums of another shape than the centers")
-    for i in range(start, stop):
-        if labels[i] >= panel.k:
-            raise IndexError(f"label {labels[i]} of {panel.k} clusters")
     changed = assign_rows(rows, start, stop, panel, &drift[0], &other_drift[0], &labels[0], &upper[0], &lower[0],
                           to, &gain, space)
+    if changed < 0:
+        raise IndexError(f"a label beyond the {panel.k} clusters")
     return changed, gain
 
 
