@@ -1,5 +1,6 @@
 # make demo   set everything up in .venv, cluster the bundled table, show the result and write a report
 # make test   set everything up, run lint, types and the whole suite
+# make sanitize  run the tests of the kernels on a build with address and undefined-behaviour checks
 # make paper  run the paper's experiments, quickly: tables, verdicts on its claims, pictures
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +8,7 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name '*.html' -o -name 'meson.build') meson.build pyproject.toml README.md
 
-.PHONY: demo test lint bench paper docs clean
+.PHONY: demo test lint sanitize bench paper docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kpod demo
@@ -20,6 +21,18 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/cython-lint src
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# The kernels with address and undefined-behaviour checks, on the tests that go straight at them.
+SANITIZED := build/sanitize
+SANITIZE := -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false \
+	-Csetup-args=-Dbuildtype=plain "-Csetup-args=-Dc_args=-O1 -DKPOD_SANITIZE -march=native"
+sanitize: $(VENV)/.test
+	rm -rf $(SANITIZED)
+	$(BIN)/python -m pip install --quiet --no-deps --target $(SANITIZED) $(SANITIZE) .
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONPATH=$(SANITIZED) \
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_fuzz.py tests/test_hostile.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks all

@@ -7,6 +7,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.dense import SHAPES, make, punch
 from benchmarks.harness import Sheet, progress, timed
+from kpod._engine.executors import available_threads, threads
+from kpod._engine.lloyd import Descent, Settings
+from kpod._engine.table import make_table
 
 
 def peak_flops(dtype: type) -> float:

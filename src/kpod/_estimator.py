@@ -59,8 +59,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         sample of the rows where the table has more than two million entries), "random" any
         rows; "mean-fill", the start of the paper, runs k-means on the table with its gaps at
         the column means. An array of shape (n_clusters, n_features) gives the centers; NaN
-        in it means the column's mean. A callable takes `X` (an array with NaN in the gaps),
-        `n_clusters` and `random_state` and returns such an array.
+        in it means the column's mean. A callable takes `X` (an array with NaN in the gaps, or a
+        CSR array for a sparse table), `n_clusters` and `random_state` and returns such an array.
 
     n_init : "auto" or int, default="auto"
         The number of starts, the best of which is kept. "auto" is 1 for an array, otherwise
@@ -68,21 +68,20 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     algorithm : {"hartigan", "lloyd", "mm"}, default="hartigan"
         "lloyd" assigns rows and moves centers in turn; where that takes more than 20 iterations
-        on a table with gaps and over 100,000 observed entries, centers get momentum for as long
-        as it lowers the loss. "hartigan" goes on with single rows for as long as moving one
-        lowers the loss, and never ends higher. "mm" is the algorithm as published [1]_, k-means
-        on a table filled in from its own centers time and again; it is here for comparison and
-        ends higher than the other two.
+        on a table with gaps, centers get momentum for as long as it lowers the loss. "hartigan"
+        goes on with single rows for as long as moving one lowers the loss, and never ends higher.
+        "mm" is the algorithm as published [1]_, k-means on a table filled in from its own centers,
+        repeatedly; it is here for comparison and reaches a higher loss than the other two.
 
     max_iter : int, default=300
-        Most iterations of "lloyd" (and then most sweeps of "hartigan": never more than 60
-        beyond 300,000 observed entries), or of filling in for "mm".
+        The most iterations of "lloyd", and then the most sweeps of single-row moves of
+        "hartigan"; or the most times that "mm" fills in.
 
     tol : float, default=1e-4
         "lloyd" stops when the centers move by no more than `tol` times the mean variance of
         the observed entries of a column (sum of squares, as in scikit-learn). "hartigan" then
-        goes on until no row moves; beyond 300,000 observed entries, until a sweep of moves
-        lowers the loss by less than `tol` / 10 of it.
+        goes on until no row moves, or a sweep of moves lowers the loss by no more than
+        `tol` / 100 of it.
 
     shrinkage : float, default=0.0
         Pulls centers that rest on few observations to the column's mean: the objective gets
@@ -94,7 +93,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         of threads.
 
     n_threads : int or None, default=None
-        The number of threads; None for as many as BLAS would use.
+        The number of threads; None for as many as there are processors to use, or as
+        OMP_NUM_THREADS says.
 
     verbose : int, default=0
         1 prints a line for each start, 2 for each iteration.
@@ -105,7 +105,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         The centers; NaN in a column of which nothing was observed.
 
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, -1 where nothing was observed.
+        The cluster of each row, -1 where nothing was observed. They are what `predict` says of
+        the same table; only those of "mm" are its own, of the table as it filled it in.
 
     inertia_ : float
         The loss.
@@ -114,11 +115,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         Iterations run by the best start.
 
     converged_ : bool
-        Whether the best start came to rest within `max_iter`.
+        Whether the best start converged within `max_iter`.
 
     loss_curve_ : ndarray
         The loss (with what `shrinkage` adds) after each iteration, then after each sweep of
         single-row moves.
+
+    losses_ : ndarray of shape (n_init,)
+        The loss (with what `shrinkage` adds) that each start ended with.
 
     counts_ : ndarray of shape (n_clusters, n_features)
         The weight of the observed entries behind each entry of `cluster_centers_`.
@@ -137,7 +141,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     The loss is that of complete data only in the limit of few gaps: even when entries are
     missing completely at random its minimiser is not consistent for the centers of the
     complete table [2]_, and where *what* is missing depends on the cluster, a lower loss
-    need not be a better clustering. It suits many columns with few gaps in each best.
+    need not be a better clustering. It works best with many columns and few gaps in each.
     Columns count by their scale: standardise them first unless they share a unit.
 
     References
@@ -315,9 +319,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _units(self) -> Units:
         """The units of the fit, in which the same row gets the same label again."""
-        if hasattr(self, "_shift"):
-            return Units(self._shift, self._scale)
-        return Units(np.asarray(self.column_means_, np.float64), 1.0)  # a model of version 0.1
+        # A model of version 0.1 has no units of its own.
+        shift = np.asarray(getattr(self, "_shift", self.column_means_), np.float64)
+        scale = float(getattr(self, "_scale", 1.0))
+        if shift.shape != (self.n_features_in_,) or not 0 < scale < np.inf:
+            raise ValueError("The model is damaged: its units do not fit its columns. Fit it again.")
+        return Units(shift, scale)
 
     @contextmanager
     def _fitted_table(self, X: Any, sample_weight: Any = None) -> Iterator[tuple[Table, Executor]]:
@@ -332,11 +339,13 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _centers(self, table: Table) -> Floats:
         """The centers in the units of a table."""
-        if self.cluster_centers_.shape[1] != table.n_columns:
+        centers = np.asarray(self.cluster_centers_, np.float64)
+        if centers.shape != (self.n_clusters, table.n_columns):
             raise ValueError(
-                f"cluster_centers_ has {self.cluster_centers_.shape[1]} columns, X has {table.n_columns}."
+                f"The model is damaged: its centers have shape {centers.shape}, expected "
+                f"{(self.n_clusters, table.n_columns)}. Fit it again."
             )
-        return table.units.to(self.cluster_centers_)
+        return table.units.to(centers)
 
     def _labels(self, table: Table, executor: Executor) -> Labels:
         """The nearest center of each row; -1 where nothing is observed."""

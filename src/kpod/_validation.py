@@ -79,6 +79,9 @@ def check_sparse(X: Any) -> None:
         )
     try:
         if X.format in ("csr", "csc", "bsr"):
+            steps = np.diff(X.indptr)
+            if X.indptr[0] != 0 or (steps < 0).any() or X.indptr[-1] > min(len(X.indices), len(X.data)):
+                raise ValueError("indptr must rise from 0 to at most the number of stored entries")
             X.check_format(full_check=True)
         elif X.format == "coo":
             for at, size in zip(X.coords, X.shape, strict=True):

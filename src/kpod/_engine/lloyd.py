@@ -29,7 +29,7 @@ class Settings:
     Lloyd stops when a step moves the centers by no more than `tol` times the mean variance of the
     columns (squared, in all); with 0, when no row changes its label or the objective no longer
     falls. Single-row moves stop when no row moves, or when a sweep lowers the objective by no more
-    than a tenth of `tol` of it. `observer` is told of every iteration: what was done, its number
+    than a hundredth of `tol` of it. `observer` is told of every iteration: what was done, its number
     and the objective. `bounded=False` compares every row in every iteration.
     """
 
