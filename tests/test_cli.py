@@ -419,7 +419,7 @@ BAD = {
     "not a table": (b"<!DOCTYPE html><html>", "no rows"),
     "binary": (b"\x00\x01\x02", "is not a text file"),
     "workbook": (b"PK\x03\x04abc", "save the sheet as CSV"),
-    "gzip": (b"\x1f\x8b\x08", "is compressed with gzip"),
+    "gzip": (b"\x1f\x8b\x08", "is compressed and damaged"),
     "parquet in pieces": (b"PAR1 and then nothing", "damaged, or not what it claims to be"),
     "arrow in pieces": (b"ARROW1\0\0 and then nothing", "damaged, or not what it claims to be"),
     "cluster is there": (b"a,cluster\n1,2\n3,4\n", "already has a column 'cluster'; choose another name"),

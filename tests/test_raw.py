@@ -71,6 +71,14 @@ def test_patterns_and_decisions(people):
     assert given.categories == {"size": ("large", "small")}
 
 
+def test_categories_with_very_many_values_are_left_out_unless_named(tmp_path):
+    lines = [f"g{i % 300},{i % 7}" for i in range(1200)]
+    (tmp_path / "t.csv").write_text("gene,x\n" + "\n".join(lines))
+    assert "300 different values, too many" in used(tmp_path / "t.csv", categories=["all"]).aside["gene"]
+    with pytest.raises(InputError, match="has 300 different values, too many for categories"):
+        used(tmp_path / "t.csv", categories=["gene"])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

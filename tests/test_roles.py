@@ -112,6 +112,7 @@ def test_identifiers_by_content(name, values):
         ("note", ["a long story about this and that"] * 3 + ["another long story of many words"] * 3, "text"),
         ("size", ["small", "large", "medium", "small", "large"], "ordered"),
         ("mostly", [1, 2, 3, "x"], "number"),
+        ("subject", [1, 2, 3, "207a"], "identifier"),
     ],
 )
 def test_roles_one_by_one(name, values, role):
@@ -178,6 +179,8 @@ def test_codes_for_missing_are_pointed_out_with_the_remedy(name, values, remedy)
         ("age", [*range(18, 97), 99, 99]),
         ("count", [0, 0, 1, 2, 3, 5, 9, 0, 4, 6, 7, 8, 10, 11]),
         ("change", [-9, -7, 3, 5, -2, 8, -9]),
+        ("finance", [-1, 0, 1] * 10),
+        ("age", [-2, -1, 0, 1] * 10),
         ("score", [1, 2, 3, 4, 5, 6, 7, 8, 9, 9]),
     ],
 )

@@ -123,7 +123,7 @@ def choose_columns(
         if why:
             choice.aside[name] = why
         elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
-            use_category(table, choice, column, role)
+            use_category(table, choice, column, role, asked=name in named or name in by_user)
         elif name in wanted or (name in by_user and role.role in ("number", "boolean")):
             use_number(table, choice, column)
         else:
@@ -153,13 +153,16 @@ def parse_decisions(table: TableFile, decided: Sequence[str]) -> dict[str, Role]
     return out
 
 
-def use_category(table: TableFile, choice: Choice, column: Column, role: Role) -> None:
+def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *, asked: bool) -> None:
     if column.kind == "empty":
         choice.aside[column.name] = "nothing observed"
         return
     words = words_of(table, column)
     counted = pc.value_counts(pc.drop_null(words))
     levels = [str(level) for level in counted.field(0).to_pylist()]
+    if len(levels) > MOST_LEVELS and not asked:
+        choice.aside[column.name] = f"category: {len(levels):,} different values, too many to cluster by"
+        return
     if len(levels) > MOST_LEVELS:
         raise InputError(
             f"{table.source}: column {shown(column.name)} has {len(levels):,} different values, too many for "

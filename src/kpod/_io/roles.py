@@ -149,6 +149,12 @@ def tokens(name: str) -> tuple[str, ...]:
     return tuple(part for part in re.split(r"[\W_]+", parts.lower()) if part)
 
 
+def names_a_unit(name: str) -> bool:
+    """Whether a name says that the column tells who or what was measured."""
+    words = tokens(name)
+    return bool(words) and (words[-1] in IDS | UNITS | GROUPS or bool(NOUN_AND_ID.match("".join(words))))
+
+
 def is_named_id(facts: Facts) -> bool:
     """Names that are identifiers whatever the numbers; decimals are something else (an inner diameter)."""
     words = facts.tokens
@@ -371,7 +377,9 @@ def far_codes(facts: Facts, candidates: list[float], side: int) -> list[float]:
         inside = float(rest[-1] - rest[0])
         step = float(np.median(np.diff(rest))) if len(rest) > 1 else 1.0
         negative = side < 0 and side * rest[-1] >= 0
-        lone_code = negative and facts.whole and (found[-1] != -1 or len(facts.values) > 20)
+        # -1 and -2 are steps of a scale as often as codes: only alone below a wide range.
+        small = found[-1] in (-1, -2) and not (len(found) == 1 and facts.high >= 5 and len(facts.values) > 20)
+        lone_code = negative and facts.whole and not small
         wide = gap > max(inside, 3 * step) if inside > 0 else gap > 5
         n = int(sum(facts.counts[facts.distinct == code].sum() for code in found))
         if (

@@ -23,7 +23,7 @@ UNITS = words(
 GROUPS = words(
     "person individual animal case family household brood litter clutch nest school hospital clinic "
     "center centre site location plot block batch store shop firm company county district cluster team "
-    "player doctor teacher interviewer rater judge item specimen sample tree plant village psu tract "
+    "player doctor teacher interviewer rater judge item specimen station sample tree plant village psu tract "
     "precinct ward municipality commune country state user customer client employee student dog rat cow "
     "pig "
 )
