@@ -6,20 +6,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod import plot
+    from kpod import metrics, plot
+    from kpod._choose import choose_k
     from kpod._estimator import KPOD
     from kpod._report import report
     from kpod._scaler import ObservedScaler
 
 __version__ = "0.1.0"
-__all__ = ["KPOD", "ObservedScaler", "__version__", "plot", "report"]
+__all__ = ["KPOD", "ObservedScaler", "__version__", "choose_k", "metrics", "plot", "report"]
 
-_HOMES = {"KPOD": "kpod._estimator", "ObservedScaler": "kpod._scaler", "report": "kpod._report"}
+_HOMES = {
+    "KPOD": "kpod._estimator",
+    "ObservedScaler": "kpod._scaler",
+    "choose_k": "kpod._choose",
+    "report": "kpod._report",
+}
+_MODULES = ["metrics", "plot"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plot":
-        return importlib.import_module("kpod.plot")
+    if name in _MODULES:
+        return importlib.import_module(f"kpod.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

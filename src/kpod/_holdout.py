@@ -6,7 +6,7 @@ stored, and is the same for a dense table and for the same table as CSR.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,7 @@ class Errors:
     """Weighted squared errors on hidden entries, summed over the folds by row and by column.
 
     `by_row` and `by_column` are sums over the hidden entries, `count` and `column_counts` their
-    weights; `relative` compares two of them entry by entry, which is what their difference rests on.
+    weights.
     """
 
     by_row: Floats
@@ -159,21 +159,12 @@ def add_up(
     by_row = np.bincount(rows, squared, n_rows)[np.bincount(rows, weight, n_rows) > 0]
     return Errors(
         by_row,
-        np.bincount(columns, squared, n_columns),
+        np.bincount(columns, squared, n_columns).astype(np.float64),
         float(weight.sum()),
-        np.bincount(columns, weight, n_columns),
+        np.bincount(columns, weight, n_columns).astype(np.float64),
     )
 
 
 def center_predictions(fold: Fold, labels: Labels, centers: Floats) -> Floats:
-    """What the centers say of the hidden entries, each row at its nearest center."""
+    """What the centers say of the hidden entries, each row at the center of its cluster."""
     return np.asarray(centers[labels[fold.rows], fold.columns], dtype=np.float64)
-
-
-Fit = Callable[[Any], tuple[Labels, Floats]]
-
-
-def center_errors(fold: Fold, fit: Fit) -> Floats:
-    """Squared errors on the hidden entries after a fit (labels and centers) on the others."""
-    labels, centers = fit(fold.table)
-    return fold.squared_errors(center_predictions(fold, labels, centers))

@@ -244,14 +244,13 @@ def _squares(values: Any, labels: Labels) -> tuple[Floats, Floats, Floats, Float
     means = np.bincount(columns, entries, p) / np.maximum(column_counts, 1)
     centered = entries - means[columns]
     offsets = np.bincount(cells, centered, k * p).reshape(k, p) / np.maximum(counts, 1)
-    within = np.bincount(columns, (centered - offsets[labels[rows], columns]) ** 2, p)
+    within = np.bincount(columns, (centered - offsets[labels[rows], columns]) ** 2, p).astype(np.float64)
     return (counts * offsets**2).sum(axis=0), within, counts, offsets, means
 
 
 def _silhouettes(values: Any, labels: Labels) -> Floats:
     """Silhouettes, from the distances of a chunk of rows to all rows at a time."""
-    n, p = values.shape
-    k = int(labels.max()) + 1
+    n, k = values.shape[0], int(labels.max()) + 1
     member = np.zeros((n, k))
     member[np.arange(n), labels] = 1.0
     filled, mask, squares = _centered(values)
