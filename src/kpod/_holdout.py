@@ -156,9 +156,9 @@ def add_up(
     weight = np.ones(len(rows)) if weights is None else weights[rows]
     squared = np.concatenate(errors) * weight
     # A row of which nothing was hidden, or without weight, is no observation of the error.
-    by_row = np.bincount(rows, squared, n_rows)[np.bincount(rows, weight, n_rows) > 0]
+    by_row = np.bincount(rows, squared, n_rows).astype(np.float64)
     return Errors(
-        by_row,
+        by_row[np.bincount(rows, weight, n_rows) > 0],
         np.bincount(columns, squared, n_columns).astype(np.float64),
         float(weight.sum()),
         np.bincount(columns, weight, n_columns).astype(np.float64),

@@ -70,7 +70,7 @@ class Part:
 class Entries:
     """The observed entries of a dense or CSR table, less the column means, in chunks of rows."""
 
-    def __init__(self, X: Any, weights: Floats | None = None, means: Floats | None = None) -> None:
+    def __init__(self, X: Any, weights: Floats | None = None) -> None:
         n_rows, self.n_columns = X.shape
         weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
         chunks = [slice(start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
@@ -78,10 +78,8 @@ class Entries:
         self.weight = float(weights.sum())
         self.counts = sum((mask.T @ weights[at] for _, mask, at in tables), np.zeros(self.n_columns))
         counts = np.where(self.counts > 0, self.counts, 1)
-        if means is None:
-            sums = sum((values.T @ weights[at] for values, _, at in tables), np.zeros(self.n_columns))
-            means = sums / counts
-        self.means = np.nan_to_num(means)
+        sums = sum((values.T @ weights[at] for values, _, at in tables), np.zeros(self.n_columns))
+        self.means = sums / counts
         self.parts = [_part(values, mask, self.means, weights[at], at) for values, mask, at in tables]
         self.squares = sum((p.squares.T @ p.weights for p in self.parts), np.zeros(self.n_columns))
         variances = self.squares / counts
@@ -90,6 +88,13 @@ class Entries:
 
     def __iter__(self) -> Iterator[Part]:
         return iter(self.parts)
+
+
+def parts(X: Any, means: Floats) -> Iterator[Part]:
+    """Chunks of a table whose column means are given."""
+    for start in range(0, X.shape[0], CHUNK):
+        at = slice(start, min(start + CHUNK, X.shape[0]))
+        yield _part(*_values_and_mask(X[at]), means, np.ones(at.stop - at.start), at)
 
 
 def _values_and_mask(X: Any) -> tuple[Any, Any]:
