@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from kpod._files import InputError, check_writable, written_whole
+from kpod._io.files import InputError, check_writable, written_whole
 from paper import claims, results, tables
 from paper.datasets import designs
 from paper.methods import methods

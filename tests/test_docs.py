@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.generate import MEASURED, TABLES, cli_reference, paper_pages, with_tables
-from kpod import _columns, _tables
+from kpod._io import columns, tables
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod
 
@@ -33,9 +33,9 @@ def test_the_papers_tables_and_claims_are_those_of_the_results_file():
 
 def test_every_mark_of_a_gap_is_in_the_guide():
     guide = (ROOT / "docs" / "command-line.md").read_text()
-    for mark in _columns.GAPS:
+    for mark in columns.GAPS:
         assert f"`{mark}`" in guide or mark == ""
-    for suffix in _tables.SUFFIXES:
+    for suffix in tables.SUFFIXES:
         assert f"`{suffix}`" in guide
 
 

@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kpod
 from kpod import KPOD, plot
-from kpod._summary import Clustering
+from kpod._report.summary import Clustering
+from kpod.plot import _display, _gaps, _rows
 from tests.conftest import clustered
 
 DISPLAYS = [getattr(plot, name) for name in plot.__all__]
@@ -83,7 +84,7 @@ def test_gaps_are_those_of_the_table_sorted_by_cluster(rng):
 def test_long_tables_are_averaged_and_lose_no_gap(rng):
     model, X = fitted(rng, n_rows=3001)
     shown = plot.GapsDisplay.from_estimator(model, X)
-    assert len(shown.observed) == plot.MOST_IMAGE_ROWS
+    assert len(shown.observed) == _gaps.MOST_IMAGE_ROWS
     assert_allclose(shown.observed.mean(axis=0), (~np.isnan(X)).mean(axis=0), atol=0.01)
 
 
@@ -119,9 +120,9 @@ def test_on_complete_data_the_plane_is_that_of_pca(rng):
 
 def test_many_columns_give_the_same_plane(rng, monkeypatch):
     X, _ = clustered(rng, n_columns=30)
-    few = plot.principal_plane(X)
-    monkeypatch.setattr(plot, "MANY_COLUMNS", 10)
-    for ours, theirs in zip(plot.principal_plane(X), few, strict=True):
+    few = _rows.principal_plane(X)
+    monkeypatch.setattr(_rows, "MANY_COLUMNS", 10)
+    for ours, theirs in zip(_rows.principal_plane(X), few, strict=True):
         assert_allclose(ours, theirs, atol=1e-8)
 
 
@@ -145,7 +146,7 @@ def test_expected_scores_agree_with_the_textbook_formula(rng):
     axes = np.linalg.qr(rng.normal(size=(5, 2)))[0]
     variances, noise = np.array([3.0, 2.0]), 0.5
     prior = np.diag(variances - noise)
-    for row, score in zip(X, plot.expected_scores(X, axes, variances, noise), strict=True):
+    for row, score in zip(X, _rows.expected_scores(X, axes, variances, noise), strict=True):
         seen = ~np.isnan(row)
         A = axes[seen]
         gain = prior @ A.T @ np.linalg.inv(A @ prior @ A.T + noise * np.eye(seen.sum()))
@@ -192,7 +193,7 @@ def test_the_loss_is_that_of_the_fit(rng):
 
 def test_neighbouring_colours_differ_for_the_colour_blind():
     """Also without red and green: in the projections of Viénot, Brettel & Mollon (1999)."""
-    rgb = np.array([to_rgb(colour) for colour in plot.PALETTE]) ** 2.2
+    rgb = np.array([to_rgb(colour) for colour in _display.PALETTE]) ** 2.2
     deuteranope = np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]])
     protanope = np.array([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]])
     for seen in (rgb, rgb @ deuteranope.T, rgb @ protanope.T):

@@ -12,8 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kpod
-from kpod import KPOD, _summary
-from kpod._summary import Clustering
+from kpod import KPOD
+from kpod._report.cautions import cautions
+from kpod._report.summary import Clustering
 from kpod.datasets import load_incomplete_wine, make_mixture
 from kpod.missingness import mcar
 from tests.command import kpod as run_here
@@ -109,7 +110,7 @@ def cautions_of(X, k=2, row_names=None, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = KPOD(k, random_state=0, **settings).fit(X)
-    found = _summary.cautions(Clustering.of(model, X), row_names)
+    found = cautions(Clustering.of(model, X), row_names)
     return {caution["title"]: caution["text"] for caution in found}
 
 

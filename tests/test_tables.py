@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from kpod import _columns, _reading, _tables, _writing
-from kpod._files import InputError
+from kpod._io import columns, reading, tables, writing
+from kpod._io.files import InputError
 
 
 def read(tmp_path, text, **options):
     path = tmp_path / "table.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return _reading.read_table(str(path), **options)
+    return reading.read_table(str(path), **options)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -33,7 +33,7 @@ def test_delimiter_and_decimal_mark_are_sniffed(tmp_path, delimiter, decimal):
     ]
     table = read(tmp_path, "\n".join(delimiter.join(line) for line in lines))
     assert (table.dialect.delimiter, table.dialect.decimal) == (delimiter, decimal)
-    assert_array_equal(_tables.matrix(table, ["a", "b"]), np.array(values, dtype=float))
+    assert_array_equal(tables.matrix(table, ["a", "b"]), np.array(values, dtype=float))
 
 
 def test_a_thousands_separator_is_not_taken_for_a_decimal_comma(tmp_path):
@@ -44,7 +44,7 @@ def test_a_thousands_separator_is_not_taken_for_a_decimal_comma(tmp_path):
     assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=",").columns[0].values[0] == 1.234
     pointed = read(tmp_path, "a;b\n1.234,5;1\n2,5;2\n3,5;3\n")
     with pytest.raises(InputError, match=r"row 1, column 'a': '1\.234,5' is not a number"):
-        _tables.choose_columns(pointed)
+        tables.choose_columns(pointed)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
@@ -55,7 +55,7 @@ def test_encoding_is_sniffed(tmp_path, encoding):
 
 
 def test_a_character_across_blocks_and_a_bad_byte_behind_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(_reading, "BLOCK", 64)
+    monkeypatch.setattr(reading, "BLOCK", 64)
     text = ("a,b\n" + "1,ä€ä\n" * 100).encode()
     for cut in range(4):
         assert read(tmp_path, b"x" * cut + text).dialect.encoding == "utf-8"
@@ -64,7 +64,7 @@ def test_a_character_across_blocks_and_a_bad_byte_behind_them(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    "mark", [m for gap in _columns.GAPS for m in {gap, gap.lower(), gap.upper(), f" {gap} "}]
+    "mark", [m for gap in columns.GAPS for m in {gap, gap.lower(), gap.upper(), f" {gap} "}]
 )
 def test_every_common_mark_is_a_gap_and_counted(tmp_path, mark):
     table = read(tmp_path, f'a,b\n1.5,1\n"{mark}",2\n2.5,3\n')
@@ -123,13 +123,13 @@ def test_kinds_of_typed_columns(tmp_path):
         }
     )
     frame.to_parquet(tmp_path / "t.parquet")
-    table = _reading.read_table(str(tmp_path / "t.parquet"))
+    table = reading.read_table(str(tmp_path / "t.parquet"))
     kinds = {column.name: column.kind for column in table.columns}
     assert kinds | {"lists": ""} == {
         "int": "integer", "float": "number", "truth": "true/false", "text": "text", "category": "text",
         "digits": "integer", "day": "date", "lists": "", "nothing": "empty",
     }  # fmt: skip
-    assert _tables.choose_columns(table).used == ["int", "float", "truth", "digits"]
+    assert tables.choose_columns(table).used == ["int", "float", "truth", "digits"]
 
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
@@ -145,7 +145,7 @@ def test_whatever_is_written_python_reads_back(rows, delimiter):
     columns = [pa.array(column) for column in zip(*rows, strict=True)]
     file = io.BytesIO()
     table = pa.Table.from_arrays(columns, names=["a", 'b "c"', "d;e,f"])
-    _writing.write_csv(table, file, _tables.Dialect(delimiter))
+    writing.write_csv(table, file, tables.Dialect(delimiter))
     text = io.StringIO(file.getvalue().decode(), newline="")
     assert list(csv.reader(text, delimiter=delimiter)) == [["a", 'b "c"', "d;e,f"], *rows]
 
@@ -153,5 +153,5 @@ def test_whatever_is_written_python_reads_back(rows, delimiter):
 def test_slices_and_nulls_are_written_right():
     table = pa.table({"x": pa.array([None, 1.5, 2.0, None]), "t": ["a", None, 'q"', "z"]}).slice(1, 3)
     file = io.BytesIO()
-    _writing.write_csv(table, file, _tables.Dialect(";", ","))
+    writing.write_csv(table, file, tables.Dialect(";", ","))
     assert file.getvalue().decode() == 'x;t\n1,5;\n2;"q"""\n;z\n'

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from kpod import metrics, plot
     from kpod._choose import choose_k
     from kpod._estimator import KPOD
-    from kpod._report import report
+    from kpod._report.page import report
     from kpod._scaler import ObservedScaler
 
 __version__ = "0.1.0"
@@ -19,7 +19,7 @@ _HOMES = {
     "KPOD": "kpod._estimator",
     "ObservedScaler": "kpod._scaler",
     "choose_k": "kpod._choose",
-    "report": "kpod._report",
+    "report": "kpod._report.page",
 }
 _MODULES = ["metrics", "plot"]
 

@@ -386,9 +386,7 @@ class Search:
         k = by_centers
         if by_centers > 1:
             mixtures = Mixtures(self, self.mixture_rows())
-            self.correlated[by_centers] = mixtures.at(by_centers)
-            if self.correlated[by_centers].matters():
-                k = mixtures.choose(by_centers)
+            k = mixtures.choose(by_centers)
         return conclusion(self, by_centers, k, extendable)
 
 
@@ -444,6 +442,7 @@ class Mixtures:
         """The number of clusters among mixtures with correlated columns, from above."""
         search = self.search
         tried = search.correlated
+        tried[by_centers] = self.at(by_centers)
         hopeless = 0
         for k in sorted((k for k in search.centers if k < by_centers), reverse=True):
             if k > FIRST_CORRELATED:

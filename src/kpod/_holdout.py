@@ -15,7 +15,7 @@ from scipy import sparse
 
 from kpod._blocks import Floats, Labels, Positions
 
-N_FOLDS = 5
+N_FOLDS = 10
 SHARE = 0.1  # of the observed entries a fold hides
 KEPT_IN_COLUMN = 2  # observed entries of a column that no fold hides
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kpod import _validation
-from kpod._blocks import AnyFloats, Positions
+from kpod._typing import AnyFloats, Positions
 
 __all__ = ["mar", "mcar", "nmar"]
 

@@ -1,7 +1,7 @@
 """What came out, in the terms in which people speak of it.
 
-The one place that works out sizes, differences, separation, sentences and cautions; the
-command line, the pictures and the report only show them.
+The one place that works out sizes, differences, separation and sentences; the command line,
+the pictures and the report only show them.
 """
 
 from __future__ import annotations
@@ -16,18 +16,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
-from kpod._blocks import Floats, Labels
 from kpod._estimator import KPOD
+from kpod._report.words import counted, listed
+from kpod._typing import Floats, Labels
 
 FEW = 5
 """A center resting on fewer observed entries than this is not spoken of."""
 CLEAR = 0.5
 """A center this many standard deviations off the column's mean is high or low."""
 MOST_SAID = 3
-MOST_LISTED = 5
-LITTLE = 0.25
-UNDECIDED = 0.05
-UNEVEN = 0.3
 
 
 @dataclass(frozen=True)
@@ -217,145 +214,6 @@ def labels_of(kpod: KPOD, values: Floats, seen: Any) -> tuple[Labels, bool]:
         if np.array_equal(counts, kpod.counts_):
             return labels, True
     return np.asarray(kpod.predict(seen)), False
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names as in a sentence: a, b and c."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def some(texts: Sequence[str], total: int | None = None) -> str:
-    """The first few of so many."""
-    more = (len(texts) if total is None else total) - MOST_LISTED
-    return listed([*texts[:MOST_LISTED], *([f"{more:,} more"] if more > 0 else [])])
-
-
-def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, str]]:
-    """What to be careful about, the gravest first."""
-    found: list[dict[str, str]] = []
-
-    def add(title: str, text: str) -> None:
-        found.append({"title": title, "text": text})
-
-    if not c.converged:
-        add(
-            "Not converged",
-            f"The fit was stopped at {c.kpod.max_iter} iterations while still improving. "
-            "Allow more (max_iter) before relying on it.",
-        )
-    if not c.is_fitted_table:
-        add(
-            "Not the table of the fit",
-            "The rows shown were assigned to centers that were fitted on another table, or with row weights.",
-        )
-    careful_about_rows(c, row_names, add)
-    careful_about_centers(c, add)
-    careful_about_columns(c, add)
-    return found
-
-
-def careful_about_rows(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> None:
-    def rows(mask: Any) -> str:
-        which = np.flatnonzero(mask)
-        names = [str(i + 1 if row_names is None else row_names[i]) for i in which[:MOST_LISTED]]
-        return some(names, len(which))
-
-    nothing = c.labels < 0
-    if nothing.any():
-        add(
-            "Rows with nothing observed",
-            f"{counted(int(nothing.sum()), 'row')} (row {rows(nothing)}) could not be placed: cluster -1.",
-        )
-    little = ~nothing & (c.observed_by_row <= LITTLE * len(c.names))
-    if little.any():
-        add(
-            "Rows with little observed",
-            f"{counted(int(little.sum()), 'row')} (row {rows(little)}) had at most a quarter of the columns "
-            "observed; where they belong rests on few values.",
-        )
-    if c.k > 1:
-        undecided = c.margins < UNDECIDED
-        if undecided.any():
-            share = undecided.sum() / max(1, (~nothing).sum())
-            add(
-                "Rows between two clusters",
-                f"{counted(int(undecided.sum()), 'row')} ({share:.1%}) are about as near to another center "
-                "as to their own.",
-            )
-
-
-def careful_about_centers(c: Clustering, add: Any) -> None:
-    small = [str(cluster) for cluster in range(c.k) if c.sizes[cluster] < FEW]
-    if small:
-        add(
-            "Small clusters",
-            f"Fewer than {FEW} rows in cluster {some(small)}: perhaps outliers, not a group.",
-        )
-    known = np.isfinite(c.centers)
-    few = np.argwhere((c.counts < FEW) & known & (c.sizes >= FEW)[:, None])
-    if len(few):
-        cells = [f"{c.names[j]} in cluster {cluster} ({number(c.counts[cluster, j])})" for cluster, j in few]
-        add(
-            "Few observations behind a center",
-            f"{counted(len(few), 'value')} of the centers {'rests' if len(few) == 1 else 'rest'} on fewer "
-            f"than {FEW} observed entries: {some(cells)}.",
-        )
-
-
-def careful_about_columns(c: Clustering, add: Any) -> None:
-    sparse = [
-        f"{c.names[j]} ({c.missing_by_column[j]:.0%})" for j in np.flatnonzero(c.missing_by_column > 0.5)
-    ]
-    if sparse:
-        add("Columns mostly missing", f"More than half is missing of {some(sparse)}.")
-    uneven = uneven_gaps(c)
-    if uneven:
-        add(
-            "Gaps that go with the clusters",
-            f"How much is missing differs from cluster to cluster in {some(uneven)}. Where gaps depend on "
-            "the cluster, a better fit need not be a truer grouping; ask why these values are missing.",
-        )
-    with np.errstate(invalid="ignore"):
-        variance = np.array([np.nanvar(v) if np.isfinite(v).any() else 0.0 for v in c.values.T])
-    if len(variance) > 2 and variance.sum() > 0 and variance.max() > 0.5 * variance.sum():
-        j = int(variance.argmax())
-        add(
-            "One column outweighs the others",
-            f"{c.names[j]} holds {variance[j] / variance.sum():.0%} of all variance, because columns count "
-            "by their scale; standardise them unless they share a unit.",
-        )
-
-
-def uneven_gaps(c: Clustering) -> list[str]:
-    """Columns whose share missing differs by much between clusters of 20 rows and more."""
-    large = [cluster for cluster in range(c.k) if c.sizes[cluster] >= 20]
-    if len(large) < 2:
-        return []
-    shares = np.array([1 - c.observed[c.labels == cluster].mean(axis=0) for cluster in large])
-    spread = shares.max(axis=0) - shares.min(axis=0)
-    return [
-        f"{c.names[j]} ({shares[:, j].min():.0%} to {shares[:, j].max():.0%})"
-        for j in np.argsort(-spread, kind="stable")
-        if spread[j] > UNEVEN
-    ]
-
-
-def finite(value: float) -> float | None:
-    """For JSON, which knows no NaN."""
-    return float(value) if np.isfinite(value) else None
-
-
-def number(value: float) -> str:
-    """A number for reading: four digits, thousands apart."""
-    if not np.isfinite(value):
-        return "\N{EN DASH}"
-    if abs(value) >= 1000 and abs(value) < 1e7:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
 
 
 def patterns_of_gaps(missing: Any, most: int) -> tuple[int, list[tuple[list[int], int]]]:

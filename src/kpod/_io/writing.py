@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._files import InputError, printable, written_whole
-from kpod._tables import SUFFIXES, Column, Dialect, TableFile
+from kpod._io.files import InputError, printable, written_whole
+from kpod._io.tables import SUFFIXES, Column, Dialect, TableFile
 
 BATCH = 1 << 16
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kpod import __version__
-from kpod._files import InputError, printable, written_whole
+from kpod._io.files import InputError, printable, written_whole
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

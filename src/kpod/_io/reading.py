@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns import NUMBER, inspect
-from kpod._files import InputError, printable
-from kpod._tables import Dialect, TableFile, shown
+from kpod._io.columns import NUMBER, inspect
+from kpod._io.files import InputError, printable
+from kpod._io.tables import Dialect, TableFile, shown
 
 DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18

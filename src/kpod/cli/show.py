@@ -3,58 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
+from kpod._io.files import printable
+from kpod._report.words import counted, listed, number
 
-from kpod import _columns, _summary, _tables
-from kpod._files import printable
-from kpod._summary import Clustering, counted, listed, number
+if TYPE_CHECKING:
+    from kpod._report.summary import Clustering
 
 PIPE_WIDTH = 140
-
-
-def describe(table: _tables.TableFile, most_patterns: int) -> dict[str, Any]:
-    """Columns, gaps and their patterns, as plain data."""
-    missing = np.column_stack([missing_entries(table, column) for column in table.columns])
-    numeric = [j for j, column in enumerate(table.columns) if column.values is not None]
-    n_patterns, patterns = _summary.patterns_of_gaps(missing, most_patterns)
-    nothing = missing[:, numeric].all(axis=1) if numeric else np.ones(table.n_rows, bool)
-    return {
-        "data": table.source,
-        "rows": table.n_rows,
-        "text_file": vars(table.dialect) if table.dialect else None,
-        "missing_share": float(missing.mean()),
-        "complete_rows": int((~missing.any(axis=1)).sum()),
-        "rows_without_numbers": int(nothing.sum()),
-        "columns": [about(column, missing[:, j]) for j, column in enumerate(table.columns)],
-        "patterns": n_patterns,
-        "commonest_patterns": [
-            {"missing": [table.columns[j].name for j in columns], "rows": rows} for columns, rows in patterns
-        ],
-    }
-
-
-def missing_entries(table: _tables.TableFile, column: _tables.Column) -> Any:
-    if column.values is not None:
-        return np.isnan(column.values)
-    return _columns.gaps_of(table.raw[column.name], list(column.marks))
-
-
-def about(column: _tables.Column, missing: Any) -> dict[str, Any]:
-    low = high = None
-    if column.values is not None and not missing.all():
-        low, high = float(np.nanmin(column.values)), float(np.nanmax(column.values))
-    kind = f"{column.kind} (identifier)" if column.looks_like_id else column.kind
-    return {
-        "name": column.name,
-        "type": kind,
-        "missing": int(missing.sum()),
-        "missing_share": float(missing.mean()),
-        "marks": dict(column.marks),
-        "min": _summary.finite(low) if low is not None else None,
-        "max": _summary.finite(high) if high is not None else None,
-    }
 
 
 def console(file: IO[str]) -> Any:

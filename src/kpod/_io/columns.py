@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._tables import Column, Floats
+from kpod._io.tables import Column
+from kpod._typing import Floats
 
 GAPS = ["", "NA", "N/A", "#N/A", "NaN", "null", "None", "nil", "missing", "?", "-", "--", "."]
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"

@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from kpod._files import InputError, printable
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+from kpod._io.files import InputError, printable
+from kpod._typing import Floats
 
 LARGEST = 1e150
 SUFFIXES = {

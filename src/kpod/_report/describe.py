@@ -1,0 +1,55 @@
+"""What a table in a file holds and what it lacks, as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kpod._io.columns import gaps_of
+from kpod._io.tables import Column, TableFile
+from kpod._report.summary import patterns_of_gaps
+from kpod._report.words import finite
+
+
+def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
+    """Columns, gaps and their patterns, as plain data."""
+    missing = np.column_stack([missing_entries(table, column) for column in table.columns])
+    numeric = [j for j, column in enumerate(table.columns) if column.values is not None]
+    n_patterns, patterns = patterns_of_gaps(missing, most_patterns)
+    nothing = missing[:, numeric].all(axis=1) if numeric else np.ones(table.n_rows, bool)
+    return {
+        "data": table.source,
+        "rows": table.n_rows,
+        "text_file": vars(table.dialect) if table.dialect else None,
+        "missing_share": float(missing.mean()),
+        "complete_rows": int((~missing.any(axis=1)).sum()),
+        "rows_without_numbers": int(nothing.sum()),
+        "columns": [about(column, missing[:, j]) for j, column in enumerate(table.columns)],
+        "patterns": n_patterns,
+        "commonest_patterns": [
+            {"missing": [table.columns[j].name for j in columns], "rows": rows} for columns, rows in patterns
+        ],
+    }
+
+
+def missing_entries(table: TableFile, column: Column) -> Any:
+    if column.values is not None:
+        return np.isnan(column.values)
+    return gaps_of(table.raw[column.name], list(column.marks))
+
+
+def about(column: Column, missing: Any) -> dict[str, Any]:
+    low = high = None
+    if column.values is not None and not missing.all():
+        low, high = float(np.nanmin(column.values)), float(np.nanmax(column.values))
+    kind = f"{column.kind} (identifier)" if column.looks_like_id else column.kind
+    return {
+        "name": column.name,
+        "type": kind,
+        "missing": int(missing.sum()),
+        "missing_share": float(missing.mean()),
+        "marks": dict(column.marks),
+        "min": finite(low) if low is not None else None,
+        "max": finite(high) if high is not None else None,
+    }

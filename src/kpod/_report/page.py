@@ -1,0 +1,257 @@
+"""The report: one HTML file that needs nothing else.
+
+What is to be said is gathered in a plain dictionary (`Report.data`), which an auto-escaping
+Jinja2 template turns into HTML; pictures are SVG inside it. Their ink is written as CSS
+variables, so that they follow the reader's light or dark setting.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+import re
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from kpod import __version__
+from kpod._io.files import check_writable, written_whole
+from kpod._report.cautions import cautions
+from kpod._report.summary import FEW, Clustering, patterns_of_gaps
+from kpod._report.words import counted, number, some
+
+MOST_COLUMNS = 500
+MOST_PATTERNS = 6
+FONTS = ["DejaVu Sans", "Helvetica", "Arial"]
+
+
+def report(
+    model: Any, X: Any, *, column_names: Sequence[str] | None = None, title: str = "Clusters"
+) -> Report:
+    """A report on a clustering, in one self-contained HTML file.
+
+    Parameters
+    ----------
+    model : KPOD or Pipeline
+        The fitted model. With a pipeline that ends in a KPOD (a scaler before it, for
+        example; `make_pipeline(scaler, kpod)` takes fitted parts as they are) everything is
+        in the units of `X`.
+    X : array-like or dataframe of shape (n_samples, n_features)
+        The table, of the kind that `model` was fitted on.
+    column_names : sequence of str, default=None
+        Names of the columns, where neither the model nor `X` knows them.
+    title : str, default="Clusters"
+        The heading.
+
+    Returns
+    -------
+    Report
+        With `save(path)`; a notebook shows it inline.
+
+    Examples
+    --------
+    >>> import kpod
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> wine = load_incomplete_wine()
+    >>> model = make_pipeline(StandardScaler(), kpod.KPOD(3, random_state=0)).fit(wine.data)
+    >>> report = kpod.report(model, wine.data, column_names=wine.feature_names)
+    >>> report.data["clusters"][0]["sentence"]
+    'cluster 0: 58 rows, high in hue, low in color_intensity, alcohol and proline'
+    >>> report.save("report.html")  # doctest: +SKIP
+    """
+    clustering = Clustering.of(model, X, column_names)
+    settings = {"model": " ".join(repr(model).split()), "kpod": __version__}
+    return Report(clustering, title=title, settings=settings)
+
+
+class Report:
+    """A report, as data and as HTML."""
+
+    def __init__(
+        self,
+        clustering: Clustering,
+        *,
+        title: str,
+        settings: dict[str, str],
+        source: dict[str, str] | None = None,
+        row_names: Sequence[Any] | None = None,
+    ) -> None:
+        self.clustering = clustering
+        self.title = title
+        self.settings = settings
+        self.source = source or {}
+        self.row_names = row_names
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """Everything the report says, as plain values."""
+        c = self.clustering
+        missing = float(1 - c.observed.mean())
+        return {
+            "title": self.title,
+            "version": __version__,
+            "facts": facts(c, missing),
+            "source": self.source,
+            "clusters": clusters(c),
+            "cautions": cautions(c, self.row_names),
+            "gaps": gaps(c),
+            "columns": columns(c),
+            "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
+            "explained": c.explained,
+            "settings": self.settings,
+        }
+
+    @cached_property
+    def html(self) -> str:
+        """The whole page."""
+        from jinja2 import Environment, StrictUndefined
+
+        environment = Environment(
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters["number"] = number
+        environment.filters["count"] = lambda value: f"{value:,.0f}" if value == int(value) else number(value)
+        environment.filters["percent"] = lambda share: f"{share:.0%}"
+        return environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8")).render(
+            self.data, pictures=pictures(self.clustering)
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file, whole or not at all."""
+        check_writable(path)
+        page = self.html.encode()
+        with written_whole(path) as file:
+            file.write(page)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the page in a frame of its own, so that neither styles the other."""
+        page = html.escape(self.html, quote=True)
+        return (
+            f'<iframe srcdoc="{page}" style="width:100%;height:48rem;border:0" title="kpod report"></iframe>'
+        )
+
+
+def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
+    complete = int(c.observed.all(axis=1).sum())
+    return [
+        (f"{len(c.labels):,}", "rows"),
+        (f"{len(c.names):,}", "columns clustered"),
+        (f"{missing:.1%}", "of the entries missing"),
+        (f"{complete:,}", "rows complete"),
+        (f"{c.k}", "clusters"),
+        (f"{c.explained:.0%}", "of the variance between them"),
+    ]
+
+
+def clusters(c: Clustering) -> list[dict[str, Any]]:
+    from kpod.plot._display import colour
+
+    largest = max(1, int(c.sizes.max()))
+    out = []
+    for cluster in range(c.k):
+        high, low = c.said_of(cluster)
+        out.append({
+            "cluster": cluster,
+            "colour": colour(cluster),
+            "rows": int(c.sizes[cluster]),
+            "share": float(c.sizes[cluster] / len(c.labels)),
+            "bar": float(c.sizes[cluster] / largest),
+            "sentence": c.sentence(cluster),
+            "high": high,
+            "low": low,
+        })  # fmt: skip
+    return out
+
+
+def columns(c: Clustering) -> list[dict[str, Any]]:
+    """A line for each column, those that separate most first; of very many, only those."""
+    means, stds = c.moments
+    out = []
+    for j in c.by_separation[:MOST_COLUMNS]:
+        entries = c.table[c.observed[:, j], j]
+        out.append({
+            "name": c.names[j],
+            "separation": float(c.separation[j]),
+            "missing": float(c.missing_by_column[j]),
+            "mean": float(means[j]),
+            "std": float(stds[j]),
+            "min": float(entries.min()) if len(entries) else float("nan"),
+            "max": float(entries.max()) if len(entries) else float("nan"),
+            "centers": [
+                {
+                    "value": float(c.centers[m, j]),
+                    "count": float(c.counts[m, j]),
+                    "few": bool(c.counts[m, j] < FEW),
+                }
+                for m in range(c.k)
+            ],
+        })  # fmt: skip
+    return out
+
+
+def gaps(c: Clustering) -> dict[str, Any]:
+    total, commonest = patterns_of_gaps(~c.observed, MOST_PATTERNS)
+    return {
+        "patterns": total,
+        "commonest": [
+            {"missing": some([c.names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
+            for which, rows in commonest
+        ],
+    }
+
+
+def pictures(c: Clustering) -> dict[str, Any]:
+    """The pictures as SVG, by name; there is nothing to compare a single cluster with."""
+    from kpod import plot
+
+    displays: dict[str, Any] = {
+        "rows": plot.RowsDisplay,
+        "centers": plot.CentersDisplay,
+        "columns": plot.ColumnsDisplay,
+        "gaps": plot.GapsDisplay,
+        "loss": plot.LossDisplay,
+    }
+    if c.k > 1:
+        displays["margins"] = plot.MarginsDisplay
+    return {name: svg(display.from_clustering(c), name) for name, display in displays.items()}
+
+
+def svg(display: Any, name: str) -> Any:
+    """A display as SVG for inside a page: no prologue, no fixed size, ink from the page."""
+    import matplotlib as mpl
+    from markupsafe import Markup
+    from matplotlib.figure import Figure
+
+    from kpod.plot import _display
+
+    # Ids must differ from picture to picture and agree from run to run; text stays text.
+    settings: Any = {"svg.hashsalt": name, "svg.fonttype": "none", "font.sans-serif": FONTS}
+    buffer = io.StringIO()
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # the browser has its own fonts
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")
+        figure = Figure(figsize=display.figsize(), layout="constrained")
+        display.plot(ax=figure.subplots())
+        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    width = float(np.round(display.figsize()[0] * 96))
+    text = re.sub(r'^<svg([^>]*?) width="[^"]*"', rf'<svg\1 style="max-width:{width:.0f}px"', text, count=1)
+    text = re.sub(r'^(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    # In ids too: pictures of one page share a name space.
+    text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    inks = {_display.INK: "ink", _display.MUTED: "muted", _display.FAINT: "line", "#ffffff": "paper"}
+    for colour, variable in inks.items():
+        text = text.replace(f": {colour}", f": var(--{variable})")
+    return Markup(text)  # made by matplotlib, which escapes the texts it is given

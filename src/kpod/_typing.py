@@ -1,0 +1,13 @@
+"""Names for the arrays that are passed around; nothing compiled is imported for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+Positions = NDArray[np.intp]
+AnyFloats = NDArray[Any]

@@ -1,0 +1,71 @@
+"""The command line. Commands parse, call and show; the work is done elsewhere.
+
+Only click is imported before a command runs, so that `kpod --help` and completion are quick.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import click
+
+from kpod import __version__
+from kpod._io.files import printable
+from kpod.cli import demo, describe, fit, predict
+
+
+def run(args: Sequence[str] | None = None) -> int:  # noqa: PLR0911
+    """Run a command; the exit code is 0, 1 for what was given, 2 for how it was asked."""
+    try:
+        return int(cli.main(args, prog_name="kpod", standalone_mode=False) or 0)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "kpod"
+        return fail(f"{error.format_message().rstrip('.')}; see {command} --help.", 2)
+    except click.ClickException as error:
+        return fail(error.format_message())
+    except (click.Abort, KeyboardInterrupt):
+        return fail("stopped; nothing half-done was kept.")
+    except OSError as error:
+        where = f"{printable(error.filename)}: " if error.filename else ""
+        return fail(f"{where}{error.strerror or printable(error)}.")
+    except ModuleNotFoundError as error:
+        return fail(f"the package {error.name} is missing: pip install 'scikit-kpod[cli]'.")
+    except MemoryError:
+        return fail("not enough memory for this table.")
+    except Exception as error:
+        if "KPOD_TRACEBACK" in os.environ:
+            raise
+        kind = "" if isinstance(error, ValueError) else f"unexpected {type(error).__name__}: "
+        return fail(kind + " ".join(printable(line) for line in str(error).splitlines()))
+
+
+def fail(message: str, code: int = 1) -> int:
+    click.echo(f"kpod: {message}", err=True)
+    return code
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 something is wrong with what was given, 2 with how it was asked.",
+)
+@click.version_option(__version__, prog_name="kpod")
+def cli() -> None:
+    """Cluster the rows of a table with missing entries: no imputing, no deleting, no tuning.
+
+    \b
+    From a CSV file to a report:
+      kpod fit data.csv -k 3 -o clusters.csv --report report.html
+
+    \b
+    Try it on a bundled table:
+      kpod demo
+
+    \b
+    Completion in bash (zsh and fish alike), in ~/.bashrc:
+      eval "$(_KPOD_COMPLETE=bash_source kpod)"
+    """
+
+
+for command in (fit.fit, predict.predict, describe.describe, demo.demo):
+    cli.add_command(command)

@@ -1,0 +1,100 @@
+"""What the centers are, and how much stands behind each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.patches import Rectangle
+
+from kpod._report.summary import Clustering
+from kpod._report.words import number
+from kpod._typing import Floats, Labels
+from kpod.plot._display import FAINT, INK, MUTED, Display, colour, short, tidy
+
+DIVERGING = LinearSegmentedColormap.from_list("kpod", ["#0b5394", "#6fa8dc", "#eeeeee", "#f0a868", "#b45309"])
+
+
+class CentersDisplay(Display):
+    """Centers as differences from the column's mean, in its standard deviations.
+
+    The colour and the number are the difference; the area of each square is the number of
+    observed entries behind it, which is also written beside it, so that a center resting on
+    two observations does not look like one resting on two hundred.
+
+    Parameters
+    ----------
+    differences, counts : ndarray of shape (n_clusters, n_columns)
+        Standardised differences, and observed entries behind them.
+    sizes : ndarray of shape (n_clusters,)
+        Rows of each cluster.
+    names : list of str
+        Names of the columns.
+    """
+
+    def __init__(self, *, differences: Floats, counts: Floats, sizes: Labels, names: list[str]) -> None:
+        self.differences, self.counts, self.sizes, self.names = differences, counts, sizes, names
+
+    @classmethod
+    def from_clustering(cls, clustering: Clustering, *, max_columns: int = 25) -> CentersDisplay:
+        """The columns that separate most, first those."""
+        c = clustering
+        columns = c.by_separation[:max_columns]
+        return cls(
+            differences=c.differences[:, columns],
+            counts=c.counts[:, columns],
+            sizes=c.sizes,
+            names=[c.names[j] for j in columns],
+        )
+
+    def figsize(self) -> tuple[float, float]:
+        """A cell for each center and column."""
+        return max(5.2, 2.6 + 1.25 * len(self.sizes)), 1.2 + 0.36 * len(self.names)
+
+    def _draw(self, ax: Any) -> None:
+        k, n_columns = self.differences.shape
+        limit = max(1.0, float(np.abs(self.differences).max()))
+        most = max(1.0, float(self.counts.max()))
+        # The axes are stretched: a square on paper is narrower in data by this factor.
+        width = 0.36 / 1.25
+        for cluster in range(k):
+            for j in range(n_columns):
+                count, difference = self.counts[cluster, j], self.differences[cluster, j]
+                side = 0.86 * np.sqrt(count / most)
+                frame = Rectangle((cluster - 0.28 - 0.43 * width, j - 0.43), 0.86 * width, 0.86,
+                                  facecolor="none", edgecolor=FAINT, linewidth=0.7)  # fmt: skip
+                tile = Rectangle((cluster - 0.28 - side * width / 2, j - side / 2), side * width, side,
+                                 facecolor=DIVERGING(0.5 + difference / (2 * limit)),
+                                 edgecolor=MUTED, linewidth=0.4)  # fmt: skip
+                ax.add_patch(frame)
+                if count > 0:
+                    ax.add_patch(tile)
+                said = f"{round(difference, 1) + 0:+.1f}" if count > 0 else "–"  # noqa: RUF001
+                ax.text(cluster - 0.06, j, said, va="center", ha="left", fontsize=9.5, color=INK)
+                ax.text(
+                    cluster + 0.46,
+                    j,
+                    f"n {number(count)}",
+                    va="center",
+                    ha="right",
+                    fontsize=7.5,
+                    color=MUTED,
+                )
+        ax.set(xlim=(-0.55, k - 0.45), ylim=(n_columns - 0.5, -0.5))
+        ax.set_yticks(range(n_columns), [short(name) for name in self.names])
+        ax.set_xticks(
+            range(k), [f"cluster {cluster}\n{size:,} rows" for cluster, size in enumerate(self.sizes)]
+        )
+        ax.xaxis.tick_top()
+        tidy(ax)
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0)
+        for cluster, label in enumerate(ax.get_xticklabels()):
+            label.set_color(colour(cluster))
+            label.set_fontweight("bold")
+        for edge in np.arange(1, k) - 0.5:
+            ax.axvline(edge, color=FAINT, linewidth=0.7)
+        note = "standard deviations from the column's mean\narea of a square: observed entries (n)"
+        ax.set_xlabel(note, fontsize=9)
+        ax.xaxis.set_label_position("bottom")

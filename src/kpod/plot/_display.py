@@ -1,0 +1,129 @@
+"""What the displays have in common: how one is made and drawn, colours, markers and type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kpod._io.files import printable
+from kpod._report.summary import Clustering
+
+PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31"]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", ">"]
+INK = "#24292f"
+MUTED = "#6e7781"
+FAINT = "#d0d7de"
+NO_CLUSTER = "#8c959f"
+
+
+def colour(cluster: int) -> str:
+    """The colour of a cluster."""
+    return NO_CLUSTER if cluster < 0 else PALETTE[cluster % len(PALETTE)]
+
+
+def marker(cluster: int) -> str:
+    """The marker of a cluster: colours come again after seven clusters, pairs after seventy."""
+    return MARKERS[cluster % len(MARKERS)]
+
+
+class Display:
+    """What the displays have in common."""
+
+    ax_: Any
+    figure_: Any
+    size: ClassVar[tuple[float, float]] = (6.4, 4.0)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        ax: Any = None,
+        column_names: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Draw for a fitted model and a table.
+
+        Parameters
+        ----------
+        estimator : KPOD or Pipeline
+            The fitted model; a pipeline must end in a KPOD.
+        X : array-like or dataframe of shape (n_samples, n_features)
+            The table, of the kind that `estimator` was fitted on.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        column_names : sequence of str, default=None
+            Names of the columns, where neither the model nor `X` knows them.
+        **options
+            Given to `from_clustering`.
+
+        Returns
+        -------
+        The display.
+        """
+        return cls.from_clustering(Clustering.of(estimator, X, column_names), **options).plot(ax=ax)
+
+    @classmethod
+    def from_clustering(cls, clustering: Clustering) -> Any:
+        """Work out what is to be shown, and draw nothing."""
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        self
+        """
+        if ax is None:
+            from matplotlib import pyplot as plt  # noqa: PLC0415
+
+            _, ax = plt.subplots(figsize=self.figsize(), layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(ax)
+        return self
+
+    def figsize(self) -> tuple[float, float]:
+        """Of a new figure, in inches."""
+        return self.size
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+def tidy(ax: Any, *, grid: str | None = None) -> None:
+    """Leave out what says nothing."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
+    ax.tick_params(colors=MUTED, labelcolor=INK, length=3)
+    for label in (ax.xaxis.label, ax.yaxis.label):
+        label.set_color(INK)
+    if grid:
+        ax.grid(axis=grid, color=FAINT, linewidth=0.6)
+        ax.set_axisbelow(True)
+
+
+def heading(ax: Any, text: str) -> None:
+    """What is to be seen, above the picture."""
+    ax.set_title(text, loc="left", fontsize=10.5, color=INK)
+
+
+def short(name: str, most: int = 28) -> str:
+    """A name that leaves room for the picture; `$` is no mathematics here."""
+    name = printable(name)
+    return (name if len(name) <= most else name[: most - 1] + "…").replace("$", r"\$")
+
+
+def draw_rows(n: int, most: int) -> np.ndarray[Any, Any]:
+    """All rows, or a fixed sample where there are too many to draw."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))

@@ -1,0 +1,59 @@
+"""How clearly each row belongs to its cluster."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kpod._report.summary import Clustering
+from kpod._typing import Floats
+from kpod.plot._display import INK, Display, colour, heading, tidy
+
+
+class MarginsDisplay(Display):
+    """How well each row sits in its cluster: 1 on its center, 0 halfway to another.
+
+    (b - a) / max(a, b), with a the distance of the row to its own center over its observed
+    columns and b that to the nearest other center: the silhouette with centers for clusters.
+
+    Parameters
+    ----------
+    margins : list of ndarray
+        The margins of the rows of each cluster, in descending order.
+    """
+
+    def __init__(self, *, margins: list[Floats]) -> None:
+        self.margins = margins
+
+    @classmethod
+    def from_clustering(cls, clustering: Clustering) -> MarginsDisplay:
+        """Sort the margins of each cluster."""
+        c = clustering
+        if c.k < 2:
+            raise ValueError("How well a row sits in its cluster takes a second cluster to compare with.")
+        return cls(margins=[np.sort(c.margins[c.labels == cluster])[::-1] for cluster in range(c.k)])
+
+    size: ClassVar[tuple[float, float]] = (6.4, 4.0)
+
+    def _draw(self, ax: Any) -> None:
+        total = sum(map(len, self.margins))
+        gap, start, ticks = 0.02 * total, 0.0, []
+        for cluster, margins in enumerate(self.margins):
+            if len(margins):
+                # A few hundred points draw the same outline as a million.
+                at = np.linspace(0, len(margins) - 1, min(len(margins), 400))
+                outline = np.interp(at, np.arange(len(margins)), margins)
+                ax.fill_betweenx(start + at / max(1, len(margins) - 1) * len(margins), 0, outline,
+                                 color=colour(cluster), alpha=0.85, linewidth=0)  # fmt: skip
+                ticks.append((start + len(margins) / 2, f"cluster {cluster}"))
+            start += len(margins) + gap
+        mean = float(np.concatenate(self.margins).mean()) if total else 0.0
+        ax.axvline(mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        ax.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
+        ax.set_ylim(start, -gap)
+        ax.set_xlim(min(0.0, *(float(m.min()) for m in self.margins if len(m))) - 0.01, 1)
+        ax.set_xlabel("how well each row sits: 0 between two centers, 1 on its own")
+        heading(ax, f"mean {mean:.2f} (dashed)")
+        tidy(ax, grid="x")
+        ax.tick_params(axis="y", length=0)
