@@ -27,9 +27,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
 from kpod import _holdout, _mixture, _validation
-from kpod._blocks import Floats, Labels
 from kpod._estimator import KPOD
 from kpod._holdout import Errors, Fold
+from kpod._typing import Floats, Labels
 from kpod.metrics import silhouette_score
 
 FIRST_RANGE = 10  # "auto" looks at 1 to 10 first,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kpod._blocks import Floats, Labels, Positions
+from kpod._typing import Floats, Labels, Positions
 
 N_FOLDS = 10
 SHARE = 0.1  # of the observed entries a fold hides

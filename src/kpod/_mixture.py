@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from kpod._blocks import Floats, Labels, Positions
+from kpod._typing import Floats, Labels, Positions
 
 CHUNK = 4096
 SMALLEST_VARIANCE = 1e-6  # of a column's own, so that a constant or doubled column divides nothing

@@ -15,7 +15,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
 
 from kpod import _validation
-from kpod._blocks import Floats, Labels
+from kpod._typing import Floats, Labels
 
 __all__ = ["calinski_harabasz_score", "davies_bouldin_score", "silhouette_samples", "silhouette_score"]
 
