@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from kpod._estimator import KPOD
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
+    from kpod._stability import stability
 
 __version__ = "0.1.0"
-__all__ = ["KPOD", "ObservedScaler", "__version__", "choose_k", "metrics", "plot", "report"]
+__all__ = ["KPOD", "ObservedScaler", "__version__", "choose_k", "metrics", "plot", "report", "stability"]
 
 _HOMES = {
     "KPOD": "kpod._estimator",
     "ObservedScaler": "kpod._scaler",
     "choose_k": "kpod._choose",
     "report": "kpod._report.page",
+    "stability": "kpod._stability",
 }
 _MODULES = ["metrics", "plot"]
 

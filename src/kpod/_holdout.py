@@ -66,17 +66,21 @@ def entries(X: Any) -> tuple[Positions, Positions, Floats]:
 def folds(X: Any, seed: int, *, n_folds: int = N_FOLDS, share: float = SHARE) -> Iterator[Fold]:
     """`n_folds` disjoint folds, each hiding about `share` of the observed entries of X.
 
-    Fold f hides the entries whose number u(row, column, seed) lies in [f * share, (f + 1) * share).
-    Of every row, the observed entry with the largest u is never hidden, and of every column the
-    two with the largest u, so that each row and each column has something to be fitted on.
+    Fold f hides the entries whose number u(row, column, seed) lies in [f * share, (f + 1) * share). Of
+    a row that would lose all its entries that way, the one with the largest u stays; of a column that
+    would keep fewer than two, the two with the largest u stay.
     """
     rows, columns, values = entries(X)
     u = uniform(rows, columns, seed)
-    kept = np.zeros(len(u), bool)
-    kept[_largest(rows, u, 1)] = True
-    kept[_largest(columns, u, KEPT_IN_COLUMN)] = True
+    last_of_row, last_of_column = _largest(rows, u, 1), _largest(columns, u, KEPT_IN_COLUMN)
     for fold in range(n_folds):
-        hidden = (u >= fold * share) & (u < (fold + 1) * share) & ~kept
+        hidden = (u >= fold * share) & (u < (fold + 1) * share)
+        for groups, size, least, last in (
+            (rows, X.shape[0], 1, last_of_row),
+            (columns, X.shape[1], KEPT_IN_COLUMN, last_of_column),
+        ):
+            short = np.bincount(groups[~hidden], minlength=size) < least
+            hidden[last[short[groups[last]]]] = False
         at = rows[hidden], columns[hidden]
         yield Fold(without(X, hidden, at), *at, values[hidden])
 

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
 
 from kpod._typing import Floats, Labels, Positions
 
@@ -129,7 +128,13 @@ class Expected:
     covariances: Floats
 
     def posterior(self) -> Floats:
-        return np.exp(self.log_density - logsumexp(self.log_density, axis=1, keepdims=True))
+        return np.exp(self.log_density - log_sums(self.log_density)[:, None])
+
+
+def log_sums(a: Floats) -> Floats:
+    """log(sum(exp(a))) of each row, without overflow."""
+    largest = a.max(axis=1)
+    return largest + np.log(np.exp(a - largest[:, None]).sum(axis=1))
 
 
 def expect(part: Part, m: Mixture) -> Expected:
@@ -156,7 +161,9 @@ def expect(part: Part, m: Mixture) -> Expected:
     if q == 1:
         covariances, log_determinant = 1 / inverse, np.log(inverse[:, :, 0, 0])
     else:
-        covariances, log_determinant = np.linalg.inv(inverse), np.linalg.slogdet(inverse)[1]
+        root = np.linalg.cholesky(inverse)
+        covariances = np.linalg.inv(inverse)
+        log_determinant = 2 * np.log(np.diagonal(root, axis1=2, axis2=3)).sum(axis=2)
     scores = b @ covariances[:, 0] if own == 1 else np.einsum("nlq,nlqr->nlr", b, covariances)
     log_density += 0.5 * ((b * scores).sum(axis=2) - log_determinant)
     return Expected(log_density, scores, covariances)
@@ -171,7 +178,7 @@ def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
     second_moment = np.zeros((own, q, q))
     for part in entries:
         e = expect(part, m)
-        evidence = logsumexp(e.log_density, axis=1)
+        evidence = log_sums(e.log_density)
         total += float(part.weights @ evidence)
         r = np.exp(e.log_density - evidence[:, None]) * part.weights[:, None]
         shares += r.sum(axis=0)
