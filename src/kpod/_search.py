@@ -41,7 +41,7 @@ FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this nu
 NOISE = 1.0  # the smallest number of centers within this of the best is taken
 CORRELATED_NOISE = 0.5  # the same among mixtures, which are all much alike,
 CORRELATED_GAIN = 0.5  # if they gain at least this over the number that centers ask for
-OWN_GAIN = 2.5  # a correlation for each cluster must gain this over a common one to be believed,
+OWN_GAIN = 3.0  # a correlation for each cluster must gain this over a common one to be believed,
 OWN_DOUBT = 1.5  # and this to raise doubts
 HOPELESS = 3.0  # above the best; after two such numbers in a row, fewer clusters are not tried
 
