@@ -32,7 +32,8 @@ MOST_SILHOUETTE_ROWS = 2_000
 STARTS = 3
 MANY_ENTRIES = 20_000  # observed, beyond which half the folds tell as much as is needed
 LEAST_HIDDEN = 20
-FACTORS = (1, 2, 3, 4, 6, 8, 12)  # tried in turn for as long as more help
+FACTORS = (1, 2, 3, 4, 6, 8, 12, 16, 24)  # tried in turn for as long as more help
+MOST_OWN_FACTORS = 4
 MIXTURE_STEPS = 20
 MIXTURE_TOL = 3e-3  # of log-likelihood a row
 FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this number and below
@@ -275,7 +276,7 @@ class Mixtures:
         """With k clusters: no factors, then more at a time for as long as that helps.
 
         Not where the error is so large that it could not come down to the best so far, even if every
-        further step gained as much as the last.
+        further factor gained half as much as the last.
         """
         known = [c.best for c in self.search.correlated.values()]
         labels = self.search.centers[k].labels
@@ -286,9 +287,11 @@ class Mixtures:
         plain = self.errors(common)
         found = Correlated(plain, plain, 0, plain, 0)
         try_own = k > 1
-        for step, (before, q) in enumerate(itertools.pairwise([0, *FACTORS])):
-            if q >= self.search.X.shape[1]:
+        most = min(FACTORS[-1], self.search.X.shape[1] - 1)
+        for before, q in itertools.pairwise([0, *FACTORS]):
+            if before >= most:
                 break
+            q = min(q, most)  # noqa: PLW2901
             self.search.plan(1)
             self.search.tell(f"{counted(k)}, correlated")
             for _ in range(before, q):
@@ -302,9 +305,11 @@ class Mixtures:
             if helped:
                 found.common, found.n_common = errors, q
             missing = found.common.mean - min((e.mean for e in known), default=np.inf)
-            if missing > gain * (len(FACTORS) - step) and above(found.common, lowest(known)) > HOPELESS:
+            reach = gain / (q - before) * (most - q) / 2
+            if missing > reach and above(found.common, lowest(known)) > HOPELESS:
                 break
             # What clusters have of their own shows in common, too, if less clearly.
+            try_own = try_own and q <= MOST_OWN_FACTORS
             if try_own and found.n_common:
                 own = [settled(entries, m.own()) for entries, m in zip(self.entries, common, strict=True)]
                 errors = self.errors(own)
