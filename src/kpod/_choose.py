@@ -259,7 +259,8 @@ def in_words(search: Search, verdict: Verdict, reason: str) -> str:
     elif k > 1:
         gain = ""
         if 1 in curve and curve[1].mean > 0:
-            gain = f", {1 - curve[k].mean / curve[1].mean:.0%} better than with one cluster"
+            one = "one correlated group" if verdict.correlated else "one cluster"
+            gain = f", {1 - curve[k].mean / curve[1].mean:.0%} better than with {one}"
         sentences.append(
             f"{clusters(k)}: hidden entries are predicted best with {k}{gain}; fewer clusters predict them "
             "worse, and more do not predict them better."

@@ -40,8 +40,7 @@ FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this nu
 
 # All in standard errors of the difference of two errors, paired:
 NOISE = 1.0  # the smallest number of centers within this of the best is taken
-CORRELATED_NOISE = 0.5  # the same among mixtures, which are all much alike,
-CORRELATED_GAIN = 0.5  # if they gain at least this over the number that centers ask for
+CORRELATED_GAIN = 0.5  # fewer correlated groups must gain this over the number that centers ask for
 OWN_GAIN = 3.0  # a correlation for each cluster must gain this over a common one to be believed,
 OWN_DOUBT = 1.5  # and this to raise doubts
 HOPELESS = 3.0  # above the best; after two such numbers in a row, fewer clusters are not tried
@@ -135,7 +134,7 @@ class Search:
         if values.shape[1] == 1:
             raise ValueError(
                 "X has one column: with its entry hidden, nothing is left of a row to predict it from. "
-                "Choose the number of clusters yourself, with KPOD(n_clusters=...)."
+                "Give the number of clusters yourself."
             )
         seed = int(rng.randint(2**31 - 1))
         n_folds = _holdout.N_FOLDS if observed[rows].sum() <= MANY_ENTRIES else _holdout.N_FOLDS // 2
@@ -145,7 +144,7 @@ class Search:
             raise ValueError(
                 f"X has too few observed entries to hide some and predict them ({hidden} could be hidden, at "
                 f"least {LEAST_HIDDEN} are needed): every row must keep one entry and every column two. "
-                "Choose the number of clusters yourself, with KPOD(n_clusters=...)."
+                "Give the number of clusters yourself."
             )
         return cls(
             table,
@@ -335,7 +334,7 @@ class Mixtures:
                 break
         common = {k: c.common for k, c in tried.items()}
         own = {k: c.best for k, c in tried.items()}
-        with_common, with_own = (smallest_within(curve, CORRELATED_NOISE) for curve in (common, own))
+        with_common, with_own = (self.smallest(curve, by_centers) for curve in (common, own))
         gain = above(lowest(common.values()), lowest(own.values()))
         kind, curve, k = ("own", own, with_own) if gain > OWN_GAIN else ("common", common, with_common)
         doubt = ""
@@ -359,6 +358,12 @@ class Mixtures:
                     "ask for still help to trace that"
                 )
         return Verdict(k, by_centers, True, curve, kind, doubt)
+
+    @staticmethod
+    def smallest(curve: dict[int, Errors], by_centers: int) -> int:
+        """The number that centers ask for if it is the best here, too; else the smallest in the noise."""
+        best = min(curve, key=lambda k: curve[k].mean)
+        return by_centers if best == by_centers else smallest_within(curve, NOISE)
 
 
 def as_well(fewer: int, more: int) -> str:

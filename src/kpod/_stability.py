@@ -127,7 +127,7 @@ def stability(
     if not isinstance(n_resamples, Integral) or isinstance(n_resamples, bool) or n_resamples < 1:
         raise ValueError(f"n_resamples must be a whole number from 1 up, got {n_resamples!r}.")
     rng = check_random_state(random_state)
-    kpod, values = _kpod_and_table(model, X)
+    kpod, values = kpod_and_table(model, X)
     weights = _validation.check_weights(sample_weight, values.shape[0])
     labels = np.asarray(kpod.predict(values))
     rows = np.flatnonzero((labels >= 0) & (True if weights is None else weights > 0))
@@ -168,7 +168,7 @@ def stability(
     )
 
 
-def _kpod_and_table(model: Any, X: Any) -> tuple[KPOD, Any]:
+def kpod_and_table(model: Any, X: Any) -> tuple[KPOD, Any]:
     """The KPOD at the end of a pipeline, and the table as that sees it."""
     if hasattr(model, "steps"):
         X, model = (model[:-1].transform(X) if len(model.steps) > 1 else X), model.steps[-1][1]

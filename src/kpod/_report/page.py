@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from kpod._io.files import check_writable, written_whole
 from kpod._report.cautions import cautions
 from kpod._report.summary import FEW, Clustering, patterns_of_gaps
 from kpod._report.words import counted, number, some
+
+if TYPE_CHECKING:
+    from kpod._choose import KChoice
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6
@@ -82,7 +85,9 @@ class Report:
         settings: dict[str, str],
         source: dict[str, str] | None = None,
         row_names: Sequence[Any] | None = None,
+        choice: KChoice | None = None,
     ) -> None:
+        self.choice = choice
         self.clustering = clustering
         self.title = title
         self.settings = settings
@@ -98,6 +103,7 @@ class Report:
             "title": self.title,
             "version": __version__,
             "facts": facts(c, missing),
+            "choice": choice_of(self.choice),
             "source": self.source,
             "clusters": clusters(c),
             "cautions": cautions(c, self.row_names),
@@ -123,7 +129,7 @@ class Report:
         environment.filters["count"] = lambda value: f"{value:,.0f}" if value == int(value) else number(value)
         environment.filters["percent"] = lambda share: f"{share:.0%}"
         return environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8")).render(
-            self.data, pictures=pictures(self.clustering)
+            self.data, pictures=pictures(self.clustering, self.choice)
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -210,7 +216,23 @@ def gaps(c: Clustering) -> dict[str, Any]:
     }
 
 
-def pictures(c: Clustering) -> dict[str, Any]:
+def choice_of(choice: KChoice | None) -> dict[str, Any] | None:
+    """Why this number of clusters, where it was not given."""
+    if choice is None:
+        return None
+    return {
+        "sentence": choice.sentence_,
+        "clear": choice.clear_,
+        "hidden": f"{choice.n_hidden_:,}",
+        "rows": [
+            {name: float(values[i]) for name, values in choice.table_.items()}
+            for i in range(len(choice.table_["k"]))
+        ],
+        "correlated": bool(np.isfinite(choice.table_["correlated_error"]).any()),
+    }
+
+
+def pictures(c: Clustering, choice: KChoice | None = None) -> dict[str, Any]:
     """The pictures as SVG, by name; there is nothing to compare a single cluster with."""
     from kpod import plot
 
@@ -223,7 +245,10 @@ def pictures(c: Clustering) -> dict[str, Any]:
     }
     if c.k > 1:
         displays["margins"] = plot.MarginsDisplay
-    return {name: svg(display.from_clustering(c), name) for name, display in displays.items()}
+    drawn = {name: svg(display.from_clustering(c), name) for name, display in displays.items()}
+    if choice is not None:
+        drawn["choice"] = svg(plot.ChooseKDisplay.of(choice), "choice")
+    return drawn
 
 
 def svg(display: Any, name: str) -> Any:

@@ -9,18 +9,19 @@ import click
 
 from kpod import __version__
 from kpod._io.files import InputError
-from kpod.cli.options import choosing, in_file, labelling, out_file, reading
+from kpod.cli.options import choosing, clusters, in_file, labelling, out_file, reading
 from kpod.cli.outputs import check_label, check_outputs, output_for, say, write_labels, written
 from kpod.cli.summaries import noting, summary_of
 
 if TYPE_CHECKING:
+    from kpod._choose import KChoice
     from kpod._io.tables import Choice, TableFile
     from kpod._report.summary import Clustering
 
 
 @click.command(short_help="Cluster a table.")
 @in_file("data")
-@click.option("-k", "--clusters", type=click.IntRange(min=1), required=True, help="The number of clusters.")
+@clusters("The number of clusters, a range to choose from such as 2-8, or auto.")
 @labelling
 @out_file("--centers", help="The centers, in the original units, with the observed entries behind each.")
 @out_file("--model", help="The model, for kpod predict.")
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 )
 def fit(
     data: str,
-    clusters: int,
+    clusters: int | range | str,
     output: str | None,
     label: str,
     quiet: bool,
@@ -68,7 +69,7 @@ def fit(
 
     \b
     Examples:
-      kpod fit data.csv -k 3 > clusters.csv
+      kpod fit data.csv > clusters.csv
       kpod fit data.csv -k 3 -o clusters.parquet --report report.html --model wine.kpod
       kpod fit survey.csv -k 5 --missing -9 --missing 999 --exclude weight --id person
       zcat data.csv.gz | kpod fit - -k 3 --json -o clusters.csv | jq .clusters
@@ -84,15 +85,19 @@ def fit(
         table = read_table(data, **read)
         check_label(table, label)
         choice = tables.choose_columns(table, columns, exclude, ids)
-        settings = {
+        settings: dict[str, Any] = {
             "n_clusters": clusters,
             "algorithm": algorithm,
             "n_init": starts or "auto",
             "random_state": seed,
         }
+        number = None
+        if not isinstance(clusters, int):
+            number = choose_number(table, choice, settings, not no_scale, progress)
+            settings["n_clusters"] = number.best_k_
         progress.doing("clustering")
         clustering, pipeline, notes = cluster(table, choice, settings, not no_scale, progress)
-        summary = summary_of(table, choice, clustering, notes, not no_scale)
+        summary = summary_of(table, choice, clustering, notes, not no_scale, number)
         progress.doing("writing")
         if centers:
             writing.write_table(centers_table(clustering, label), centers, table.dialect)
@@ -100,10 +105,40 @@ def fit(
             modelfile.save(modelfile.Model(pipeline, choice.used, list(read["missing"])), model)
         if report:
             progress.doing("drawing the report")
-            write_report(table, choice, clustering, summary, report)
+            write_report(table, choice, clustering, summary, report, number)
         if output:  # last: what has gone down a pipe cannot be taken back
             write_labels(table, label, clustering.labels, output)
     say(summary, quiet, as_json, written(output, centers, model, report))
+
+
+def choose_number(
+    table: TableFile, choice: Choice, settings: dict[str, Any], scale: bool, progress: Any
+) -> KChoice:
+    """The number of clusters, where it was left open; `settings["n_clusters"]` says among which."""
+    import warnings
+
+    from sklearn.preprocessing import StandardScaler
+
+    from kpod._choose import choose_k
+    from kpod._estimator import KPOD
+
+    values = choice.matrix(table)
+    numbers = settings["n_clusters"]
+    rest = {key: value for key, value in settings.items() if key not in ("n_clusters", "random_state")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit that follows says the same
+        try:
+            return choose_k(
+                StandardScaler().fit_transform(values) if scale else values,
+                numbers,
+                estimator=KPOD(**rest),
+                random_state=settings["random_state"],
+                progress=lambda done, total, text: progress.doing(
+                    f"choosing the number of clusters, {done} of {total} ({text})"
+                ),
+            )
+        except ValueError as error:
+            raise InputError(f"{table.source}: {error} On the command line, that is -k.") from error
 
 
 def cluster(
@@ -148,7 +183,12 @@ def centers_table(c: Clustering, label: str) -> Any:
 
 
 def write_report(
-    table: TableFile, choice: Choice, clustering: Clustering, summary: dict[str, Any], path: str
+    table: TableFile,
+    choice: Choice,
+    clustering: Clustering,
+    summary: dict[str, Any],
+    path: str,
+    number: KChoice | None = None,
 ) -> None:
     from kpod._report.page import Report
     from kpod.cli.show import report_source
@@ -161,6 +201,7 @@ def write_report(
         settings={"command": command_line(), **settings, "kpod": __version__},
         source=report_source(summary),
         row_names=table.raw[ids[0]] if ids else None,
+        choice=number,
     ).save(path)
 
 

@@ -27,6 +27,31 @@ def out_file(*names: str, help: str) -> Decorator:  # noqa: A002
     return click.option(*names, type=click.Path(dir_okay=False, allow_dash=True), help=help)
 
 
+class Clusters(click.ParamType):  # type: ignore[type-arg]
+    """A number of clusters, a range to choose from (2-8), or auto."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """An int, a range, or "auto"."""
+        text = str(value).strip()
+        if text == "auto":
+            return text
+        least, dash, most = text.partition("-")
+        if text.isdecimal() and int(text) >= 1:
+            return int(text)
+        if dash and least.isdecimal() and most.isdecimal() and 1 <= int(least) < int(most):
+            return range(int(least), int(most) + 1)
+        message = f"'{value}' is neither a number from 1 up, nor a range such as 2-8, nor auto"
+        return self.fail(message, param, ctx)
+
+
+def clusters(text: str) -> Decorator:
+    return click.option(
+        "-k", "--clusters", type=Clusters(), default="auto", show_default=True, metavar="NUMBER", help=text
+    )
+
+
 reading = together(
     click.option(
         "--missing", multiple=True, metavar="MARK", help="One more mark of a gap, -9 say. Repeatable."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kpod import __version__
 
 if TYPE_CHECKING:
+    from kpod._choose import KChoice
     from kpod._io.tables import Choice, TableFile
     from kpod._report.summary import Clustering
 
@@ -46,7 +47,12 @@ def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
 
 
 def summary_of(
-    table: TableFile, choice: Choice, c: Clustering, notes: list[str], scale: bool
+    table: TableFile,
+    choice: Choice,
+    c: Clustering,
+    notes: list[str],
+    scale: bool,
+    number: KChoice | None = None,
 ) -> dict[str, Any]:
     from kpod._report.words import finite
 
@@ -60,6 +66,7 @@ def summary_of(
             "seed": kpod.random_state,
             "scaled": scale,
         },
+        **({"choice": summary_of_choice(number)} if number else {}),
         "loss": float(kpod.inertia_),
         "iterations": len(kpod.loss_curve_),
         "converged": c.converged,
@@ -75,4 +82,26 @@ def summary_of(
         ],
         "unassigned": int((c.labels < 0).sum()),
         "notes": notes,
+    }
+
+
+def summary_of_choice(number: KChoice) -> dict[str, Any]:
+    """Why this number of clusters."""
+    from kpod._report.words import finite
+
+    table = number.table_
+    return {
+        "clusters": number.best_k_,
+        "clear": number.clear_,
+        "reason": number.reason_,
+        "sentence": number.sentence_,
+        "hidden_entries": number.n_hidden_,
+        "rows": number.n_rows_,
+        "tried": [
+            {
+                "clusters": int(k),
+                **{name: finite(values[i]) for name, values in table.items() if name != "k"},
+            }
+            for i, k in enumerate(table["k"])
+        ],
     }

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from kpod._choose import KChoice, choose_k
+from kpod._stability import kpod_and_table
 from kpod._typing import Floats, Positions
 from kpod.plot._display import INK, MUTED, PALETTE, Display, tidy
 
@@ -65,11 +66,12 @@ class ChooseKDisplay(Display):
         -------
         The display.
         """
-        display: ChooseKDisplay = cls._of(choice).plot(ax=ax)
+        display: ChooseKDisplay = cls.of(choice).plot(ax=ax)
         return display
 
     @classmethod
-    def _of(cls, choice: KChoice) -> ChooseKDisplay:
+    def of(cls, choice: KChoice) -> ChooseKDisplay:
+        """Work out what is to be shown, and draw nothing."""
         names = ["k", "error", "above_best_se", "correlated_error"]
         about = {name: choice.table_[name] for name in names}
         return cls(**about, best_k=choice.best_k_, clear=choice.clear_)
@@ -88,8 +90,8 @@ class ChooseKDisplay(Display):
 
         Parameters
         ----------
-        estimator : KPOD
-            How to cluster; need not be fitted.
+        estimator : KPOD or Pipeline
+            The fitted model; a pipeline must end in a KPOD.
         X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
             The table.
         ax : matplotlib Axes, default=None
@@ -102,7 +104,8 @@ class ChooseKDisplay(Display):
         -------
         The display.
         """
-        return cls.from_choice(choose_k(X, estimator=estimator, **options), ax=ax)
+        kpod, values = kpod_and_table(estimator, X)
+        return cls.from_choice(choose_k(values, estimator=kpod, **options), ax=ax)
 
     def _draw(self, ax: Any) -> None:
         best = float(np.min(self.error))
