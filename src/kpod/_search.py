@@ -40,7 +40,7 @@ FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this nu
 
 # All in standard errors of the difference of two errors, paired:
 NOISE = 1.0  # the smallest number of centers within this of the best is taken
-CORRELATED_GAIN = 0.5  # fewer correlated groups must gain this over the number that centers ask for
+CORRELATED_GAIN = 1.0  # fewer correlated groups must gain this over the number that centers ask for
 OWN_GAIN = 3.0  # a correlation for each cluster must gain this over a common one to be believed,
 OWN_DOUBT = 1.5  # and this to raise doubts
 HOPELESS = 3.0  # above the best; after two such numbers in a row, fewer clusters are not tried
