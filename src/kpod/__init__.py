@@ -12,9 +12,20 @@ if TYPE_CHECKING:
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
     from kpod._stability import stability
+    from kpod._sums import summary
 
 __version__ = "0.1.0"
-__all__ = ["KPOD", "ObservedScaler", "__version__", "choose_k", "metrics", "plot", "report", "stability"]
+__all__ = [
+    "KPOD",
+    "ObservedScaler",
+    "__version__",
+    "choose_k",
+    "metrics",
+    "plot",
+    "report",
+    "stability",
+    "summary",
+]
 
 _HOMES = {
     "KPOD": "kpod._estimator",
@@ -22,6 +33,7 @@ _HOMES = {
     "choose_k": "kpod._choose",
     "report": "kpod._report.page",
     "stability": "kpod._stability",
+    "summary": "kpod._sums",
 }
 _MODULES = ["metrics", "plot"]
 

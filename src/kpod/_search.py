@@ -343,6 +343,8 @@ class Mixtures:
             k = by_centers
         elif OWN_DOUBT < gain <= OWN_GAIN and with_own != k:
             doubt = as_well(with_own, k)
+        elif k > 1 and 1 in curve and above(curve[1], lowest(curve.values())) <= NOISE:
+            doubt = as_well(1, k)
         matters = k < by_centers or above(tried[k].plain, curve[k]) > NOISE
         if not matters:
             errors = {n: trial.errors for n, trial in self.search.centers.items()}
