@@ -188,7 +188,7 @@ class Search:
         for k in ks:
             errors, labels = [], []
             for fold in self.folds:
-                model = self.fitted(fold.table, k, n_init=STARTS)
+                model = self.fitted(fold.table, k, n_init=STARTS if k > 1 else 1)
                 predicted = _holdout.center_predictions(fold, model.labels_, model.cluster_centers_)
                 errors.append(fold.squared_errors(predicted))
                 labels.append(model.labels_)

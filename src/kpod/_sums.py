@@ -89,7 +89,7 @@ def summary(model: Any, X: Any, *, sample_weight: Any = None) -> ClusterSummary:
     <BLANKLINE>
     Within cluster sum of squares by cluster (observed entries):
       0 2
-     (between_SS / total_SS = 98.6%)
+     (between_SS / total_SS = 98.5%)
     """
     kpod, values = kpod_and_table(model, X)
     weights = _validation.check_weights(sample_weight, values.shape[0])
