@@ -445,7 +445,7 @@ def test_a_wrong_encoding_is_refused_with_its_place_and_the_right_one_is_found(k
 
 
 USAGE = [
-    ["fit", "x.csv"],
+    ["fit"],
     ["fit", "x.csv", "-k", "0"],
     ["fit", "x.csv", "-k", "three"],
     ["fit", "-k", "3"],

@@ -6,32 +6,52 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod import plot
+    from kpod import metrics, plot
+    from kpod._choose import choose_k
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
     from kpod._models import load, save
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
+    from kpod._stability import stability
+    from kpod._sums import summary
 
     __version__: str
 
-__all__ = ["KPOD", "ObservedScaler", "TableEncoder", "__version__", "load", "plot", "report", "save"]
+__all__ = [
+    "KPOD",
+    "ObservedScaler",
+    "TableEncoder",
+    "__version__",
+    "choose_k",
+    "load",
+    "metrics",
+    "plot",
+    "report",
+    "save",
+    "stability",
+    "summary",
+]
 
 _HOMES = {
     "KPOD": "kpod._estimator",
     "ObservedScaler": "kpod._scaler",
     "TableEncoder": "kpod._encoder",
+    "choose_k": "kpod._choose",
     "load": "kpod._models",
     "report": "kpod._report.page",
     "save": "kpod._models",
+    "stability": "kpod._stability",
+    "summary": "kpod._sums",
 }
+_MODULES = ["metrics", "plot"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("scikit-kpod")
-    if name == "plot":
-        return importlib.import_module("kpod.plot")
+    if name in _MODULES:
+        return importlib.import_module(f"kpod.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,9 @@ import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from kpod import __version__
 from kpod._io.files import check_writable, written_whole
@@ -24,6 +26,9 @@ from kpod._report.profiles import Aside
 from kpod._report.profiles import profile as profile_of
 from kpod._report.summary import FEW, Clustering
 from kpod._words import counted, number, percent, some
+
+if TYPE_CHECKING:
+    from kpod._choose import KChoice
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6
@@ -120,8 +125,9 @@ class Report:
         row_names: Sequence[Any] | None = None,
         aside: Sequence[Aside] = (),
         notes: Sequence[str] = (),
+        choice: KChoice | None = None,
     ) -> None:
-        self.aside, self.notes = aside, notes
+        self.aside, self.notes, self.choice = aside, notes, choice
         self.clustering = clustering
         self.title = title
         self.settings = settings
@@ -138,6 +144,7 @@ class Report:
             "title": self.title,
             "version": __version__,
             "facts": facts(c, missing),
+            "choice": choice_of(self.choice),
             "source": self.source,
             "clusters": clusters(c, self.row_names),
             "notes": list(self.notes),
@@ -166,7 +173,9 @@ class Report:
         environment.filters["count"] = lambda value: f"{value:,.0f}" if value == int(value) else number(value)
         environment.filters["percent"] = percent
         return environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8")).render(
-            self.data, pictures=pictures(self.clustering), named_rows=self.row_names is not None
+            self.data,
+            pictures=pictures(self.clustering, self.choice),
+            named_rows=self.row_names is not None,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -258,7 +267,23 @@ def gaps(c: Clustering) -> dict[str, Any]:
     }
 
 
-def pictures(c: Clustering) -> dict[str, Any]:
+def choice_of(choice: KChoice | None) -> dict[str, Any] | None:
+    """Why this number of clusters, where it was not given."""
+    if choice is None:
+        return None
+    return {
+        "sentence": choice.sentence_,
+        "clear": choice.clear_,
+        "hidden": f"{choice.n_hidden_:,}",
+        "rows": [
+            {name: float(values[i]) for name, values in choice.table_.items()}
+            for i in range(len(choice.table_["k"]))
+        ],
+        "correlated": bool(np.isfinite(choice.table_["correlated_error"]).any()),
+    }
+
+
+def pictures(c: Clustering, choice: KChoice | None = None) -> dict[str, Any]:
     """The pictures as SVG, by name; there is nothing to compare a single cluster with."""
     from kpod import plot
 
@@ -271,7 +296,10 @@ def pictures(c: Clustering) -> dict[str, Any]:
     }
     if c.k > 1:
         displays["margins"] = plot.MarginsDisplay
-    return {name: svg(display.from_clustering(c), name) for name, display in displays.items()}
+    drawn = {name: svg(display.from_clustering(c), name) for name, display in displays.items()}
+    if choice is not None:
+        drawn["choice"] = svg(plot.ChooseKDisplay.of(choice), "choice")
+    return drawn
 
 
 def svg(display: Any, name: str) -> Any:

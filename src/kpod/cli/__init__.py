@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from kpod._io.files import printable
-from kpod.cli import demo, describe, fit, predict
+from kpod.cli import choose, demo, describe, fit, predict
 
 
 def run(args: Sequence[str] | None = None) -> int:  # noqa: PLR0911
@@ -54,7 +54,7 @@ def cli() -> None:
 
     \b
     From a CSV file to a report:
-      kpod fit data.csv -k 3 -o clusters.csv --report report.html
+      kpod fit data.csv -o clusters.csv --report report.html
 
     \b
     Try it on a bundled table:
@@ -66,5 +66,5 @@ def cli() -> None:
     """
 
 
-for command in (fit.fit, predict.predict, describe.describe, demo.demo):
+for command in (fit.fit, choose.choose_k, predict.predict, describe.describe, demo.demo):
     cli.add_command(command)

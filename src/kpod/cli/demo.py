@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kpod.cli.fit import Encode, cluster, write_report
+from kpod.cli.fit import Encode, cluster, table_data, write_report
 from kpod.cli.options import FILE
 from kpod.cli.outputs import check_outputs, check_stdout
 from kpod.cli.summaries import summary_of
@@ -38,9 +38,8 @@ def demo(report: str) -> None:
         table = read_table(wine.filename)
         table.source = "the bundled wine table"
         choice = choose_columns(table)
-        clustering, _, notes = cluster(
-            table, choice, {"n_clusters": 3, "random_state": 0}, Encode(), progress
-        )
+        data = table_data(table, choice, Encode())
+        clustering, _, notes = cluster(data, {"n_clusters": 3, "random_state": 0}, progress)
         summary = summary_of(table, choice, clustering, notes, Encode())
         progress.doing("drawing the report")
         write_report(table, choice, clustering, summary, report)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpod._io.files import InputError, printable
-from kpod.cli.options import Count, choosing, in_file, labelling, long_form, out_file, preparing, reading
+from kpod.cli.options import choosing, clusters, in_file, labelling, long_form, out_file, preparing, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
 from kpod.cli.summaries import noting, summary_of
 
 if TYPE_CHECKING:
+    from kpod._choose import KChoice
     from kpod._io.choosing import Choice
     from kpod._io.ratings import Ratings
     from kpod._io.tables import TableFile
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Cluster a table.")
 @in_file("data")
-@click.option("-k", "--clusters", type=Count(), required=True, help="The number of clusters.")
+@clusters("The number of clusters, a range to choose from such as 2-8, or auto.")
 @labelling
 @out_file("--centers", help="The centers, in the original units, with the observed entries behind each.")
 @out_file("--model", help="The model, for kpod predict.")
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 def fit(
     data: str,
-    clusters: int,
+    clusters: int | range | str,
     output: str | None,
     label: str,
     quiet: bool,
@@ -82,7 +83,7 @@ def fit(
 
     \b
     Examples:
-      kpod fit data.csv -k 3 > clusters.csv
+      kpod fit data.csv > clusters.csv
       kpod fit data.csv -k 3 -o clusters.parquet --report report.html --model wine.kpod
       kpod fit survey.csv -k 5 --missing -9 --missing 999 --exclude weight --id person
       zcat data.csv.gz | kpod fit - -k 3 --json -o clusters.csv | jq .clusters
@@ -107,7 +108,7 @@ def fit(
             )
         check_label(table, label)
         check_types(table, output)
-        settings = {
+        settings: dict[str, Any] = {
             "n_clusters": clusters,
             "algorithm": algorithm,
             "n_init": starts or "auto",
@@ -115,13 +116,16 @@ def fit(
             **({"shrinkage": shrinkage} if shrinkage is not None else {}),
         }
         encode = Encode("none" if no_scale else "robust" if robust else "standard", table.names(log), clip)
+        clustered = ratings_data(sparse, encode) if sparse else table_data(table, choice, encode, weight)
+        number = None
+        if not isinstance(clusters, int):
+            number = choose_number(clustered, settings, progress)
+            settings["n_clusters"] = number.best_k_
         progress.doing("clustering")
-        if sparse:
-            clustering, pipeline, notes = cluster_ratings(sparse, settings, encode, progress)
-        else:
-            clustering, pipeline, notes = cluster(table, choice, settings, encode, progress, weight)
+        clustering, pipeline, notes = cluster(clustered, settings, progress)
+        if not sparse:
             notes = [*choosing.notes_on(table, choice), *notes]
-        summary = summary_of(table, choice, clustering, notes, encode)
+        summary = summary_of(table, choice, clustering, notes, encode, number)
         progress.doing("writing")
         if centers:
             writing.write_table(centers_table(clustering, label), centers, table.dialect)
@@ -129,7 +133,7 @@ def fit(
             modelfile.save(modelfile.Model(pipeline, choice.used, list(read["missing"])), model)
         if report:
             progress.doing("drawing the report")
-            write_report(table, choice, clustering, summary, report)
+            write_report(table, choice, clustering, summary, report, number)
         if output:  # last: what has gone down a pipe cannot be taken back
             write_labels(table, label, clustering.labels, output)
     say(summary, quiet, as_json, written(output, centers, model, report))
@@ -159,37 +163,82 @@ class Encode:
         return [("encode", encoder)]
 
 
-def cluster(
-    table: TableFile,
-    choice: Choice,
-    settings: dict[str, Any],
-    encode: Encode,
-    progress: Any,
-    weight: str | None = None,
-) -> tuple[Clustering, Any, list[str]]:
+@dataclass(frozen=True)
+class Data:
+    """What is clustered: values, the step that brings them to one scale, and what columns are called."""
+
+    source: str
+    values: Any
+    step: list[tuple[str, Any]]
+    names: list[str] | None
+    weights: Any = None
+
+
+def table_data(table: TableFile, choice: Choice, encode: Encode, weight: str | None = None) -> Data:
+    """The columns of a table that were chosen."""
+    step = encode.step(choice)
+    encoded = bool(step) and step[0][0] == "encode"
+    values: Any = choice.frame(table) if encoded else choice.matrix(table)
+    weights = None if weight is None else weights_of(table, weight)
+    return Data(table.source, values, step, None if encoded else choice.used, weights)
+
+
+def ratings_data(ratings: Ratings, encode: Encode) -> Data:
+    """The sparse table that ratings are: what is not there is missing."""
+    from kpod._scaler import ObservedScaler
+
+    step = [] if encode.scale == "none" else [("scale", ObservedScaler())]
+    return Data(ratings.table.source, ratings.values, step, ratings.items)
+
+
+def choose_number(data: Data, settings: dict[str, Any], progress: Any) -> KChoice:
+    """The number of clusters, where it was left open; `settings["n_clusters"]` says among which."""
+    import warnings
+
+    from sklearn.base import clone
+
+    from kpod._choose import choose_k
+    from kpod._estimator import KPOD
+
+    rest = {key: value for key, value in settings.items() if key not in ("n_clusters", "random_state")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit that follows says the same
+        values = clone(data.step[0][1]).fit_transform(data.values) if data.step else data.values
+        try:
+            return choose_k(
+                values,
+                settings["n_clusters"],
+                estimator=KPOD(**rest),
+                sample_weight=data.weights,
+                random_state=settings["random_state"],
+                progress=lambda done, total, text: progress.doing(
+                    f"choosing the number of clusters, {done} of {total} ({text})"
+                ),
+            )
+        except ValueError as error:
+            raise InputError(f"{data.source}: {error} On the command line, that is -k.") from error
+
+
+def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Clustering, Any, list[str]]:
     """Fit, keeping what the fit warns of."""
     from sklearn.pipeline import Pipeline
 
     from kpod._estimator import KPOD
     from kpod._report.summary import Clustering
 
-    step = encode.step(choice)
-    encoded = bool(step) and step[0][0] == "encode"
-    values: Any = choice.frame(table) if encoded else choice.matrix(table)
-    n_usable = usable_rows(values)
+    n_usable = usable_rows(data.values)
     if settings["n_clusters"] > n_usable:
         raise InputError(
-            f"{table.source}: -k {settings['n_clusters']} asks for more clusters than there are rows with "
+            f"{data.source}: -k {settings['n_clusters']} asks for more clusters than there are rows with "
             f"anything observed ({n_usable:,}); ask for fewer."
         )
     kpod = KPOD(**settings, verbose=2 if progress.visible else 0)
-    weights = {} if weight is None else {"kpod__sample_weight": weights_of(table, weight)}
+    weights = {} if data.weights is None else {"kpod__sample_weight": data.weights}
     with noting() as notes, progress.following():
-        pipeline = Pipeline([*step, ("kpod", kpod)]).fit(values, **weights)
+        pipeline = Pipeline([*data.step, ("kpod", kpod)]).fit(data.values, **weights)
     kpod.set_params(verbose=0)
     number_by_size(kpod)
-    names = None if encoded else choice.used
-    return Clustering.of(pipeline, values, names, is_fitted_table=True), pipeline, notes
+    return Clustering.of(pipeline, data.values, data.names, is_fitted_table=True), pipeline, notes
 
 
 def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
@@ -202,30 +251,13 @@ def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
     return pivot(table, *(table.column(str(name)).name for name in columns.values()))
 
 
-def cluster_ratings(
-    ratings: Ratings, settings: dict[str, Any], encode: Encode, progress: Any
-) -> tuple[Clustering, Any, list[str]]:
-    """Fit a sparse table: what is not there is missing."""
-    from sklearn.pipeline import Pipeline
-
-    from kpod._estimator import KPOD
-    from kpod._report.summary import Clustering
-    from kpod._scaler import ObservedScaler
-
-    kpod = KPOD(**settings, verbose=2 if progress.visible else 0)
-    step = [] if encode.scale == "none" else [("scale", ObservedScaler())]
-    with noting() as notes, progress.following():
-        pipeline = Pipeline([*step, ("kpod", kpod)]).fit(ratings.values)
-    kpod.set_params(verbose=0)
-    number_by_size(kpod)
-    clustering = Clustering.of(pipeline, ratings.values, ratings.items, is_fitted_table=True)
-    return clustering, pipeline, notes
-
-
 def usable_rows(values: Any) -> int:
     """Rows with anything observed."""
     import numpy as np
+    from scipy import sparse
 
+    if sparse.issparse(values):
+        return int((np.diff(values.tocsr().indptr) > 0).sum())
     if isinstance(values, np.ndarray):
         return int((~np.isnan(values)).any(axis=1).sum())
     observed = np.zeros(values.num_rows, bool)
@@ -281,7 +313,12 @@ def centers_table(c: Clustering, label: str) -> Any:
 
 
 def write_report(
-    table: TableFile, choice: Choice, clustering: Clustering, summary: dict[str, Any], path: str
+    table: TableFile,
+    choice: Choice,
+    clustering: Clustering,
+    summary: dict[str, Any],
+    path: str,
+    number: KChoice | None = None,
 ) -> None:
     from kpod import __version__
     from kpod._report.page import Report
@@ -297,6 +334,7 @@ def write_report(
         row_names=table.raw[ids[0]] if ids else None,
         aside=asides(table, choice),
         notes=summary["notes"],
+        choice=number,
     ).save(path)
 
 

@@ -55,17 +55,6 @@ class Character(click.ParamType):  # type: ignore[type-arg]
         return value
 
 
-class Count(click.ParamType):  # type: ignore[type-arg]
-    """A whole number of 1 or more."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if not str(value).isascii() or not str(value).isdigit() or int(value) < 1:
-            self.fail(f"'{value}' is not a whole number of 1 or more", param, ctx)
-        return int(value)
-
-
 class Text(click.ParamType):  # type: ignore[type-arg]
     """Text that can go into a file; what the terminal could not decode cannot."""
 
@@ -75,6 +64,31 @@ class Text(click.ParamType):  # type: ignore[type-arg]
         if any("\udc80" <= character <= "\udcff" for character in value):
             self.fail("is not valid UTF-8", param, ctx)
         return value
+
+
+class Clusters(click.ParamType):  # type: ignore[type-arg]
+    """A number of clusters, a range to choose from (2-8), or auto."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """An int, a range, or "auto"."""
+        text = str(value).strip()
+        if text == "auto":
+            return text
+        least, dash, most = text.partition("-")
+        if text.isdecimal() and int(text) >= 1:
+            return int(text)
+        if dash and least.isdecimal() and most.isdecimal() and 1 <= int(least) < int(most):
+            return range(int(least), int(most) + 1)
+        message = f"'{value}' is neither a number from 1 up, nor a range such as 2-8, nor auto"
+        return self.fail(message, param, ctx)
+
+
+def clusters(text: str) -> Decorator:
+    return click.option(
+        "-k", "--clusters", type=Clusters(), default="auto", show_default=True, metavar="NUMBER", help=text
+    )
 
 
 reading = together(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kpod._report.summary import Clustering
 
 PIPE_WIDTH = 140
+BAR = 40
 MOST_NAMES = 20
 MOST_ASIDE = 12
 MOST_LINES = 200
@@ -93,6 +94,8 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     """What was read, what was found, what was written; on standard error, where pipes do not look."""
     out = console(sys.stderr)
     out.print(about_data(summary))
+    if "choice" in summary:
+        out.print(summary["choice"]["sentence"])
     if "loss" in summary:
         ending = "" if summary["converged"] else ", not converged"
         out.print(f"loss {summary['loss']:.6g} after {counted(summary['iterations'], 'iteration')}{ending}")
@@ -104,6 +107,33 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
         out.print(f"note: {printable(note)}")
     if files:
         out.print("wrote " + listed([printable(file) for file in files]))
+
+
+def show_choice(choice: dict[str, Any], report: str | None) -> None:
+    """Every number of clusters tried, with a bar for its error; then what follows."""
+    out = console(sys.stdout)
+    tried = choice["tried"]
+    largest = max(row["error"] for row in tried) or 1.0
+    with_correlation = any(row["correlated_error"] is not None for row in tried)
+    headers = ["clusters", "error", "± s.e.", "silhouette", *(["correlated"] if with_correlation else [])]
+    table = grid(*headers, "error on hidden entries", right=1)
+    table.columns[-1].justify = "left"
+    for row in tried:
+        cells = [f"{row['error']:.4g}", f"{row['above_best_se']:.2g}", plain(row["silhouette"], ".2f")]
+        if with_correlation:
+            cells.append(plain(row["correlated_error"], ".4g"))
+        mark = " <" if row["clusters"] == choice["clusters"] else ""
+        bar = "#" * max(1, round(BAR * row["error"] / largest))
+        table.add_row(str(row["clusters"]), *cells, bar + mark)
+    out.print(table)
+    out.print()
+    out.print(choice["sentence"])
+    if report:
+        out.print(f"wrote {printable(report)}")
+
+
+def plain(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 def role_text(column: dict[str, Any]) -> str:

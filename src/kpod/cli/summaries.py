@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kpod._choose import KChoice
     from kpod._io.choosing import Choice
     from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
@@ -48,7 +49,12 @@ def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
 
 
 def summary_of(
-    table: TableFile, choice: Choice, c: Clustering, notes: list[str], encode: Encode
+    table: TableFile,
+    choice: Choice,
+    c: Clustering,
+    notes: list[str],
+    encode: Encode,
+    number: KChoice | None = None,
 ) -> dict[str, Any]:
     from kpod._report.cautions import cautions
     from kpod._words import finite
@@ -72,6 +78,7 @@ def summary_of(
             **({"clip": encode.clip} if encode.clip else {}),
             **({"shrinkage": kpod.shrinkage} if getattr(kpod, "shrinkage", 0) else {}),
         },
+        **({"choice": summary_of_choice(number)} if number else {}),
         "loss": float(kpod.inertia_),
         "iterations": len(kpod.loss_curve_),
         "converged": c.converged,
@@ -89,4 +96,26 @@ def summary_of(
         "unassigned": int((c.labels < 0).sum()),
         "cautions": cautions(c, row_names),
         "notes": notes,
+    }
+
+
+def summary_of_choice(number: KChoice) -> dict[str, Any]:
+    """Why this number of clusters."""
+    from kpod._words import finite
+
+    table = number.table_
+    return {
+        "clusters": number.best_k_,
+        "clear": number.clear_,
+        "reason": number.reason_,
+        "sentence": number.sentence_,
+        "hidden_entries": number.n_hidden_,
+        "rows": number.n_rows_,
+        "tried": [
+            {
+                "clusters": int(k),
+                **{name: finite(values[i]) for name, values in table.items() if name != "k"},
+            }
+            for i, k in enumerate(table["k"])
+        ],
     }

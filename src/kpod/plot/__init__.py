@@ -11,6 +11,7 @@ its own as well, for print without colour.
 from __future__ import annotations
 
 from kpod.plot._centers import CentersDisplay
+from kpod.plot._choose import ChooseKDisplay
 from kpod.plot._columns import ColumnsDisplay
 from kpod.plot._gaps import GapsDisplay
 from kpod.plot._loss import LossDisplay
@@ -19,6 +20,7 @@ from kpod.plot._rows import RowsDisplay
 
 __all__ = [
     "CentersDisplay",
+    "ChooseKDisplay",
     "ColumnsDisplay",
     "GapsDisplay",
     "LossDisplay",

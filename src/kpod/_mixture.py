@@ -1,0 +1,320 @@
+r"""Gaussian mixtures on the observed entries, started from a clustering.
+
+Row i belongs to cluster l with probability :math:`\pi_l`; given that, its observed entries are
+
+.. math:: x_{ij} = \mu_{lj} + \lambda_{lj}^\top z_i + \varepsilon_{ij},\qquad
+          z_i \sim N(0, I_q),\quad \varepsilon_{ij} \sim N(0, \psi_j)
+
+With q = 0 factors and one variance for all columns this is the soft version of k-means: how sure a
+row's label is. With factors, columns may be correlated *within* clusters, in the same way in all of
+them (common loadings) or in each its own way (a mixture of factor analyzers): what is a group, and
+what is a trend. Fitted by EM (Ghahramani & Hinton 1996), the scale of the factors freed in every step
+(Liu, Rubin & Wu 1998), which takes a tenth of the steps. Everything is a product of the table, or of
+its mask, with a small matrix, so dense and sparse tables share the code, a chunk of rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kpod._typing import Floats, Labels, Positions
+
+CHUNK = 4096
+SMALLEST_VARIANCE = 1e-6  # of a column's own, so that a constant or doubled column divides nothing
+PRIOR = 1e-3  # rows at the column's mean behind every center: none rests on nothing
+SHRINK_LOADINGS = 1.0  # rows without correlation behind every loading
+POWER_STEPS = 15
+
+
+@dataclass
+class Mixture:
+    """Shares (k,), centers (k, p), loadings (1 or k, p, q), variances (p,).
+
+    Centers are less the column means of the table. `log_likelihood` is that of the parameters one
+    step before.
+    """
+
+    shares: Floats
+    centers: Floats
+    loadings: Floats
+    variances: Floats
+    log_likelihood: float = -np.inf
+
+    @property
+    def n_factors(self) -> int:
+        return self.loadings.shape[2]
+
+    def own(self) -> Mixture:
+        """The same, with loadings of its own for every cluster."""
+        loadings = np.repeat(self.loadings, len(self.shares), axis=0)
+        return Mixture(self.shares, self.centers, loadings, self.variances)
+
+
+@dataclass
+class Part:
+    """A chunk of rows: values less the column means (0 where missing), squares, mask, weights."""
+
+    values: Any
+    squares: Any
+    mask: Any
+    weights: Floats
+    at: slice
+
+
+class Entries:
+    """The observed entries of a dense or CSR table, less the column means, in chunks of rows."""
+
+    def __init__(self, X: Any, weights: Floats | None = None) -> None:
+        n_rows, self.n_columns = X.shape
+        weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
+        chunks = [slice(start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
+        tables = [(*_values_and_mask(X[at]), at) for at in chunks]
+        self.weight = float(weights.sum())
+        self.counts = sum((mask.T @ weights[at] for _, mask, at in tables), np.zeros(self.n_columns))
+        counts = np.where(self.counts > 0, self.counts, 1)
+        sums = sum((values.T @ weights[at] for values, _, at in tables), np.zeros(self.n_columns))
+        self.means = sums / counts
+        self.parts = [_part(values, mask, self.means, weights[at], at) for values, mask, at in tables]
+        self.squares = sum((p.squares.T @ p.weights for p in self.parts), np.zeros(self.n_columns))
+        variances = self.squares / counts
+        typical = float(variances[variances > 0].mean()) if (variances > 0).any() else 1.0
+        self.floor = SMALLEST_VARIANCE * np.where(variances > 0, variances, typical)
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self.parts)
+
+
+def parts(X: Any, means: Floats) -> Iterator[Part]:
+    """Chunks of a table whose column means are given."""
+    for start in range(0, X.shape[0], CHUNK):
+        at = slice(start, min(start + CHUNK, X.shape[0]))
+        yield _part(*_values_and_mask(X[at]), means, np.ones(at.stop - at.start), at)
+
+
+def _values_and_mask(X: Any) -> tuple[Any, Any]:
+    if sparse.issparse(X):
+        keep = ~np.isnan(X.data)
+        indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr]
+        data, indices = X.data[keep].astype(np.float64), X.indices[keep]
+        values = sparse.csr_array((data, indices, indptr), shape=X.shape)
+        return values, _like(values, np.ones(values.nnz))
+    observed = ~np.isnan(X)
+    return np.where(observed, X, 0.0).astype(np.float64), observed.astype(np.float64)
+
+
+def _like(table: Any, data: Floats) -> Any:
+    return sparse.csr_array((data, table.indices, table.indptr), shape=table.shape)
+
+
+def _part(values: Any, mask: Any, means: Floats, weights: Floats, at: slice) -> Part:
+    if sparse.issparse(values):
+        values = _like(values, values.data - means[values.indices])
+        return Part(values, _like(values, values.data**2), mask, weights, at)
+    values = values - mask * means
+    return Part(values, values**2, mask, weights, at)
+
+
+@dataclass
+class Expected:
+    """Log of share times density (n, k); means (n, k, q) and covariances (n, 1 or k, q, q) of factors."""
+
+    log_density: Floats
+    scores: Floats
+    covariances: Floats
+
+    def posterior(self) -> Floats:
+        return np.exp(self.log_density - log_sums(self.log_density)[:, None])
+
+
+def log_sums(a: Floats) -> Floats:
+    """log(sum(exp(a))) of each row, without overflow."""
+    largest = a.max(axis=1)
+    return largest + np.log(np.exp(a - largest[:, None]).sum(axis=1))
+
+
+def expect(part: Part, m: Mixture) -> Expected:
+    """The E-step of a chunk of rows."""
+    (k, p), q, own = m.centers.shape, m.n_factors, len(m.loadings)
+    n = part.values.shape[0]
+    precision = 1 / m.variances
+    distances = (
+        (part.squares @ precision)[:, None]
+        - 2 * (part.values @ (m.centers * precision).T)
+        + part.mask @ (m.centers**2 * precision).T
+    )
+    log_density = -0.5 * (distances + (part.mask @ np.log(2 * np.pi * m.variances))[:, None])
+    with np.errstate(divide="ignore"):
+        log_density += np.log(m.shares)
+    if not q:
+        return Expected(log_density, np.zeros((n, k, 0)), np.zeros((n, own, 0, 0)))
+    weighted = m.loadings * precision[:, None]
+    outer = np.einsum("lpq,lpr->plqr", m.loadings, weighted).reshape(p, -1)
+    inverse = np.eye(q) + (part.mask @ outer).reshape(n, own, q, q)
+    shift = (m.centers[:, :, None] * weighted).transpose(1, 0, 2).reshape(p, k * q)
+    b = (part.values @ weighted.transpose(1, 0, 2).reshape(p, own * q)).reshape(n, own, q)
+    b = b - (part.mask @ shift).reshape(n, k, q)
+    if q == 1:
+        covariances, log_determinant = 1 / inverse, np.log(inverse[:, :, 0, 0])
+    else:
+        root = np.linalg.cholesky(inverse)
+        covariances = np.linalg.inv(inverse)
+        log_determinant = 2 * np.log(np.diagonal(root, axis1=2, axis2=3)).sum(axis=2)
+    scores = b @ covariances[:, 0] if own == 1 else np.einsum("nlq,nlqr->nlr", b, covariances)
+    log_density += 0.5 * ((b * scores).sum(axis=2) - log_determinant)
+    return Expected(log_density, scores, covariances)
+
+
+def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
+    """One EM step. Given labels and factors, a column is a weighted regression on them."""
+    (k, p), q, own = m.centers.shape, m.n_factors, len(m.loadings)
+    shares, total = np.zeros(k), 0.0
+    s, t = np.zeros((p, k)), np.zeros((p, k))
+    s_z, s_zz, t_z = np.zeros((p, k * q)), np.zeros((p, own * q * q)), np.zeros((p, own * q))
+    second_moment = np.zeros((own, q, q))
+    for part in entries:
+        e = expect(part, m)
+        evidence = log_sums(e.log_density)
+        total += float(part.weights @ evidence)
+        r = np.exp(e.log_density - evidence[:, None]) * part.weights[:, None]
+        shares += r.sum(axis=0)
+        s += part.mask.T @ r
+        t += part.values.T @ r
+        if q:
+            n = len(r)
+            rz = r[:, :, None] * e.scores
+            if own == 1:
+                zz = (rz.transpose(0, 2, 1) @ e.scores)[:, None]
+                zz = zz + part.weights[:, None, None, None] * e.covariances
+                linear = rz.sum(axis=1)
+            else:
+                zz = rz[:, :, :, None] * e.scores[:, :, None, :] + r[:, :, None, None] * e.covariances
+                linear = rz.reshape(n, k * q)
+            second_moment += zz.sum(axis=0)
+            s_z += part.mask.T @ rz.reshape(n, k * q)
+            s_zz += part.mask.T @ zz.reshape(n, own * q * q)
+            t_z += part.values.T @ linear
+    s += PRIOR
+    centers, loadings = (t / s).T, np.zeros((own, p, 0))
+    explained = (centers.T * t).sum(axis=1)
+    if q:
+        cross, scaled = s_z.reshape(p, k, q), s_z.reshape(p, k, q) / s[:, :, None]
+        left = s_zz.reshape(p, own, q, q) + SHRINK_LOADINGS * np.eye(q)
+        right = t_z.reshape(p, own, q)
+        if own == 1:
+            left = left - np.einsum("plq,plr->pqr", cross, scaled)[:, None]
+            right = right - np.einsum("plq,pl->pq", scaled, t)[:, None]
+        else:
+            left = left - cross[:, :, :, None] * scaled[:, :, None, :]
+            right = right - scaled * t[:, :, None]
+        slopes = np.linalg.solve(left, right[..., None])[..., 0]
+        centers = ((t - (cross * slopes).sum(axis=2)) / s).T
+        explained = (centers.T * t).sum(axis=1) + (slopes * t_z.reshape(p, own, q)).sum(axis=(1, 2))
+        size = (shares if own > 1 else shares.sum(keepdims=True))[:, None, None]
+        scale = np.linalg.cholesky(second_moment / np.maximum(size, 1e-9) + 1e-9 * np.eye(q))
+        loadings = slopes.transpose(1, 0, 2) @ scale
+    residual = np.maximum(entries.squares - explained, 0)
+    return Mixture(shares / shares.sum(), centers, loadings, _variances(entries, residual, isotropic), total)
+
+
+def _variances(entries: Entries, residual: Floats, isotropic: bool) -> Floats:
+    counts = np.maximum(entries.counts, 1e-300)
+    variances = np.full(len(counts), residual.sum() / counts.sum()) if isotropic else residual / counts
+    return np.maximum(variances, entries.floor)
+
+
+def run(entries: Entries, m: Mixture, *, isotropic: bool, n_steps: int, tol: float) -> Mixture:
+    """EM until a step gains less than `tol` of log-likelihood a row, at most `n_steps`."""
+    before = -np.inf
+    for _ in range(n_steps):
+        m = step(entries, m, isotropic=isotropic)
+        if m.log_likelihood - before < tol * entries.weight:
+            break
+        before = m.log_likelihood
+    return m
+
+
+def from_labels(entries: Entries, labels: Labels, k: int, *, isotropic: bool) -> Mixture:
+    """Shares, means and variances of a clustering; no factors yet."""
+    p = entries.n_columns
+    s, t, shares = np.zeros((p, k)), np.zeros((p, k)), np.zeros(k)
+    for part in entries:
+        r = (labels[part.at][:, None] == np.arange(k)) * part.weights[:, None]
+        shares += r.sum(axis=0)
+        s += part.mask.T @ r
+        t += part.values.T @ r
+    centers = (t / np.maximum(s, PRIOR)).T
+    residual = np.maximum(entries.squares - (centers.T * t).sum(axis=1), 0)
+    shares = (shares + 1) / (shares.sum() + k)
+    return Mixture(shares, centers, np.zeros((1, p, 0)), _variances(entries, residual, isotropic))
+
+
+def with_factor(entries: Entries, m: Mixture) -> Mixture:
+    """One more common factor, along what the residuals have most in common (power iteration)."""
+    residuals = [_residuals(part, m) for part in entries]
+    scale = 1 / np.sqrt(m.variances)
+    direction = np.random.default_rng(0).normal(size=entries.n_columns)
+    direction /= np.linalg.norm(direction)
+    for _ in range(POWER_STEPS):
+        new = np.zeros(entries.n_columns)
+        for part, residual in zip(entries, residuals, strict=True):
+            new += scale * (residual.T @ _scores(part, residual, scale, direction))
+        direction = new / max(float(np.linalg.norm(new)), 1e-300)
+    amount = sum(
+        float(part.weights @ _scores(part, residual, scale, direction) ** 2)
+        for part, residual in zip(entries, residuals, strict=True)
+    )
+    size = np.sqrt(max(amount / max(entries.weight, 1e-300), 1e-12))
+    loading = (direction * size / scale)[None, :, None]
+    return Mixture(m.shares, m.centers, np.concatenate([m.loadings, loading], axis=2), m.variances)
+
+
+def _scores(part: Part, residual: Any, scale: Floats, direction: Floats) -> Floats:
+    return (residual @ (scale * direction)) / np.maximum(part.mask @ direction**2, 1e-12)
+
+
+def _residuals(part: Part, m: Mixture) -> Any:
+    """What the mixture leaves unexplained of the observed entries."""
+    e = expect(part, m)
+    r = e.posterior()
+    if sparse.issparse(part.values):
+        rows = np.repeat(np.arange(part.values.shape[0]), np.diff(part.values.indptr))
+        return _like(part.values, part.values.data - _fitted(e, r, m, rows, part.values.indices))
+    fitted = r @ m.centers + np.einsum("nlq,nl->nq", e.scores, r) @ m.loadings[0].T
+    return part.values - part.mask * fitted
+
+
+def _fitted(e: Expected, r: Floats, m: Mixture, rows: Positions, columns: Positions) -> Floats:
+    """Expected values of some entries, given the observed ones."""
+    values = np.einsum("el,el->e", r[rows], m.centers.T[columns])
+    if m.n_factors:
+        scores = r[:, :, None] * e.scores
+        if len(m.loadings) == 1:
+            values += np.einsum("eq,eq->e", scores.sum(axis=1)[rows], m.loadings[0][columns])
+        else:
+            values += np.einsum("elq,elq->e", scores[rows], m.loadings.transpose(1, 0, 2)[columns])
+    return values
+
+
+def predict_entries(entries: Entries, m: Mixture, rows: Positions, columns: Positions) -> Floats:
+    """Expected values of entries that are not in the table, given those that are.
+
+    `rows` must be sorted. In the units of the table.
+    """
+    predicted = np.zeros(len(rows))
+    for part in entries:
+        low, high = np.searchsorted(rows, [part.at.start, part.at.stop])
+        if low < high:
+            e = expect(part, m)
+            inside = rows[low:high] - part.at.start, columns[low:high]
+            predicted[low:high] = _fitted(e, e.posterior(), m, *inside)
+    return predicted + entries.means[columns]
+
+
+def posterior(entries: Entries, m: Mixture) -> Floats:
+    """Probability of each cluster for each row (n, k); the shares where nothing was observed."""
+    return np.vstack([expect(part, m).posterior() for part in entries])

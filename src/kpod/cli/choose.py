@@ -1,0 +1,84 @@
+"""kpod choose-k: how many clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kpod.cli.fit import Encode, choose_number, cluster, table_data, write_report
+from kpod.cli.options import choosing, clusters, in_file, out_file, preparing, reading
+from kpod.cli.outputs import check_outputs, echo_json
+from kpod.cli.summaries import summary_of, summary_of_choice
+
+
+@click.command("choose-k", short_help="How many clusters does a table have?")
+@in_file("data")
+@clusters("The numbers to choose from, such as 2-8, or auto.")
+@out_file("--report", help="A report on the clusters chosen, in one HTML file.")
+@choosing
+@preparing
+@reading
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def choose_k(
+    data: str,
+    clusters: int | range | str,
+    report: str | None,
+    columns: tuple[str, ...],
+    exclude: tuple[str, ...],
+    ids: tuple[str, ...],
+    decided: tuple[str, ...],
+    categories: tuple[str, ...],
+    weight: str | None,
+    no_scale: bool,
+    robust: bool,
+    log: tuple[str, ...],
+    clip: float | None,
+    shrinkage: float | None,
+    seed: int,
+    as_json: bool,
+    **read: Any,
+) -> None:
+    """Choose the number of clusters of DATA.
+
+    Some observed entries are hidden and predicted from the others, with one cluster, two, three and
+    so on: the best number predicts them best. Says so when there is no clear choice.
+
+    \b
+    Examples:
+      kpod choose-k data.csv
+      kpod choose-k data.csv -k 2-8 --report report.html
+    """
+    if isinstance(clusters, int):
+        raise click.UsageError("-k needs numbers to choose from, such as 2-8, or auto")
+    check_outputs({"data": data}, {"--report": report})
+    from kpod._io import choosing
+    from kpod._io.reading import read_table
+    from kpod.cli.progress import Progress
+    from kpod.cli.show import show_choice
+
+    settings: dict[str, Any] = {"n_clusters": clusters, "random_state": seed}
+    if shrinkage is not None:
+        settings["shrinkage"] = shrinkage
+    with Progress(quiet=False) as progress:
+        progress.doing(f"reading {data}")
+        table = read_table(data, **read)
+        weight = table.column(weight).name if weight else None
+        choice = choosing.choose_columns(
+            table, columns, exclude, ids, decided=decided, categories=categories, weight=weight
+        )
+        encode = Encode("none" if no_scale else "robust" if robust else "standard", table.names(log), clip)
+        clustered = table_data(table, choice, encode, weight)
+        number = choose_number(clustered, settings, progress)
+        if report:
+            progress.doing("drawing the report")
+            settings["n_clusters"] = number.best_k_
+            clustering, _, notes = cluster(clustered, settings, progress)
+            notes = [*choosing.notes_on(table, choice), *notes]
+            summary = summary_of(table, choice, clustering, notes, encode, number)
+            write_report(table, choice, clustering, summary, report, number)
+    if as_json:
+        echo_json(summary_of_choice(number))
+    else:
+        show_choice(summary_of_choice(number), report)

@@ -1,0 +1,270 @@
+"""How many clusters: the right number where there is one, and a reason where there is none."""
+
+import io
+import json
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from kpod import KPOD, _search, choose_k
+from kpod.datasets import make_mixture
+from kpod.missingness import mcar
+from kpod.plot import ChooseKDisplay
+from tests.command import kpod
+
+
+def as_csr(X):
+    rows, columns = np.nonzero(~np.isnan(X))
+    return sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+
+
+def correlated(rng, n, p, r):
+    """Noise of variance 1 whose columns all have correlation r."""
+    return np.sqrt(r) * rng.normal(size=(n, 1)) + np.sqrt(1 - r) * rng.normal(size=(n, p))
+
+
+def test_separate_clusters_are_counted(rng):
+    X, _ = make_mixture(5, n_rows=300, n_columns=20, rng=rng)
+    choice = choose_k(mcar(X, 0.4, rng), range(1, 9), random_state=0)
+    assert (choice.best_k_, choice.clear_, choice.reason_) == (5, True, "")
+    assert choice.model_.n_clusters == 5
+    assert choice.sentence_.startswith("5 clusters: hidden entries are predicted best with 5")
+    t = choice.table_
+    assert_array_equal(t["k"], np.arange(1, 9))
+    assert t["error"].argmin() == 4
+    assert (np.diff(t["loss"]) < 0).all()
+    assert (t["error"][4:] > t["loss"][4:]).all(), "what was not seen is harder to predict"
+    assert np.isnan(t["silhouette"][0])
+    assert t["silhouette"][1:].argmax() == 3
+    assert_allclose(t["above_best"], t["error"] - t["error"].min())
+    assert choice.column_errors_.shape == (8, 20)
+    assert choice.n_rows_ == 300
+
+
+def test_independent_columns_are_one_cluster(rng):
+    choice = choose_k(mcar(rng.normal(size=(300, 10)), 0.2, rng), range(1, 6), random_state=0)
+    assert choice.best_k_ == 1
+    assert choice.sentence_.startswith("One cluster")
+
+
+def test_correlated_columns_are_one_cluster_though_centers_count_pieces(rng):
+    choice = choose_k(mcar(correlated(rng, 400, 12, 0.6), 0.2, rng), range(1, 8), random_state=0)
+    assert choice.correlated_
+    assert choice.centers_k_ > 2
+    # One, with few exceptions: python -m benchmarks choose counts them.
+    assert choice.best_k_ <= 2
+    if choice.best_k_ == 1:
+        assert f"cut it into {choice.centers_k_} pieces" in choice.sentence_
+
+
+def test_clusters_with_correlated_columns_are_counted(rng):
+    """Centers that draw N(0, 1.5^2) may lie too near for any method: a simplex does not."""
+    truth = rng.integers(3, size=400)
+    means = 4 * np.kron(np.eye(3), np.ones(4))
+    X = mcar(means[truth] + correlated(rng, 400, 12, 0.5), 0.2, rng)
+    choice = choose_k(X, range(1, 8), random_state=0)
+    assert choice.best_k_ == 3 or not choice.clear_
+    assert choice.correlated_
+
+
+def test_auto_goes_on_while_more_clusters_help(rng):
+    X, _ = make_mixture(13, n_rows=400, n_columns=20, rng=rng)
+    choice = choose_k(mcar(X, 0.2, rng), random_state=0)
+    assert choice.best_k_ == 13
+    assert choice.clear_
+    assert choice.table_["k"][-1] == 20
+
+
+def test_a_range_that_ends_too_early_is_no_clear_choice(rng):
+    X, _ = make_mixture(8, n_rows=300, n_columns=20, rng=rng)
+    choice = choose_k(mcar(X, 0.2, rng), range(2, 5), random_state=0)
+    assert not choice.clear_
+    assert "still falling at 4 clusters" in choice.reason_
+    assert choice.sentence_.startswith("No clear choice")
+    assert choice.best_k_ == choice.model_.n_clusters == 4
+
+
+def test_dense_sparse_and_dataframes_agree(rng):
+    X, _ = make_mixture(3, n_rows=120, n_columns=8, rng=rng)
+    X = mcar(X, 0.3, rng)
+    X[np.isnan(X).all(axis=1), 0] = 0.0
+    first = choose_k(X, [1, 2, 3, 4], random_state=0)
+    again = choose_k(X, [4, 3, 2, 1, 1], random_state=0)
+    csr = choose_k(as_csr(X), [1, 2, 3, 4], random_state=0)
+    frame = choose_k(pd.DataFrame(X).rename(columns=str), [1, 2, 3, 4], random_state=0)
+    for other in (again, csr, frame):
+        assert other.best_k_ == first.best_k_ == 3
+        assert_allclose(other.table_["error"], first.table_["error"], rtol=1e-6)
+    assert list(frame.model_.feature_names_in_) == [str(j) for j in range(8)]
+
+
+def test_rows_without_weight_do_not_matter(rng):
+    X, _ = make_mixture(3, n_rows=150, n_columns=8, rng=rng)
+    noise = 100 * rng.normal(size=(50, 8))
+    weights = np.r_[np.ones(150), np.zeros(50)]
+    with_noise = choose_k(np.vstack([X, noise]), range(1, 6), sample_weight=weights, random_state=0)
+    without = choose_k(X, range(1, 6), random_state=0)
+    assert with_noise.best_k_ == without.best_k_ == 3
+    assert_allclose(with_noise.table_["error"], without.table_["error"])
+    assert with_noise.model_.labels_.shape == (200,)
+
+
+def test_large_tables_are_chosen_on_a_sample(rng, monkeypatch):
+    monkeypatch.setattr(_search, "MOST_ROWS", 150)
+    X, _ = make_mixture(3, n_rows=600, n_columns=8, rng=rng)
+    choice = choose_k(X, range(1, 6), random_state=0)
+    assert choice.n_rows_ == 150
+    assert choice.best_k_ == 3
+    assert "random sample of 150 rows" in choice.sentence_
+    assert choice.model_.labels_.shape == (600,)
+
+
+def test_the_settings_of_the_estimator_are_used_and_it_stays_as_it_was(rng):
+    X, _ = make_mixture(3, n_rows=100, n_columns=6, rng=rng)
+    estimator = KPOD(algorithm="lloyd", shrinkage=2.0)
+    choice = choose_k(X, [2, 3, 4], estimator=estimator, random_state=0)
+    assert choice.model_.algorithm == "lloyd"
+    assert choice.model_.shrinkage == 2.0
+    assert not hasattr(estimator, "labels_")
+
+
+def test_progress_is_told_and_ends_at_the_total(rng):
+    X, _ = make_mixture(2, n_rows=60, n_columns=5, rng=rng)
+    told = []
+    choose_k(X, [1, 2, 3], random_state=0, progress=lambda *args: told.append(args))
+    assert [done for done, _, _ in told] == list(range(1, len(told) + 1))
+    assert all(done <= total for done, total, _ in told)
+    assert told[-1][0] == told[-1][1]
+    assert told[0][2] == "1 cluster"
+
+
+def test_the_table_as_text_marks_the_choice(rng):
+    X, _ = make_mixture(3, n_rows=100, n_columns=6, rng=rng)
+    choice = choose_k(X, range(1, 5), random_state=0)
+    lines = str(choice).splitlines()
+    assert lines[0].split()[:3] == ["k", "held-out", "error"]
+    (marked,) = [line for line in lines if line.endswith("<-")]
+    assert marked.split()[0] == str(choice.best_k_)
+    assert lines[-1] == choice.sentence_
+
+
+def test_equal_rows_and_constant_columns(rng):
+    choice = choose_k(np.ones((40, 5)), range(1, 4), random_state=0)
+    assert choice.best_k_ == 1
+    X, _ = make_mixture(3, n_rows=100, n_columns=6, rng=rng)
+    X[:, 2] = 5.0
+    assert choose_k(X, range(1, 6), random_state=0).best_k_ == 3
+
+
+@pytest.mark.parametrize(
+    ("k", "message"),
+    [
+        ([], "k is empty"),
+        (range(0), "k is empty"),
+        ([1, 2.5], "whole numbers from 1 up, got 2.5"),
+        ([0, 1], "whole numbers from 1 up, got 0"),
+        ([True, 2], "got True"),
+        (3, "For a fixed number use KPOD"),
+        ("many", "k must be 'auto'"),
+        (range(1, 100), "k goes up to 99, but only 40 rows"),
+    ],
+)
+def test_bad_ranges_are_refused(k, message):
+    with pytest.raises(ValueError, match=message):
+        choose_k(np.random.default_rng(0).normal(size=(40, 4)), k)
+
+
+def test_tables_that_nothing_can_be_hidden_in_are_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="one column"):
+        choose_k(rng.normal(size=(100, 1)), [1, 2])
+    with pytest.raises(ValueError, match="too few observed entries"):
+        choose_k(rng.normal(size=(4, 3)), [1, 2])
+    with pytest.raises(ValueError, match="infinity"):
+        choose_k(np.full((30, 3), np.inf), [1, 2])
+    with pytest.raises(TypeError, match="estimator must be a KPOD, got str"):
+        choose_k(rng.normal(size=(30, 3)), [1, 2], estimator="KPOD")
+
+
+# On the command line
+
+
+@pytest.fixture
+def table(tmp_path, rng):
+    X, _ = make_mixture(3, n_rows=90, n_columns=6, rng=rng)
+    path = tmp_path / "data.csv"
+    pd.DataFrame(mcar(X, 0.2, rng)).rename(columns="c{}".format).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("numbers", [[], ["-k", "auto"], ["-k", "2-5"]])
+def test_the_command_line_chooses_where_no_number_is_given(monkeypatch, table, numbers):
+    done = kpod(monkeypatch, "fit", table, *numbers)
+    assert done.code == 0
+    assert done.err.count("3 clusters: hidden entries are predicted best with 3") == 1
+    assert set(pd.read_csv(io.StringIO(done.out))["cluster"]) == {0, 1, 2}
+    given = kpod(monkeypatch, "fit", table, "-k", 3)
+    assert given.out == done.out
+    assert "hidden entries" not in given.err
+
+
+def test_choose_k_shows_table_curve_and_sentence(monkeypatch, table, tmp_path):
+    report = tmp_path / "r.html"
+    done = kpod(monkeypatch, "choose-k", table, "-k", "1-5", "--report", report)
+    assert done.code == 0
+    lines = done.out.splitlines()
+    rows = [line for line in lines if "###" in line]
+    assert [int(row.split()[0]) for row in rows] == [1, 2, 3, 4, 5]
+    assert [row.rstrip().endswith("<") for row in rows] == [False, False, True, False, False]
+    assert rows[0].count("#") > rows[2].count("#")
+    page = report.read_text()
+    assert "Why this number of clusters" in page
+    assert "hidden entries are predicted best with 3" in page
+    assert "3 chosen" in page
+    summary = json.loads(kpod(monkeypatch, "choose-k", table, "-k", "1-5", "--json").out)
+    assert summary["clusters"] == 3
+    assert summary["clear"]
+    assert [row["clusters"] for row in summary["tried"]] == [1, 2, 3, 4, 5]
+    assert summary["tried"][0]["silhouette"] is None
+
+
+def test_the_report_of_a_given_number_does_not_say_why(monkeypatch, table, tmp_path):
+    report = tmp_path / "r.html"
+    assert kpod(monkeypatch, "fit", table, "-k", 3, "-o", tmp_path / "o.csv", "--report", report).code == 0
+    assert "Why this number" not in report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "message", "code"),
+    [
+        (["fit", "-k", "0"], "neither a number from 1 up, nor a range such as 2-8, nor auto", 2),
+        (["fit", "-k", "8-2"], "neither a number", 2),
+        (["fit", "-k", "2-500"], "data.csv: k goes up to 500, but only 90 rows", 1),
+        (["choose-k", "-k", "3"], "-k needs numbers to choose from", 2),
+        (["fit", "--columns", "c1"], "data.csv: X has one column", 1),
+    ],
+)
+def test_the_command_line_refuses_with_a_reason(monkeypatch, table, args, message, code):
+    command, *options = args
+    done = kpod(monkeypatch, command, table, *options)
+    assert done.code == code
+    assert message in done.err
+    assert done.out == ""
+
+
+def test_the_display_draws_the_curve_and_the_choice(rng):
+    X, _ = make_mixture(3, n_rows=90, n_columns=6, rng=rng)
+    choice = choose_k(X, range(1, 6), random_state=0)
+    display = ChooseKDisplay.from_choice(choice)
+    (line,) = [line for line in display.ax_.lines if len(line.get_xdata()) == 5][:1]
+    assert_array_equal(line.get_xdata(), [1, 2, 3, 4, 5])
+    assert_allclose(line.get_ydata(), choice.table_["error"])
+    assert "3 chosen" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    plt.close(display.figure_)
+    again = ChooseKDisplay.from_estimator(KPOD(3, random_state=0).fit(X), X, k=range(1, 6), random_state=0)
+    assert_allclose(again.error, display.error)
+    plt.close(again.figure_)

@@ -1,0 +1,77 @@
+"""Stable where clusters are apart, not where a cloud was cut."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+
+from kpod import KPOD, ObservedScaler, stability
+from kpod._stability import in_words, similarities
+
+
+def test_clusters_apart_are_stable_and_a_cut_cloud_is_not(rng):
+    """Two clusters far apart, and a cloud that three centers cut at random."""
+    X = rng.normal(size=(400, 8))
+    X[:100] += 40
+    X[100:200, :4] -= 40
+    X[200:] *= 3
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = KPOD(5, random_state=0).fit(X)
+    result = stability(model, X, n_resamples=20, random_state=0)
+    groups = np.array([0] * 100 + [1] * 100 + [2] * 200)
+    for c in range(5):
+        (group, *others) = np.unique(groups[model.labels_ == c])
+        assert not others
+        if group < 2:
+            assert result.jaccard_[c] > 0.9
+            assert result.recovered_[c] > 0.75
+        else:
+            assert result.jaccard_[c] < 0.75
+            assert str(c) in result.sentence_
+    assert 0.5 < result.ari_ < 0.95
+    assert_allclose(result.jaccard_, result.jaccard_samples_.mean(axis=0))
+    assert "2 of 5 clusters are stable" in result.sentence_
+
+
+def test_similarities_by_hand():
+    labels, found = np.array([0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0])
+    assert_allclose(similarities(labels, found, 3), [2 / 3, 2 / 3, np.nan])
+
+
+def test_the_same_seed_gives_the_same_result_dense_sparse_or_in_a_pipeline(rng):
+    X = rng.normal(size=(80, 5)) + 3 * rng.integers(2, size=(80, 1))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[np.isnan(X).all(axis=1)] = 0.0
+    rows, columns = np.nonzero(~np.isnan(X))
+    csr = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+    model = KPOD(2, random_state=0).fit(X)
+    kept = model.cluster_centers_.copy()
+    first = stability(model, X, n_resamples=5, random_state=1)
+    assert_array_equal(first.jaccard_, stability(model, X, n_resamples=5, random_state=1).jaccard_)
+    assert_allclose(first.jaccard_, stability(model, csr, n_resamples=5, random_state=1).jaccard_)
+    assert_array_equal(model.cluster_centers_, kept)
+    pipeline = make_pipeline(ObservedScaler(), KPOD(2, random_state=0)).fit(X)
+    assert stability(pipeline, X, n_resamples=5, random_state=1).jaccard_.shape == (2,)
+
+
+def test_progress_and_refusals(rng):
+    X = rng.normal(size=(30, 4))
+    model = KPOD(2, random_state=0).fit(X)
+    told = []
+    stability(model, X, n_resamples=3, random_state=0, progress=lambda *args: told.append(args))
+    assert told == [(1, 3, "resamples"), (2, 3, "resamples"), (3, 3, "resamples")]
+    with pytest.raises(ValueError, match="n_resamples must be a whole number from 1 up, got 0"):
+        stability(model, X, n_resamples=0)
+    with pytest.raises(TypeError, match="got str"):
+        stability("model", X)
+
+
+def test_sentences():
+    assert in_words(np.array([0.9, 0.8]), 0.9, 50).startswith("All 2 clusters are stable in 50")
+    assert "None of the 2" in in_words(np.array([0.3, 0.5]), 0.1, 50)
+    mixed = in_words(np.array([0.9, 0.7, 0.2]), 0.5, 50)
+    assert mixed.startswith("1 of 3 clusters is stable")
+    assert "belong to cluster 1 is doubtful" in mixed
+    assert "Do not rely on cluster 2" in mixed
+    assert "only one cluster" in in_words(np.array([1.0]), 1.0, 50)
