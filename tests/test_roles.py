@@ -63,10 +63,17 @@ def test_identifiers_by_name_in_any_spelling(name, repeated):
 
 
 @pytest.mark.parametrize(
-    "name", ["acid", "grid", "humid", "Solid", "paid", "bid", "steroid", "Inde", "keyboard", "kids"]
+    "name",
+    ["acid", "grid", "humid", "Solid", "paid", "bid", "steroid", "Inde", "keyboard", "kids", "aluminum"],
 )
 def test_words_that_only_sound_like_identifiers(name):
     assert column(name, np.random.default_rng(0).integers(1, 90, 60)).role.role == "number"
+
+
+@pytest.mark.parametrize("name", ["intnum", "cowcode2", "choiceid"])
+def test_names_of_identifiers_that_are_one_word(name):
+    numbers = np.random.default_rng(0).integers(4, 9000, 500)
+    assert column(name, np.sort(np.repeat(numbers, 2))).role.role == "identifier"
 
 
 def test_marks_of_gaps_do_not_hide_an_identifier():

@@ -171,10 +171,16 @@ def is_named_id(facts: Facts) -> bool:
         len(ending) > 2 and ending.endswith("id") and not ending.endswith(NO_IDS) and facts.n_distinct >= 10
     )
     code = ending.endswith(("code", "codes")) and many
+    numbered = (
+        ending.endswith("num")
+        and len(ending) > 4
+        and not ending.endswith(("inum", "ernum", "agnum"))
+        and many
+    )
     counted = (
         ending in ("index", "idx") and facts.low in (0, 1) and facts.density > 0.9 and facts.n_distinct >= 20
     )
-    return some_id or code or counted
+    return some_id or code or numbered or counted
 
 
 # Numbers that name
