@@ -28,7 +28,7 @@ def correlated(rng, n, p, r):
 
 
 def test_separate_clusters_are_counted(rng):
-    X, _ = make_mixture(5, n_rows=300, n_columns=20, rng=rng)
+    X, _ = make_mixture(5, n_samples=300, n_features=20, rng=rng)
     choice = choose_k(mcar(X, 0.4, rng), range(1, 9), random_state=0)
     assert (choice.best_k_, choice.clear_, choice.reason_) == (5, True, "")
     assert choice.model_.n_clusters == 5
@@ -72,7 +72,7 @@ def test_clusters_with_correlated_columns_are_counted(rng):
 
 
 def test_auto_goes_on_while_more_clusters_help(rng):
-    X, _ = make_mixture(13, n_rows=400, n_columns=20, rng=rng)
+    X, _ = make_mixture(13, n_samples=400, n_features=20, rng=rng)
     choice = choose_k(mcar(X, 0.2, rng), random_state=0)
     assert choice.best_k_ == 13
     assert choice.clear_
@@ -80,7 +80,7 @@ def test_auto_goes_on_while_more_clusters_help(rng):
 
 
 def test_a_range_that_ends_too_early_is_no_clear_choice(rng):
-    X, _ = make_mixture(8, n_rows=300, n_columns=20, rng=rng)
+    X, _ = make_mixture(8, n_samples=300, n_features=20, rng=rng)
     choice = choose_k(mcar(X, 0.2, rng), range(2, 5), random_state=0)
     assert not choice.clear_
     assert "still falling at 4 clusters" in choice.reason_
@@ -89,7 +89,7 @@ def test_a_range_that_ends_too_early_is_no_clear_choice(rng):
 
 
 def test_dense_sparse_and_dataframes_agree(rng):
-    X, _ = make_mixture(3, n_rows=120, n_columns=8, rng=rng)
+    X, _ = make_mixture(3, n_samples=120, n_features=8, rng=rng)
     X = mcar(X, 0.3, rng)
     X[np.isnan(X).all(axis=1), 0] = 0.0
     first = choose_k(X, [1, 2, 3, 4], random_state=0)
@@ -103,7 +103,7 @@ def test_dense_sparse_and_dataframes_agree(rng):
 
 
 def test_rows_without_weight_do_not_matter(rng):
-    X, _ = make_mixture(3, n_rows=150, n_columns=8, rng=rng)
+    X, _ = make_mixture(3, n_samples=150, n_features=8, rng=rng)
     noise = 100 * rng.normal(size=(50, 8))
     weights = np.r_[np.ones(150), np.zeros(50)]
     with_noise = choose_k(np.vstack([X, noise]), range(1, 6), sample_weight=weights, random_state=0)
@@ -115,7 +115,7 @@ def test_rows_without_weight_do_not_matter(rng):
 
 def test_large_tables_are_chosen_on_a_sample(rng, monkeypatch):
     monkeypatch.setattr(_search, "MOST_ROWS", 150)
-    X, _ = make_mixture(3, n_rows=600, n_columns=8, rng=rng)
+    X, _ = make_mixture(3, n_samples=600, n_features=8, rng=rng)
     choice = choose_k(X, range(1, 6), random_state=0)
     assert choice.n_rows_ == 150
     assert choice.best_k_ == 3
@@ -124,7 +124,7 @@ def test_large_tables_are_chosen_on_a_sample(rng, monkeypatch):
 
 
 def test_the_settings_of_the_estimator_are_used_and_it_stays_as_it_was(rng):
-    X, _ = make_mixture(3, n_rows=100, n_columns=6, rng=rng)
+    X, _ = make_mixture(3, n_samples=100, n_features=6, rng=rng)
     estimator = KPOD(algorithm="lloyd", shrinkage=2.0)
     choice = choose_k(X, [2, 3, 4], estimator=estimator, random_state=0)
     assert choice.model_.algorithm == "lloyd"
@@ -133,7 +133,7 @@ def test_the_settings_of_the_estimator_are_used_and_it_stays_as_it_was(rng):
 
 
 def test_progress_is_told_and_ends_at_the_total(rng):
-    X, _ = make_mixture(2, n_rows=60, n_columns=5, rng=rng)
+    X, _ = make_mixture(2, n_samples=60, n_features=5, rng=rng)
     told = []
     choose_k(X, [1, 2, 3], random_state=0, progress=lambda *args: told.append(args))
     assert [done for done, _, _ in told] == list(range(1, len(told) + 1))
@@ -143,7 +143,7 @@ def test_progress_is_told_and_ends_at_the_total(rng):
 
 
 def test_the_table_as_text_marks_the_choice(rng):
-    X, _ = make_mixture(3, n_rows=100, n_columns=6, rng=rng)
+    X, _ = make_mixture(3, n_samples=100, n_features=6, rng=rng)
     choice = choose_k(X, range(1, 5), random_state=0)
     lines = str(choice).splitlines()
     assert lines[0].split()[:3] == ["k", "held-out", "error"]
@@ -155,7 +155,7 @@ def test_the_table_as_text_marks_the_choice(rng):
 def test_equal_rows_and_constant_columns(rng):
     choice = choose_k(np.ones((40, 5)), range(1, 4), random_state=0)
     assert choice.best_k_ == 1
-    X, _ = make_mixture(3, n_rows=100, n_columns=6, rng=rng)
+    X, _ = make_mixture(3, n_samples=100, n_features=6, rng=rng)
     X[:, 2] = 5.0
     assert choose_k(X, range(1, 6), random_state=0).best_k_ == 3
 
@@ -195,7 +195,7 @@ def test_tables_that_nothing_can_be_hidden_in_are_refused():
 
 @pytest.fixture
 def table(tmp_path, rng):
-    X, _ = make_mixture(3, n_rows=90, n_columns=6, rng=rng)
+    X, _ = make_mixture(3, n_samples=90, n_features=6, rng=rng)
     path = tmp_path / "data.csv"
     pd.DataFrame(mcar(X, 0.2, rng)).rename(columns="c{}".format).to_csv(path, index=False)
     return path
@@ -257,7 +257,7 @@ def test_the_command_line_refuses_with_a_reason(monkeypatch, table, args, messag
 
 
 def test_the_display_draws_the_curve_and_the_choice(rng):
-    X, _ = make_mixture(3, n_rows=90, n_columns=6, rng=rng)
+    X, _ = make_mixture(3, n_samples=90, n_features=6, rng=rng)
     choice = choose_k(X, range(1, 6), random_state=0)
     display = ChooseKDisplay.from_choice(choice)
     (line,) = [line for line in display.ax_.lines if len(line.get_xdata()) == 5][:1]

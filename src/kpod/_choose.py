@@ -154,7 +154,7 @@ def choose_k(
     >>> from kpod import choose_k
     >>> from kpod.datasets import make_mixture
     >>> from kpod.missingness import mcar
-    >>> X, _ = make_mixture(4, n_rows=200, n_columns=10, rng=0)
+    >>> X, _ = make_mixture(4, n_samples=200, n_features=10, rng=0)
     >>> choice = choose_k(mcar(X, 0.3, rng=0), range(1, 7), random_state=0)
     >>> choice.best_k_, choice.clear_
     (4, True)

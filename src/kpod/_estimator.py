@@ -163,6 +163,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     array([ True,  True])
     """
 
+    # Told in a line what a fit is doing; set on an instance by whoever wants to show it.
+    _listener: Callable[[str], None] | None = None
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -437,17 +440,21 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         gaps = np.isnan(centers)
         return Start(fill_gaps(table, np.where(gaps, np.nan, table.units.to(centers))))
 
+    def _teller(self, level: int) -> Callable[[str], None] | None:
+        """Who is told in a line what a fit is doing: a listener, or standard output if verbose."""
+        return self._listener or (print if self.verbose >= level else None)
+
     def _observer(self) -> Callable[[str, int, float], None] | None:
-        if self.verbose <= 1:
+        tell = self._teller(2)
+        if tell is None:
             return None
-        return lambda what, iteration, loss: print(f"  {what} {iteration}: loss {loss:.6g}")
+        return lambda what, iteration, loss: tell(f"  {what} {iteration}: loss {loss:.6g}")
 
-    def _tell_start(self, n_starts: int) -> Callable[[int, Solution], None]:
-        def tell(number: int, solution: Solution) -> None:
-            if self.verbose:
-                print(f"start {number + 1}/{n_starts}: loss {solution.loss:.6g}")
-
-        return tell
+    def _tell_start(self, n_starts: int) -> Callable[[int, Solution], None] | None:
+        tell = self._teller(1)
+        if tell is None:
+            return None
+        return lambda number, solution: tell(f"start {number + 1}/{n_starts}: loss {solution.loss:.6g}")
 
     def _warn_of(self, solution: Solution, table: Table) -> None:
         if not solution.converged:

@@ -119,7 +119,7 @@ def stability(
     >>> from kpod import KPOD, stability
     >>> from kpod.datasets import make_mixture
     >>> from kpod.missingness import mcar
-    >>> X, _ = make_mixture(3, n_rows=150, n_columns=10, rng=0)
+    >>> X, _ = make_mixture(3, n_samples=150, n_features=10, rng=0)
     >>> X = mcar(X, 0.3, rng=0)
     >>> stability(KPOD(3, random_state=0).fit(X), X, random_state=0).jaccard_.round(1)
     array([1., 1., 1.])

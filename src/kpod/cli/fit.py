@@ -232,11 +232,10 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
             f"{data.source}: -k {settings['n_clusters']} asks for more clusters than there are rows with "
             f"anything observed ({n_usable:,}); ask for fewer."
         )
-    kpod = KPOD(**settings, verbose=2 if progress.visible else 0)
+    kpod = KPOD(**settings)
     weights = {} if data.weights is None else {"kpod__sample_weight": data.weights}
-    with noting() as notes, progress.following():
+    with noting() as notes, progress.following(kpod):
         pipeline = Pipeline([*data.step, ("kpod", kpod)]).fit(data.values, **weights)
-    kpod.set_params(verbose=0)
     number_by_size(kpod)
     return Clustering.of(pipeline, data.values, data.names, is_fitted_table=True), pipeline, notes
 

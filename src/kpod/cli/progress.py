@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from typing import Any
 
 PATIENCE = 2.0
@@ -48,18 +48,13 @@ class Progress:
             self.status.update(self.text)
 
     @contextmanager
-    def following(self) -> Iterator[None]:
-        """Show what a verbose fit prints, its latest line at a time."""
+    def following(self, kpod: Any) -> Iterator[None]:
+        """Show what a fit is doing, its latest line at a time."""
         if not self.visible:
             yield
             return
-        with redirect_stdout(self):
+        kpod._listener = lambda line: self.doing(f"clustering, {line.strip()}")
+        try:
             yield
-
-    def write(self, text: str) -> int:
-        if text.strip():
-            self.doing(f"clustering, {text.strip()}")
-        return len(text)
-
-    def flush(self) -> None:
-        """Nothing is kept back."""
+        finally:
+            del kpod._listener

@@ -21,7 +21,7 @@ MOST_NOTES = 12
 
 
 def console(file: IO[str]) -> Any:
-    """A console that takes text as it is; wide where nobody's window limits it."""
+    """A console that takes text as it is; wide where no window limits it."""
     from rich.console import Console
 
     width = None if file.isatty() else PIPE_WIDTH
