@@ -20,9 +20,11 @@ from sklearn.base import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod import _validation
+from kpod._confidence import SoftClustering, soften
 from kpod._engine import step
 from kpod._engine.blocks import Block, Units
 from kpod._engine.executors import Executor, available_threads, threads
@@ -32,6 +34,9 @@ from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
 from kpod._typing import AnyFloats, Floats, Labels
+
+# What `probability` adds to a fitted model.
+MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
 
 
 class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -88,6 +93,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         :math:`+\ \lambda \sum_{lj} (c_{lj} - \bar x_j)^2`, as if every cluster had `shrinkage`
         more units of weight there. Worth trying on very sparse tables; not for "mm".
 
+    probability : bool, default=False
+        Whether `predict_proba` is wanted: after the clustering, the mixture of round clusters behind
+        it is fitted by EM to the observed entries (of at most 50,000 rows), which takes longer than
+        the clustering itself on a small table.
+
     random_state : int, RandomState instance or None, default=None
         Determines the starts. The same int gives the same result, to the bit, on any number
         of threads.
@@ -129,6 +139,16 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     column_means_ : ndarray of shape (n_features,)
         The mean of the observed entries of each column.
+
+    mixture_centers_ : ndarray of shape (n_clusters, n_features)
+        With `probability`: the centers of the mixture. Where clusters overlap they are nearer to the
+        truth than `cluster_centers_`, which minimise the loss (see Notes).
+
+    cluster_shares_ : ndarray of shape (n_clusters,)
+        With `probability`: the share of each cluster in the mixture.
+
+    noise_variance_ : float
+        With `probability`: the variance of an entry around the center of its cluster.
 
     n_features_in_ : int
         Number of columns seen during `fit`.
@@ -176,6 +196,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         max_iter: int = 300,
         tol: float = 1e-4,
         shrinkage: float = 0.0,
+        probability: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
         verbose: int = 0,
@@ -187,6 +208,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.max_iter = max_iter
         self.tol = tol
         self.shrinkage = shrinkage
+        self.probability = probability
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
@@ -234,9 +256,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 self._tell_start(len(starts)),
             )
         self._warn_of(solution, table)
+        attributes = self._attributes(solution, losses, table)
+        if self.probability:
+            attributes |= self._mixture(values, attributes["labels_"], weights)
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update({} if names is None else {"feature_names_in_": names})
-        self.__dict__.update(self._attributes(solution, losses, table))
+        for name in MIXTURE:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
@@ -251,6 +278,39 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """The nearest center of each row by its observed columns; -1 where there are none."""
         with self._fitted_table(X) as (table, executor):
             return self._labels(table, executor)
+
+    @available_if(lambda self: self.probability)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        r"""How likely each cluster is for each row, given the row's observed entries.
+
+        .. math:: P(l \mid x_i) \propto \pi_l \exp\Bigl(-\frac{1}{2 \sigma^2}
+                  \sum_{j\ \text{observed}} (x_{ij} - \mu_{lj})^2\Bigr)
+
+        with the shares :math:`\pi` (`cluster_shares_`), the variance :math:`\sigma^2`
+        (`noise_variance_`) and the centers :math:`\mu` (`mixture_centers_`) of the mixture of round
+        clusters that was fitted from the clustering. Only with ``probability=True``. The most likely
+        cluster may be another one than `predict` says, the nearest: a large cluster takes more of
+        the rows between it and a small one. A row with nothing observed gets the shares.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kpod import KPOD
+        >>> X = np.random.default_rng(0).normal(size=(100, 3)) + 4 * (np.arange(100) % 2)[:, None]
+        >>> model = KPOD(2, probability=True, random_state=0).fit(X)
+        >>> model.predict_proba([[0, np.nan, 0], [2, 2, np.nan]]).max(axis=1).round(1)
+        array([1. , 0.6])
+        """
+        check_is_fitted(self, MIXTURE)
+        values = self._validate(X, reset=False)
+        mixture = SoftClustering(
+            self.cluster_shares_, self.mixture_centers_, self.noise_variance_, self.column_means_
+        )
+        return mixture.probabilities(values)
 
     def transform(self, X: Any) -> AnyFloats:
         r"""Distance of each row to each center, rescaled for the columns not observed.
@@ -492,6 +552,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             "_shift": table.units.shift,
             "_scale": scale,
         }
+
+    def _mixture(self, values: Any, labels: Labels, weights: Floats | None) -> dict[str, Any]:
+        """The mixture of round clusters behind the clustering."""
+        found = soften(values, labels, self.n_clusters, weights)
+        return dict(zip(MIXTURE, (found.centers, found.shares, found.variance), strict=True))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

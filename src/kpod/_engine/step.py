@@ -36,7 +36,7 @@ class State:
     step to the next by the drift of the centers, and rows they settle are not read.
 
     In Lloyd's iteration a state is a cache. Labels are a function of rows and panel, so that one
-    that was lost (None) is made again by the panel before: see `Assign`.
+    that was lost (None) is made again from the last panel: see `Recall`.
     """
 
     labels: Labels
@@ -220,8 +220,8 @@ class Screen:
     Parameters
     ----------
     panel, drift : as in `Assign`
-    factors : (k, p) what a squared difference costs on joining a cluster
-    gains : (k, p) what it gains on leaving
+    factors : (p, stride) what a squared difference costs on joining a cluster
+    own : (k, p, 2) a center, and what a squared difference gains on leaving it
     leaving, joining : roots of the largest gain of each cluster, and of the smallest cost of any
     """
 

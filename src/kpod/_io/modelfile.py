@@ -51,6 +51,9 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
         "inertia_": ("", "fi"),
         "loss_curve_": ("iterations", "f"),
         "losses_": ("iterations", "f"),
+        "mixture_centers_": ("k p", "f"),
+        "cluster_shares_": ("k", "f"),
+        "noise_variance_": ("", "fi"),
         "n_iter_": ("", "i"),
         "converged_": ("", "b"),
         "n_features_in_": ("", "i"),
@@ -70,7 +73,15 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
 }
 NOT_KEPT = {"labels_"}
 """Grows with the rows and is not needed to assign others: neither written nor read."""
-MAY_LACK = {"_shift", "_scale", "_sklearn_version", "losses_"}
+MAY_LACK = {
+    "_shift",
+    "_scale",
+    "_sklearn_version",
+    "losses_",
+    "mixture_centers_",
+    "cluster_shares_",
+    "noise_variance_",
+}
 SQUARES = {"inertia_", "loss_curve_", "losses_", "var_"}
 POSITIVE = {"scale_", "_scale"}
 NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "losses_", "n_samples_seen_"}

@@ -292,7 +292,10 @@ def number_by_size(kpod: Any) -> None:
     new = np.empty(len(order) + 1, labels.dtype)
     new[order], new[-1] = np.arange(len(order)), -1
     kpod.labels_ = new[labels]
-    for name in ("cluster_centers_", "counts_"):
+    for name in (
+        "cluster_centers_",
+        "counts_",
+    ):  # and those of `probability`, which the command line never sets
         setattr(kpod, name, np.ascontiguousarray(getattr(kpod, name)[order]))
 
 
