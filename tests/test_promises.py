@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from kpod import KPOD
@@ -222,6 +223,23 @@ class TestScaleFree:
         X = clustered(rng, 400, 6, spread=1.0, dtype=np.float32)[0]
         plain, scaled = (KPOD(6, n_init=2, random_state=0).fit(table) for table in (X, np.ldexp(X, power)))
         assert_array_equal(scaled.labels_, plain.labels_)
+
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    @pytest.mark.parametrize(
+        ("dtype", "small", "large"),
+        [
+            (np.float32, 1e-30, 1e8),
+            (np.float32, 1e-20, 1.0),
+            (np.float64, 1e-300, 1e100),
+            (np.float64, 1e-20, 1.0),
+        ],
+    )
+    def test_whatever_the_first_rows_are_like(self, dtype, small, large, container, rng):
+        """A first glance at the table sees a few rows, which may be much smaller than the rest."""
+        X = np.vstack([small * rng.normal(size=(80, 6)), large * clustered(rng, 300, 6)[0]]).astype(dtype)
+        model = KPOD(5, algorithm="lloyd", init=np.nan_to_num(X[-5:]))
+        first, last = (clone(model).fit(container(table)) for table in (X, X[::-1]))
+        assert_array_equal(first.labels_, last.labels_[::-1])
 
     def test_weights(self, rng):
         """Only their ratios matter to the labels."""

@@ -197,9 +197,12 @@ def make_table(
         blocks = blocks_of(values, in_precision(units, values.dtype), weights)
         return Table(blocks, Statistics.of(blocks, executor))
     raw = blocks_of(values, Units(np.zeros(values.shape[1]), 1.0), weights)
-    units = units_at_a_glance(raw)
-    blocks = [block.replace(units=units) for block in raw]
-    about = Statistics.of(blocks, executor)
+    # The second where rows are larger than those glanced at by so much that they overflow.
+    for units in (units_at_a_glance(raw), raw[0].units):
+        blocks = [block.replace(units=units) for block in raw]
+        about = Statistics.of(blocks, executor)
+        if np.isfinite(about.largest).all():
+            break
     power = rescaling(about)
     ignored = about.weights == 0
     if power or ignored.any():
