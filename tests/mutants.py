@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import difflib
 import fnmatch
 import itertools
 import json
@@ -84,22 +83,44 @@ KERNELS = [
 
 @dataclass(frozen=True)
 class Mutant:
-    """One file with one thing changed."""
+    """One file with one thing changed: a field of a node."""
 
     path: str  # within the package
-    line: int
-    before: str
-    after: str
-    source: str
+    tree: ast.Module
+    node: ast.AST
+    field: str
+    value: object
 
     @property
     def place(self) -> str:
         return f"{self.path}:{self.line}"
 
+    @property
+    def line(self) -> int:
+        node, old = self.node, getattr(self.node, self.field)
+        if self.field in BODIES:
+            node = next(a for a, b in zip(old, self.value, strict=True) if a is not b)  # type: ignore[call-overload]
+        return getattr(node, "lineno", 0)
+
+    def source(self) -> str:
+        """The file with the change."""
+        old = getattr(self.node, self.field)
+        setattr(self.node, self.field, self.value)
+        try:
+            return ast.unparse(ast.fix_missing_locations(self.tree))
+        finally:
+            setattr(self.node, self.field, old)
+
     def __str__(self) -> str:
-        return f"{self.place}  {self.before}  ->  {self.after}"
+        before, after = ast.unparse(self.tree).splitlines(), self.source().splitlines()
+        for end in (0, -1):  # what both have before the change, then after it
+            while before and after and before[end] == after[end]:
+                del before[end], after[end]
+        lines = (" ".join(line.strip() for line in some) for some in (before, after))
+        return f"{self.place}  " + "  ->  ".join(lines)
 
 
+BODIES = ("body", "orelse", "finalbody")
 COMPARISONS = {
     ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.Gt),
     ast.Gt: (ast.GtE, ast.Lt), ast.GtE: (ast.Gt, ast.Lt),
@@ -134,7 +155,7 @@ def variants(node: ast.AST) -> Iterator[tuple[str, object]]:
             yield from (("keywords", without(node.keywords, i)) for i in range(len(node.keywords)))
         case ast.comprehension(ifs=[_, *_]):
             yield "ifs", []
-    for name in ("body", "orelse", "finalbody"):
+    for name in BODIES:
         body = getattr(node, name, None)
         if isinstance(body, list):
             found = [i for i, statement in enumerate(body) if can_go(statement)]
@@ -175,30 +196,9 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 def mutants_of(path: str, source: str) -> Iterator[Mutant]:
     """Every mutant of a Python file."""
     tree = ast.parse(source)
-    clean = ast.unparse(tree)
     for node in walk(tree):
         for name, value in variants(node):
-            old = getattr(node, name)
-            setattr(node, name, value)
-            changed = ast.unparse(ast.fix_missing_locations(tree))
-            setattr(node, name, old)
-            if changed == clean:
-                continue
-            before, after = first_difference(clean, changed)
-            yield Mutant(path, line_of(node, name, old, value), before, after, changed)
-
-
-def line_of(node: ast.AST, name: str, old: object, value: object) -> int:
-    """The line of what was changed."""
-    if name in {"body", "orelse", "finalbody"}:
-        node = next(a for a, b in zip(old, value, strict=True) if a is not b)  # type: ignore[call-overload]
-    return getattr(node, "lineno", 0)
-
-
-def first_difference(clean: str, changed: str) -> tuple[str, str]:
-    """The lines that differ, before and after."""
-    lines = [line for line in difflib.ndiff(clean.splitlines(), changed.splitlines()) if line[0] in "-+"]
-    return tuple(" ".join(line[2:].strip() for line in lines if line[0] == sign) for sign in "-+")  # type: ignore[return-value]
+            yield Mutant(path, tree, node, name, value)
 
 
 def all_mutants(package: Path, pattern: str) -> list[Mutant]:
@@ -234,8 +234,8 @@ class Choice:
             by_test.setdefault(item.nodeid.split("[")[0], []).append(item)
         draw = random.Random(0)
         chosen = [item for same in by_test.values() for item in draw.sample(same, min(self.each, len(same)))]
-        chosen.sort(key=lambda item: self.seconds.get(item.nodeid, 0.5))
-        total = itertools.accumulate(self.seconds.get(item.nodeid, 0) for item in chosen)
+        chosen.sort(key=lambda item: self.seconds.get(item.nodeid, 1))
+        total = itertools.accumulate(self.seconds.get(item.nodeid, 1) for item in chosen)
         items[:] = [item for item, until in zip(chosen, total, strict=True) if until <= self.budget]
 
 
@@ -332,7 +332,7 @@ def verdict(mutant: Mutant, package: Path, choice: Choice, log: Path) -> str:
     """What the tests say of a mutant."""
     file = package / mutant.path
     original = file.read_text("utf-8")
-    file.write_text(mutant.source, "utf-8")
+    file.write_text(mutant.source(), "utf-8")
     for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
         compiled.unlink()
     try:
