@@ -145,6 +145,34 @@ class TestLabelsArePredictions:
         assert_array_equal(dense.cluster_centers_, csr.cluster_centers_)
 
 
+class TestDigits:
+    """No cluster loses a digit to others that are larger or heavier by far."""
+
+    @pytest.fixture
+    def table(self, rng):
+        """Five clusters around 10, 20, ..., 50 and one row far away, with centers to start from."""
+        truth = np.arange(301) % 5
+        X = 10.0 * (1 + truth[:, None]) + rng.normal(size=(301, 4))
+        X[:, 1:][rng.random((301, 3)) < 0.2] = np.nan
+        X[:5] = 10.0 * (1 + truth[:5, None])
+        X[-1], truth[-1] = 1e13, 5
+        return X, truth, np.vstack([X[:5], X[-1:]])
+
+    def test_of_centers(self, table):
+        X, truth, start = table
+        model = KPOD(6, init=start).fit(X)
+        assert_array_equal(model.labels_, truth)
+        assert_allclose(model.cluster_centers_, oracle.centers(X, truth, 6), rtol=1e-13)
+
+    def test_of_counts(self, table, rng):
+        X, truth, start = table
+        weights = rng.random(len(X))
+        weights[-1] = 1e13
+        model = KPOD(6, init=start).fit(X, sample_weight=weights)
+        assert_array_equal(model.labels_, truth)
+        assert_allclose(model.counts_, oracle.totals(X, truth, 6, weights)[1], rtol=1e-12)
+
+
 class TestConverged:
     """True only of a fit that converged."""
 
@@ -203,6 +231,15 @@ class TestLossCurve:
             assert_allclose(value, oracle.loss(X, labels, centers), rtol=1e-9)
             labels = oracle.assign(X, centers)
 
+    def test_moves_go_on_where_lloyd_ended(self, rng):
+        X, _ = clustered(rng, 400, 6, spread=1.5)
+        lloyds, both = (
+            KPOD(6, algorithm=algorithm, init=np.nan_to_num(X[:6]), tol=0).fit(X)
+            for algorithm in ("lloyd", "hartigan")
+        )
+        assert len(both.loss_curve_) > len(lloyds.loss_curve_)
+        assert_allclose(both.loss_curve_[: lloyds.n_iter_], lloyds.loss_curve_, rtol=1e-9)
+
 
 class TestScaleFree:
     """A table times a power of two gives the same labels, seeds included."""
@@ -240,6 +277,16 @@ class TestScaleFree:
         model = KPOD(5, algorithm="lloyd", init=np.nan_to_num(X[-5:]))
         first, last = (clone(model).fit(container(table)) for table in (X, X[::-1]))
         assert_array_equal(first.labels_, last.labels_[::-1])
+
+    @pytest.mark.parametrize(("dtype", "small"), [(np.float32, 1e-20), (np.float64, 1e-100)])
+    def test_seeds_too(self, dtype, small, rng):
+        """Clusters that nobody could miss are found, however small the first rows."""
+        truth = np.repeat(np.arange(6), 80)
+        X = rng.normal(size=(480, 6)) + 1e3 * np.eye(6)[truth]
+        X[truth == 0] *= small
+        labels = KPOD(6, n_init=2, random_state=0).fit(X.astype(dtype)).labels_
+        assert len(np.unique(labels)) == 6
+        assert (labels == labels[80 * truth]).all()
 
     def test_weights(self, rng):
         """Only their ratios matter to the labels."""
