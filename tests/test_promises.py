@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import nan_euclidean_distances
 
 from kpod import KPOD
 from kpod._engine import hartigan, lloyd
@@ -366,3 +367,19 @@ def test_an_unaligned_table_is_read_rightly(rng):
     raw = np.frombuffer(b"x" + X.tobytes(), np.uint8)[1:].view(float).reshape(X.shape)
     assert not raw.flags.aligned
     assert_array_equal(KPOD(3, random_state=0).fit(raw).labels_, KPOD(3, random_state=0).fit(X).labels_)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_distances_are_in_the_tables_units(size, rng):
+    X = size * clustered(rng, 100, 5)[0]
+    model = KPOD(3, random_state=0).fit(X)
+    assert_allclose(model.transform(X), nan_euclidean_distances(X, model.cluster_centers_), rtol=1e-9)
+
+
+def test_a_model_whose_centers_do_not_fit_is_refused(rng):
+    X, _ = clustered(rng, 100, 5)
+    model = KPOD(3, random_state=0).fit(X)
+    model.cluster_centers_ = model.cluster_centers_[:, :4]
+    for use in (model.predict, model.transform, model.score):
+        with pytest.raises(ValueError, match=r"its centers have shape \(3, 4\), expected \(3, 5\)"):
+            use(X)

@@ -10,10 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from kpod import KPOD
-from kpod._engine import blocks
+from kpod._engine import blocks, seeding, step
 from kpod._engine import fit as engine_fit
 from kpod._engine import lloyd as engine_lloyd
-from kpod._engine import seeding, step
 from kpod._engine.executors import Executor
 from kpod._kernels.panel import Panel
 
@@ -382,14 +381,24 @@ def test_a_center_beyond_single_precision_comes_back(rng, dtype):
     assert_array_equal(bounded.labels, unbounded.labels)
 
 
-def test_a_cluster_that_got_a_row_has_that_rows_center(solver, rng, weights):
+def test_a_cluster_that_got_a_row_has_that_rows_center(solver, rng, weights, dtype):
     """Nobody is near the last center; the row that it is given instead counts in one cluster alone."""
-    X, _ = clustered(rng, missing=0.3, spread=1.0)
+    X, _ = clustered(rng, missing=0.3, spread=1.0, dtype=dtype)
     (start,) = random_rows(X, 5, rng, 1)
     end = solver(table_of(X, weights), np.vstack([start, np.full(8, 1e6)]))
     assert len(np.unique(end.labels)) == 6
-    assert_allclose(end.centers, oracle.centers(X, end.labels, 6, weights), atol=1e-9)
-    assert_allclose(end.counts, oracle.totals(X, end.labels, 6, weights)[1], rtol=1e-9)
+    rounding = 1e-5 if dtype is np.float32 else 1e-12
+    assert_allclose(end.centers, oracle.centers(X, end.labels, 6, weights), rtol=rounding, atol=rounding)
+    assert_allclose(end.counts, oracle.totals(X, end.labels, 6, weights)[1], rtol=rounding)
+
+
+@pytest.mark.parametrize("k", [4, 7])
+def test_fewer_different_rows_than_clusters(solver, k, rng):
+    """Clusters that no row is left for stay empty, the last ones among them."""
+    X = np.repeat(rng.permutation(np.arange(12.0)).reshape(3, 4), 10, axis=0)
+    end = solver(table_of(X), np.vstack([X[[0, 10, 20]], np.full((k - 3, 4), 1e6)]))
+    assert_array_equal(end.labels, np.repeat([0, 1, 2], 10))
+    assert end.loss == 0
 
 
 def test_seeds_are_drawn_from_a_sample_of_different_rows(rng, monkeypatch):
