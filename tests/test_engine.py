@@ -78,6 +78,17 @@ def test_the_cut_into_blocks_shows_in_no_label_or_center(monkeypatch):
         assert_array_equal(solutions[0].centers, other.centers)
 
 
+def test_no_compiled_call_is_long(monkeypatch):
+    """So that Ctrl-C is heard: rows are handed over in pieces, none of them twice."""
+    monkeypatch.setattr(blocks, "CALL_WORK", 1000)
+    (block,) = table_of(np.ones((101, 7))).blocks
+    for k in (1, 3, 500):
+        pieces = list(block.pieces(k))
+        assert [row for start, stop in pieces for row in range(start, stop)] == list(range(101))
+        assert all((stop - start) * 7 * k <= 1000 or stop - start == 1 for start, stop in pieces)
+        assert len(pieces) <= np.ceil(101 / max(1, 1000 // (7 * k)))
+
+
 def test_an_error_in_a_thread_reaches_the_caller():
     def fail(item):
         if item == 3:

@@ -8,7 +8,9 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import nan_euclidean_distances
 
 from kpod import KPOD
 from kpod._engine import hartigan, lloyd
@@ -144,6 +146,34 @@ class TestLabelsArePredictions:
         assert_array_equal(dense.cluster_centers_, csr.cluster_centers_)
 
 
+class TestDigits:
+    """No cluster loses a digit to others that are larger or heavier by far."""
+
+    @pytest.fixture
+    def table(self, rng):
+        """Five clusters around 10, 20, ..., 50 and one row far away, with centers to start from."""
+        truth = np.arange(301) % 5
+        X = 10.0 * (1 + truth[:, None]) + rng.normal(size=(301, 4))
+        X[:, 1:][rng.random((301, 3)) < 0.2] = np.nan
+        X[:5] = 10.0 * (1 + truth[:5, None])
+        X[-1], truth[-1] = 1e13, 5
+        return X, truth, np.vstack([X[:5], X[-1:]])
+
+    def test_of_centers(self, table):
+        X, truth, start = table
+        model = KPOD(6, init=start).fit(X)
+        assert_array_equal(model.labels_, truth)
+        assert_allclose(model.cluster_centers_, oracle.centers(X, truth, 6), rtol=1e-13)
+
+    def test_of_counts(self, table, rng):
+        X, truth, start = table
+        weights = rng.random(len(X))
+        weights[-1] = 1e13
+        model = KPOD(6, init=start).fit(X, sample_weight=weights)
+        assert_array_equal(model.labels_, truth)
+        assert_allclose(model.counts_, oracle.totals(X, truth, 6, weights)[1], rtol=1e-12)
+
+
 class TestConverged:
     """True only of a fit that converged."""
 
@@ -202,6 +232,15 @@ class TestLossCurve:
             assert_allclose(value, oracle.loss(X, labels, centers), rtol=1e-9)
             labels = oracle.assign(X, centers)
 
+    def test_moves_go_on_where_lloyd_ended(self, rng):
+        X, _ = clustered(rng, 400, 6, spread=1.5)
+        lloyds, both = (
+            KPOD(6, algorithm=algorithm, init=np.nan_to_num(X[:6]), tol=0).fit(X)
+            for algorithm in ("lloyd", "hartigan")
+        )
+        assert len(both.loss_curve_) > len(lloyds.loss_curve_)
+        assert_allclose(both.loss_curve_[: lloyds.n_iter_], lloyds.loss_curve_, rtol=1e-9)
+
 
 class TestScaleFree:
     """A table times a power of two gives the same labels, seeds included."""
@@ -222,6 +261,33 @@ class TestScaleFree:
         X = clustered(rng, 400, 6, spread=1.0, dtype=np.float32)[0]
         plain, scaled = (KPOD(6, n_init=2, random_state=0).fit(table) for table in (X, np.ldexp(X, power)))
         assert_array_equal(scaled.labels_, plain.labels_)
+
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    @pytest.mark.parametrize(
+        ("dtype", "small", "large"),
+        [
+            (np.float32, 1e-30, 1e8),
+            (np.float32, 1e-20, 1.0),
+            (np.float64, 1e-300, 1e100),
+            (np.float64, 1e-20, 1.0),
+        ],
+    )
+    def test_whatever_the_first_rows_are_like(self, dtype, small, large, container, rng):
+        """A first glance at the table sees a few rows, which may be much smaller than the rest."""
+        X = np.vstack([small * rng.normal(size=(80, 6)), large * clustered(rng, 300, 6)[0]]).astype(dtype)
+        model = KPOD(5, algorithm="lloyd", init=np.nan_to_num(X[-5:]))
+        first, last = (clone(model).fit(container(table)) for table in (X, X[::-1]))
+        assert_array_equal(first.labels_, last.labels_[::-1])
+
+    @pytest.mark.parametrize(("dtype", "small"), [(np.float32, 1e-20), (np.float64, 1e-100)])
+    def test_seeds_too(self, dtype, small, rng):
+        """Clusters that nobody could miss are found, however small the first rows."""
+        truth = np.repeat(np.arange(6), 80)
+        X = rng.normal(size=(480, 6)) + 1e3 * np.eye(6)[truth]
+        X[truth == 0] *= small
+        labels = KPOD(6, n_init=2, random_state=0).fit(X.astype(dtype)).labels_
+        assert len(np.unique(labels)) == 6
+        assert (labels == labels[80 * truth]).all()
 
     def test_weights(self, rng):
         """Only their ratios matter to the labels."""
@@ -301,3 +367,19 @@ def test_an_unaligned_table_is_read_rightly(rng):
     raw = np.frombuffer(b"x" + X.tobytes(), np.uint8)[1:].view(float).reshape(X.shape)
     assert not raw.flags.aligned
     assert_array_equal(KPOD(3, random_state=0).fit(raw).labels_, KPOD(3, random_state=0).fit(X).labels_)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_distances_are_in_the_tables_units(size, rng):
+    X = size * clustered(rng, 100, 5)[0]
+    model = KPOD(3, random_state=0).fit(X)
+    assert_allclose(model.transform(X), nan_euclidean_distances(X, model.cluster_centers_), rtol=1e-9)
+
+
+def test_a_model_whose_centers_do_not_fit_is_refused(rng):
+    X, _ = clustered(rng, 100, 5)
+    model = KPOD(3, random_state=0).fit(X)
+    model.cluster_centers_ = model.cluster_centers_[:, :4]
+    for use in (model.predict, model.transform, model.score):
+        with pytest.raises(ValueError, match=r"its centers have shape \(3, 4\), expected \(3, 5\)"):
+            use(X)

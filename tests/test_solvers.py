@@ -10,9 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from kpod import KPOD
-from kpod._engine import blocks
+from kpod._engine import blocks, seeding, step
 from kpod._engine import fit as engine_fit
 from kpod._engine import lloyd as engine_lloyd
+from kpod._engine.executors import Executor
+from kpod._kernels.panel import Panel
 
 from . import oracle
 from .conftest import SOLVERS, clustered, hartigan, lloyd, mm, random_rows, table_of
@@ -377,3 +379,68 @@ def test_a_center_beyond_single_precision_comes_back(rng, dtype):
     table = table_of(X.astype(dtype))
     bounded, unbounded = (lloyd(table, start, bounded=bounded) for bounded in (True, False))
     assert_array_equal(bounded.labels, unbounded.labels)
+
+
+def test_a_cluster_that_got_a_row_has_that_rows_center(solver, rng, weights, dtype):
+    """Nobody is near the last center; the row that it is given instead counts in one cluster alone."""
+    X, _ = clustered(rng, missing=0.3, spread=1.0, dtype=dtype)
+    (start,) = random_rows(X, 5, rng, 1)
+    end = solver(table_of(X, weights), np.vstack([start, np.full(8, 1e6)]))
+    assert len(np.unique(end.labels)) == 6
+    rounding = 1e-5 if dtype is np.float32 else 1e-12
+    assert_allclose(end.centers, oracle.centers(X, end.labels, 6, weights), rtol=rounding, atol=rounding)
+    assert_allclose(end.counts, oracle.totals(X, end.labels, 6, weights)[1], rtol=rounding)
+
+
+@pytest.mark.parametrize("k", [4, 7])
+def test_fewer_different_rows_than_clusters(solver, k, rng):
+    """Clusters that no row is left for stay empty, the last ones among them."""
+    X = np.repeat(rng.permutation(np.arange(12.0)).reshape(3, 4), 10, axis=0)
+    end = solver(table_of(X), np.vstack([X[[0, 10, 20]], np.full((k - 3, 4), 1e6)]))
+    assert_array_equal(end.labels, np.repeat([0, 1, 2], 10))
+    assert end.loss == 0
+
+
+def test_seeds_are_drawn_from_a_sample_of_different_rows(rng, monkeypatch):
+    monkeypatch.setattr(seeding, "LARGE_TABLE", 100)
+    monkeypatch.setattr(seeding, "SAMPLE_ENTRIES", 1600)
+    X, _ = clustered(rng, 400, 8)
+    X[::50] = np.nan
+    rows = seeding.KMeansPlusPlus(table_of(X), Executor(), 2, rng).rows
+    assert len(rows) == len(np.unique(rows)) == 200
+    assert not np.isnan(X[rows]).all(axis=1).any()
+
+
+def test_the_papers_seeds_are_plain_k_means_plus_plus(rng):
+    X, _ = clustered(rng)
+    assert seeding.MeanFill(table_of(X), Executor(), 5, rng).seeds.n_candidates == 1
+
+
+def test_random_starts_are_different_rows(rng):
+    X = rng.normal(size=(30, 4))
+    centers = seeding.RandomRows(table_of(X), Executor(), 30, rng).draw(rng).centers
+    assert len(np.unique(centers, axis=0)) == 30
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-4])
+def test_lloyd_stops_when_centers_move_by_tol_times_the_variance(tol, rng, monkeypatch):
+    monkeypatch.setattr(engine_lloyd, "CREEP", 1000)
+    X, _ = clustered(rng, 1000, spread=1.0)
+    (start,) = random_rows(X, 5, rng, 1)
+    centers, n_iter, moved = start, 0, np.inf
+    while moved > tol * np.nanvar(X, axis=0).mean():
+        before, centers = centers, oracle.centers(X, oracle.assign(X, centers), 5)
+        moved, n_iter = ((centers - before) ** 2).sum(), n_iter + 1
+    assert lloyd(table_of(X), start, tol=tol).n_iter == n_iter
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_without_bounds_every_row_is_compared(bounded, rng):
+    """Bounds that say, wrongly, that every row is where it belongs."""
+    X, _ = clustered(rng)
+    table = table_of(X)
+    centers = table.units.to(random_rows(X, 5, rng, 1)[0])
+    state = step.State(np.zeros(300, np.int32), np.zeros(300, np.float32), np.full(300, 1e6, np.float32))
+    assign = step.Assign(Panel(centers), step.Drift.none(5), bounded=bounded)
+    labels = assign(table.blocks[0], state, step.Partial(None)).labels
+    assert_array_equal(labels, 0 if bounded else oracle.assign(X, table.units.back(centers)))

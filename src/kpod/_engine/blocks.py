@@ -173,8 +173,9 @@ class SparseBlock(Block):
         data, indices, indptr = csr.data, csr.indices, csr.indptr
         shift = self.units.shift.astype(self.dtype)
         if shift.any() or self.units.scale != 1:  # NaN counts
-            data = data - shift[indices]
-            data *= self.dtype.type(self.units.scale)
+            with np.errstate(over="ignore"):
+                data = data - shift[indices]
+                data *= self.dtype.type(self.units.scale)
         missing = np.isnan(data)
         if missing.any():
             indptr = np.concatenate([[0], np.cumsum(~missing)])[indptr]

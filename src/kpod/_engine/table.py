@@ -197,14 +197,17 @@ def make_table(
         blocks = blocks_of(values, in_precision(units, values.dtype), weights)
         return Table(blocks, Statistics.of(blocks, executor))
     raw = blocks_of(values, Units(np.zeros(values.shape[1]), 1.0), weights)
-    units = units_at_a_glance(raw)
-    blocks = [block.replace(units=units) for block in raw]
-    about = Statistics.of(blocks, executor)
+    # The second where rows are larger than those glanced at by so much that they overflow.
+    for chosen in (units_at_a_glance(raw), raw[0].units):
+        blocks = [block.replace(units=chosen) for block in raw]
+        about = Statistics.of(blocks, executor)
+        if np.isfinite(about.largest).all():
+            break
     power = rescaling(about)
     ignored = about.weights == 0
     if power or ignored.any():
-        units = Units(np.where(ignored, np.nan, units.shift), units.scale * 2.0**power)
-        blocks = [block.replace(units=units) for block in raw]
+        chosen = Units(np.where(ignored, np.nan, chosen.shift), chosen.scale * 2.0**power)
+        blocks = [block.replace(units=chosen) for block in raw]
         # Rows without weight may observe what is ignored, which then does not count as observed.
         about = (
             Statistics.of(blocks, executor) if ignored.any() and weights is not None else about.times(power)
