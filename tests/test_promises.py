@@ -1,6 +1,5 @@
 """What a fitted model says of itself is true, and what it was is not lost."""
 
-import os
 import signal
 import threading
 import warnings
@@ -68,9 +67,12 @@ class TestARefitThatFails:
     def test_when_interrupted(self, model, rng, monkeypatch):
         model, X = model
         before, predicted = dict(vars(model)), model.predict(X)
-        monkeypatch.setattr(lloyd.Descent, "update", lambda self: os.kill(os.getpid(), signal.SIGINT))
+        # Where a shell started us in the background, SIGINT is ignored.
+        monkeypatch.setattr(lloyd.Descent, "update", lambda self: signal.raise_signal(signal.SIGINT))
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
         with pytest.raises(KeyboardInterrupt):
             model.fit(clustered(rng, 200, 7)[0])
+        signal.signal(signal.SIGINT, handler)
         monkeypatch.undo()
         self.check(model, X, before, predicted)
 

@@ -259,8 +259,8 @@ def test_pipelines_with_a_column_transformer_have_reports_and_pictures(people):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["-k", "auto"], 2, "'auto' is not a whole number of 1 or more"),
-        (["-k", "0"], 2, "'0' is not a whole number of 1 or more"),
+        (["-k", "many"], 2, "'many' is neither a number from 1 up, nor a range such as 2-8, nor auto"),
+        (["-k", "0"], 2, "'0' is neither a number from 1 up, nor a range such as 2-8, nor auto"),
         (["-k", 2, "--report", "r.pdf"], 1, "a report is an HTML file; end its name in .html"),
         (["-k", 2, "--log", "region"], 1, "--log region: is not among the columns clustered as numbers"),
         (["-k", 2, "--clip", 0.7], 2, "0.7 is not in the range"),

@@ -198,7 +198,7 @@ def test_a_sparse_table_is_not_made_dense(monkeypatch):
     tracemalloc.start()
     report = kpod.report(model, ratings)
     assert report.data["columns"]
-    for name in plot.__all__:
+    for name in set(plot.__all__) - {"ChooseKDisplay"}:  # which is not of a clustering
         getattr(plot, name).from_clustering(report.clustering)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

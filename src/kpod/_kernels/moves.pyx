@@ -139,7 +139,7 @@ def screen(
                 n = 0
         if n:
             n_found += pick(rows, n, centers, &factors[0, 0], offsets, stride, &labels[0],
-                                &own[0, 0, 0], &found[n_found], space)
+                            &own[0, 0, 0], &found[n_found], space)
     return n_found
 
 

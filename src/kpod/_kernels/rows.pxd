@@ -99,12 +99,12 @@ cdef inline void mean_of(
 ) noexcept nogil:
     """The mean of a cluster in a column, and the weight behind it, from their parts, fine to coarse."""
     cdef double total = 0
-    cdef int l
+    cdef int level
     count[0] = 0
-    for l in range(totals.kept.n_levels - 1, -1, -1):
-        total += totals.kept.sums[l * totals.kept.step + at]
-    for l in range(totals.kept.n_count_levels - 1, -1, -1):
-        count[0] += totals.kept.counts[l * totals.kept.step + at]
+    for level in range(totals.kept.n_levels - 1, -1, -1):
+        total += totals.kept.sums[level * totals.kept.step + at]
+    for level in range(totals.kept.n_count_levels - 1, -1, -1):
+        count[0] += totals.kept.counts[level * totals.kept.step + at]
     count[0] += prior_weight
     center[0] = (total + prior_sum) / count[0] if count[0] > 0 else fallback
 
@@ -211,12 +211,12 @@ cdef inline void add_to(
     cdef const int32_t* columns
     cdef const real* values
     cdef Py_ssize_t m, p = rows.n_columns
-    cdef int l
+    cdef int level
     parts[0] = weight
     if kept.n_count_levels > 1:
         split(weight, to.weight_units, 1, kept.n_count_levels, parts)
-    for l in range(kept.n_count_levels):
-        to.kept_weights[l * to.k + label] += parts[l]
+    for level in range(kept.n_count_levels):
+        to.kept_weights[level * to.k + label] += parts[level]
     kept.sums += label * p
     kept.counts += label * p
     if rows.is_sparse:

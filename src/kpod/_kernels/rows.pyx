@@ -132,7 +132,8 @@ cdef class Workspace:
         self.columns = <int32_t*> malloc((self.n_entries + COMPACT_SLACK) * sizeof(int32_t))
         self.values = malloc((self.n_entries + COMPACT_SLACK) * sizeof(double))
         self.copies = malloc((self.n_copies + 1) * sizeof(double))
-        self.singles = <float*> aligned_alloc(64, (max(self.n_entries, 8 * rows.n_columns) * sizeof(float) // 64 + 1) * 64)
+        cdef Py_ssize_t n_singles = max(self.n_entries, 8 * rows.n_columns)
+        self.singles = <float*> aligned_alloc(64, (n_singles * sizeof(float) // 64 + 1) * 64)
         self.widened = <double*> malloc((rows.longest_row + 1) * sizeof(double))
         self.longest_row = rows.longest_row
         self.distances = aligned_alloc(64, (chunk * stride * sizeof(double) // 64 + 1) * 64)
@@ -505,7 +506,7 @@ def hide(
     Py_ssize_t first,             # IN number of the block's first row in the table
     uint64_t seed,
     double low,                   # IN hidden are the entries whose hash, as a number from 0 to 1,
-    double high,                  #    lies from `low` up to `high`
+    double high,                  # lies from `low` up to `high`
     uint8_t[::1] bitmap,          # OUT zeros before: as `Rows` takes it, flat
     Workspace space,
 ):
