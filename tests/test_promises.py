@@ -181,12 +181,7 @@ class TestConverged:
 
     def test_not_after_so_many_sweeps(self, rng, monkeypatch):
         X, _ = clustered(rng, 3000, 10, k=10, missing=0.6, spread=2.0)
-        sweeps = []
-        sweep = hartigan.Moves.sweep
-        monkeypatch.setattr(hartigan.Moves, "sweep", lambda self: sweeps.append(0) or sweep(self))
-        full = KPOD(10, n_init=1, tol=0, random_state=0).fit(X)
-        assert full.converged_
-        assert len(sweeps) > 3
+        assert KPOD(10, n_init=1, tol=0, random_state=0).fit(X).converged_
         monkeypatch.setattr(
             lloyd.Descent, "lloyd", lambda d: (d.assign(), d.update(), d.note("lloyd", 1, 0.0))
         )
