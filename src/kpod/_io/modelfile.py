@@ -74,6 +74,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
 NOT_KEPT = {"labels_"}
 """Grows with the rows and is not needed to assign others: neither written nor read."""
 MAY_LACK = {
+    "probability",
     "_shift",
     "_scale",
     "_sklearn_version",
@@ -82,6 +83,7 @@ MAY_LACK = {
     "cluster_shares_",
     "noise_variance_",
 }
+"""What a model of 0.1.0 does not have: parameters since then keep their defaults."""
 SQUARES = {"inertia_", "loss_curve_", "losses_", "var_"}
 POSITIVE = {"scale_", "_scale"}
 NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "losses_", "n_samples_seen_"}
