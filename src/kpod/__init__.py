@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod import metrics, plot
+    from kpod import metrics, missingness, plot
     from kpod._choose import choose_k
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
@@ -27,6 +27,7 @@ __all__ = [
     "choose_k",
     "load",
     "metrics",
+    "missingness",
     "plot",
     "report",
     "save",
@@ -47,7 +48,7 @@ _HOMES = {
     "stability": "kpod._stability",
     "summary": "kpod._sums",
 }
-_MODULES = ["metrics", "plot"]
+_MODULES = ["metrics", "missingness", "plot"]
 
 
 def __getattr__(name: str) -> Any:

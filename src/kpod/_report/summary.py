@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
+from kpod._diagnose import Diagnosis, diagnose_table
 from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
 from kpod._report.entries import DenseEntries, Entries, entries_of
@@ -102,6 +103,12 @@ class Clustering:
             self.names[j] if level is None else level[0]
             for j, level in zip(self.sources, levels, strict=True)
         ]
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What the gaps of the table go with, the clusters among it."""
+        placed = self.k > 1 and bool((self.labels >= 0).any())
+        return diagnose_table(self.source.table, self.source_names, self.labels if placed else None)
 
     @cached_property
     def is_year(self) -> list[bool]:
