@@ -13,6 +13,7 @@ import json
 import math
 import re
 import tempfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def unpacked(data: Any, source: str) -> Any:
             return gzip.decompress(data[:])
         if data[:4] == ZSTD:
             return pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{source}: is compressed and damaged: {printable(error)}.") from error
     return data
 
@@ -66,7 +67,7 @@ def kind_of(data: Any) -> str | None:  # noqa: PLR0911
         return "spss"
     if head[:16] == SAS:
         return "sas"
-    if head.startswith(b"HEADER RECORD*******LIBRARY"):
+    if head.startswith((b"HEADER RECORD*******LIBRARY", b"HEADER RECORD*******LIBV8")):
         return "xport"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:1] == b"{" and b":" in start:
@@ -121,16 +122,23 @@ def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, 
         )
     notes = []
     if sheet is None:
-        filled = [name for name in names if book.get_sheet_by_name(name).total_height]
+        filled = [name for name in names if sheet_of(book, name, source).total_height]
         sheet = (filled or names)[0]
         if len(names) > 1:
             others = [name for name in names if name != sheet]
             notes = [f"sheet '{sheet}' was read, not {', '.join(others[:5])}; choose with --sheet."]
-    rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=True)
+    rows = sheet_of(book, sheet, source).to_python(skip_empty_area=True)
     table, skipped = from_rows(rows, f"{source}, sheet '{printable(sheet)}'")
     if skipped:
         notes.append(f"the first {skipped} rows of sheet '{sheet}' are no table and were skipped.")
     return table, notes
+
+
+def sheet_of(book: Any, name: str, source: str) -> Any:
+    try:
+        return book.get_sheet_by_name(name)
+    except Exception as error:
+        raise InputError(f"{source}, sheet '{printable(name)}': is damaged: {printable(error)}.") from error
 
 
 def from_rows(rows: Sequence[Sequence[Any]], source: str) -> tuple[pa.Table, int]:
@@ -193,6 +201,8 @@ def read_statistics(data: Any, kind: str, source: str) -> tuple[pa.Table, list[s
     pyreadstat = imported(
         "pyreadstat", source, f"reading a {'SAS' if kind in ('sas', 'xport') else kind.title()} file"
     )
+    if data[:11] == b"<stata_dta>" and not bytes(data[-64:]).rstrip().endswith(b"</stata_dta>"):
+        raise InputError(f"{source}: is damaged: it ends before its last part; get a whole copy of it.")
     readers = {"stata": "read_dta", "spss": "read_sav", "sas": "read_sas7bdat", "xport": "read_xport"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data"
