@@ -306,7 +306,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         array([1. , 0.6])
         """
         check_is_fitted(self, MIXTURE)
-        values = self._validate(X, reset=False)
+        with self._fitted_table(X):  # refuses what cannot be computed with
+            values = _validation.as_table(X, self)
         mixture = SoftClustering(
             self.cluster_shares_, self.mixture_centers_, self.noise_variance_, self.column_means_
         )
