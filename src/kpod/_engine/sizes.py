@@ -35,4 +35,4 @@ PASS = 8
 CALL_WORK = 1 << 30
 
 # Rows that say roughly where the columns lie, before the first pass over the table.
-GLANCE_ROWS = 64
+GLANCE_ROWS = 16
