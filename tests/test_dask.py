@@ -1,6 +1,7 @@
 """A real cluster of two processes: same bits as threads, also when a worker is killed in an iteration."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from scipy import sparse
 
 import kpod
 from kpod import KPOD
+from kpod._engine import blocks
 from kpod._engine import cluster as on_cluster
 
 from .conftest import clustered
@@ -240,6 +242,28 @@ def test_a_table_in_memory_runs_on_the_cluster_if_asked(client):
     assert there.algorithm_ == "lloyd"
 
 
+def test_a_scanned_table_travels_as_where_it_lies(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 10)
+    X = table(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    scanned = kpod.scan(tmp_path / "x.npy")
+    sent = []
+    submit = on_cluster.Cluster._submit
+    monkeypatch.setattr(
+        on_cluster.Cluster,
+        "_submit",
+        lambda self, function, *args, **how: (
+            sent.append(len(pickle.dumps(args[0]))) or submit(self, function, *args, **how)
+        ),
+    )
+    with kpod.on_dask(client):
+        there = KPOD(5, n_init=1, random_state=0).fit(scanned)
+        assert_array_equal(there.predict(scanned), there.labels_)
+    assert len(sent) > 17  # blocks
+    assert max(sent[:17]) < 1000 < X[: len(X) // 17].nbytes
+    same(KPOD(5, n_init=1, random_state=0, algorithm="lloyd").fit(X), there)
+
+
 def odd_partitions(second):
     first = table(n_rows=100)
     return da.concatenate(
@@ -343,7 +367,7 @@ def dies(X):
 
 
 def test_workers_that_die_of_a_part_of_the_table_are_named(cluster, client, monkeypatch):
-    """As the kernel and Dask's nanny end what is out of memory."""
+    """As the kernel and Dask's nanny end what is out of memory; parts not yet begun are called off."""
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
     X = in_chunks(table()).map_blocks(dies, dtype=np.float64, meta=np.empty((0, 0)))
     with client.as_current(), pytest.raises(RuntimeError, match=r"the last one at tcp://.*lack of memory"):

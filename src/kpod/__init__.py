@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kpod._dask import on_dask
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
+    from kpod._io.scanning import scan
     from kpod._models import load, save
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
@@ -31,6 +32,7 @@ __all__ = [
     "plot",
     "report",
     "save",
+    "scan",
     "stability",
     "summary",
 ]
@@ -44,6 +46,7 @@ _HOMES = {
     "on_dask": "kpod._dask",
     "report": "kpod._report.page",
     "save": "kpod._models",
+    "scan": "kpod._io.scanning",
     "stability": "kpod._stability",
     "summary": "kpod._sums",
 }

@@ -230,16 +230,16 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self
         """
         self._check_parameters()
-        if sparse.issparse(X) and self._fills_in():
-            raise ValueError(
-                "algorithm='mm' and init='mean-fill' would make a sparse table dense. "
-                "Use algorithm='hartigan' or 'lloyd' with another init."
-            )
         # Nothing of a fitted model changes before the new fit has succeeded.
         new = copy.copy(self)
         with _dask.executor_for(X, self._n_threads()) as executor:
             algorithm = self._check_place(X, executor)
             values = new._validate(X, executor, reset=True)
+            if sparse.issparse(values) and self._fills_in():
+                raise ValueError(
+                    "algorithm='mm' and init='mean-fill' would make a sparse table dense. "
+                    "Use algorithm='hartigan' or 'lloyd' with another init."
+                )
             names = getattr(new, "feature_names_in_", None)
             weights = _validation.check_weights(sample_weight, values.shape[0])
             table = make_table(values, executor, weights=weights)
@@ -383,7 +383,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             validate_data(self, values.header, reset=reset, skip_check_array=True)
             return values
         values = _validation.as_table(X, self)
-        validate_data(self, X if _validation.is_frame(X) else values, reset=reset, skip_check_array=True)
+        validate_data(self, _validation.named(X, values), reset=reset, skip_check_array=True)
         return values
 
     def _check_place(self, X: Any, executor: Executor) -> str:

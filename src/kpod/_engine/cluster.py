@@ -343,7 +343,11 @@ class Cluster(Executor):
         self.check_workers()
         with quiet_about_size():
             sources = self.client.compute(list(recipes))
-        return sources, self.results([self._submit(about, source) for source in sources])
+        try:
+            return sources, self.results([self._submit(about, source) for source in sources])
+        except BaseException:
+            self.client.cancel(sources)
+            raise
 
     def weighted(self, source: Any, weights: Floats) -> Any:
         """The future of a resident with weights."""
@@ -369,9 +373,13 @@ class Cluster(Executor):
         return [Kept(self._number)] * len(items), total
 
     def results(self, futures: Sequence[Any]) -> list[Any]:
-        """What tasks return."""
-        with explained():
-            return self.client.gather(list(futures))
+        """What tasks return; if one fails, the others are called off."""
+        try:
+            with explained():
+                return self.client.gather(list(futures))
+        except BaseException:
+            self.client.cancel(list(futures))
+            raise
 
     def check_workers(self) -> dict[str, int]:
         """The threads of each worker; all of them have this version of the package."""
