@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kpod import metrics, plot
     from kpod._choose import choose_k
+    from kpod._dask import on_dask
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
+    from kpod._io.scanning import scan
     from kpod._models import load, save
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
@@ -26,9 +28,11 @@ __all__ = [
     "choose_k",
     "load",
     "metrics",
+    "on_dask",
     "plot",
     "report",
     "save",
+    "scan",
     "stability",
     "summary",
 ]
@@ -39,8 +43,10 @@ _HOMES = {
     "TableEncoder": "kpod._encoder",
     "choose_k": "kpod._choose",
     "load": "kpod._models",
+    "on_dask": "kpod._dask",
     "report": "kpod._report.page",
     "save": "kpod._models",
+    "scan": "kpod._io.scanning",
     "stability": "kpod._stability",
     "summary": "kpod._sums",
 }
