@@ -125,6 +125,9 @@ class Block(ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: aligned(value) for name, value in state.items()})
+
     @property
     def row_entries(self) -> int:
         """Places for entries in a row, in the mean."""
@@ -165,7 +168,7 @@ class DenseBlock(Block):
         return DenseBlock(self.values, self.first, units or self.units, self.weights, hidden)
 
     def glance(self, n: int) -> AnyFloats:
-        return self.values[:n]
+        return self.values[:: -(-self.n_rows // n)]
 
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         with np.errstate(invalid="ignore"):
@@ -213,13 +216,20 @@ class SparseBlock(Block):
         return SparseBlock(self.values, self.first, units or self.units, self.weights, hidden)
 
     def glance(self, n: int) -> AnyFloats:
-        some = self.values[: min(n, max(1, (1 << 22) // self.n_columns))]
-        return dense_with_gaps(some)
+        n = min(n, max(1, (1 << 22) // self.n_columns))
+        return dense_with_gaps(self.values[np.arange(0, self.n_rows, -(-self.n_rows // n))])
 
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         with np.errstate(invalid="ignore"):
             found = np.flatnonzero(np.abs(self.values.data) >= limit)
         return np.searchsorted(self.values.indptr, found, side="right") - 1, self.values.indices[found]
+
+
+def aligned(value: Any) -> Any:
+    """An array where a processor may read it at once, which one that came over a wire need not be."""
+    if type(value) is tuple:
+        return tuple(map(aligned, value))
+    return np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
 
 
 def dense_with_gaps(csr: Any) -> AnyFloats:
@@ -236,16 +246,25 @@ def cut(n_rows: int, n_entries: int) -> list[tuple[int, int]]:
 
 
 def blocks_of(values: Any, units: Units, weights: Floats | None = None) -> list[Block]:
-    """The blocks of a validated array or CSR array; no entry is copied."""
+    """The blocks of a validated array or CSR array; no entry is copied.
+
+    A table that comes in blocks already has them made by its own `blocks`.
+    """
+    if hasattr(values, "blocks"):
+        return list(values.blocks(units, weights))
     out: list[Block] = []
     n_entries = values.nnz if sparse.issparse(values) else values.size
     for start, stop in cut(values.shape[0], n_entries):
         own = None if weights is None else weights[start:stop]
-        if sparse.issparse(values):
-            out.append(SparseBlock(csr_rows(values, start, stop), start, units, own))
-        else:
-            out.append(DenseBlock(values[start:stop], start, units, own))
+        rows = csr_rows(values, start, stop) if sparse.issparse(values) else values[start:stop]
+        out.append(block_of(rows, start, units, own))
     return out
+
+
+def block_of(values: Any, first: int, units: Units, weights: Floats | None = None) -> Block:
+    """All rows of an array or CSR array as one block."""
+    kind = SparseBlock if sparse.issparse(values) else DenseBlock
+    return kind(values, first, units, weights)
 
 
 def csr_rows(csr: Any, start: int, stop: int) -> Any:

@@ -71,8 +71,8 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-NOT_KEPT = {"labels_"}
-"""Grows with the rows and is not needed to assign others: neither written nor read."""
+NOT_KEPT = {"algorithm_", "labels_"}
+"""Not needed to assign other rows, whose number labels grow with: neither written nor read."""
 MAY_LACK = {
     "probability",
     "_shift",
