@@ -29,7 +29,7 @@ from kpod._engine import step
 from kpod._engine.blocks import Block, Units
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.fit import SOLVERS, best_of, drawn_starts, enough_starts
-from kpod._engine.lloyd import Settings, Solution, Start, labels_of, loss_of, nearest
+from kpod._engine.lloyd import Settings, Solution, Start, labels_of, loss_of, nearest, sizes_of
 from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
@@ -332,10 +332,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
             def measure(block: Block) -> None:
                 rows = slice(block.first, block.first + block.n_rows)
+                observed = table.observed[rows].astype(np.float64)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    scale = np.where(
-                        table.observed[rows] > 0, self.n_features_in_ / table.observed[rows], np.nan
-                    )
+                    scale = np.where(observed > 0, self.n_features_in_ / observed, np.nan)
                 out[rows] = np.sqrt(step.distances(block, panel) * scale[:, None]) / table.units.scale
 
             executor.map(measure, table.blocks)
@@ -524,7 +523,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        n_distinct = len(np.unique(solution.labels[table.observed > 0]))
+        n_distinct = int((sizes_of(solution.labels, table, self.n_clusters) > 0).sum())
         if n_distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "

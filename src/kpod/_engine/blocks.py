@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpod._engine.sizes import CALL_WORK, ENTRIES_PER_BLOCK, MOST_BLOCKS
-from kpod._engine.windows import Window, opened, packed
+from kpod._engine.windows import Window, opened, packed, scratch_of
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Rows, Workspace
 from kpod._typing import AnyFloats, Floats, Positions
@@ -72,6 +72,7 @@ class Block(ABC):
     n_entries: int  # places for entries: all of a dense block, the stored ones of a sparse one
     dtype: np.dtype[Any]
     keeps_rows = True  # whether opened rows are kept for the next time
+    scratch: str | None = None  # a directory for what belongs to the rows and is large
 
     def __init__(
         self, first: int, units: Units, weights: Floats | None = None, hidden: Hidden | None = None
@@ -143,6 +144,7 @@ class DenseBlock(Block):
     def __init__(self, values: AnyFloats, *args: Any) -> None:
         super().__init__(*args)
         self._values: AnyFloats | Window = values
+        self.scratch = scratch_of(values)
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.size, values.dtype
 
@@ -181,6 +183,7 @@ class SparseBlock(Block):
         self._parts: tuple[Any, ...] = (values.data, values.indices, values.indptr)
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.nnz, values.dtype
+        self.scratch = scratch_of(values.data)
         # Opened, the entries are copies in the engine's units: of a mapped table, for one pass each.
         self.keeps_rows = Window.of(values.data) is None
 

@@ -36,3 +36,7 @@ CALL_WORK = 1 << 30
 
 # Rows that say roughly where the columns lie, before the first pass over the table.
 GLANCE_ROWS = 64
+
+# Bytes of labels or bounds up to which they are on the heap, where what is freed need not be given back
+# (`disk`).
+SMALL_ROOM = 1 << 16
