@@ -6,6 +6,7 @@ from 0 and known by nobody else. Blocks of a mapped array are pickled as where t
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,6 +121,18 @@ class Block(ABC):
         return out
 
     @abstractmethod
+    def parts(self) -> tuple[Any, ...]:
+        """The arrays that its rows are made of."""
+
+    def checksum(self) -> int:
+        """Of all entries and weights, as they are."""
+        own = () if self.weights is None else (self.weights,)
+        out = 0
+        for array in (*self.parts(), *own):
+            out = zlib.crc32(memoryview(array).cast("B") if array.size else b"", out)
+        return out
+
+    @abstractmethod
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         """Rows and columns of the entries that are not smaller than `limit`."""
 
@@ -154,6 +167,9 @@ class DenseBlock(Block):
         values: AnyFloats = opened(self._values)
         self._values = values
         return values
+
+    def parts(self) -> tuple[Any, ...]:
+        return (self.values,)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_values": packed(self._values)}
@@ -192,6 +208,9 @@ class SparseBlock(Block):
         """The rows as a CSR array, opened again where they came as windows."""
         data, indices, indptr = self._parts = tuple(map(opened, self._parts))
         return csr_of(data, indices, indptr, (self.n_rows, self.n_columns))
+
+    def parts(self) -> tuple[Any, ...]:
+        return self.values.data, self.values.indices, self.values.indptr
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_parts": tuple(map(packed, self._parts))}
