@@ -65,7 +65,9 @@ def best_of(
     blocks do. `done` is told of each start that ended. What a checkpoint has of a start is not done
     again.
     """
-    short = table.n_entries * (PASS + n_clusters) < SHORT_WORK or len(table.blocks) == 1
+    short = not executor.remote and (
+        table.n_entries * (PASS + n_clusters) < SHORT_WORK or len(table.blocks) == 1
+    )
 
     def solve(number: int) -> Solution:
         solution = None if checkpoint is None else checkpoint.solution(number)

@@ -12,9 +12,8 @@ from kpod._engine.lloyd import (
     Settings,
     Solution,
     Start,
-    labels_of,
     loss_of,
-    nearest,
+    nearest_labels,
     rounded,
     states_of,
 )
@@ -35,7 +34,7 @@ def mm(table: Table, executor: Executor, start: Start, settings: Settings) -> So
     gaps = np.isnan(entries)
     centers = start.centers
     kept = settings.resume
-    labels = labels_of(nearest(table, executor, centers)) if start.labels is None else start.labels
+    labels = nearest_labels(table, executor, centers) if start.labels is None else start.labels
     weights = None if table.weights is None else table.weights[members]
     trace: list[float] = []
     converged = False

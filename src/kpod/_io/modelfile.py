@@ -71,7 +71,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-NOT_KEPT = {"labels_", "checkpoint"}
+NOT_KEPT = {"algorithm_", "checkpoint", "labels_"}
 """Not needed to assign other rows: neither written nor read."""
 MAY_LACK = {
     "checkpoint",
