@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from importlib.metadata import version
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,9 +28,10 @@ from kpod import _dask, _validation
 from kpod._confidence import SoftClustering, soften
 from kpod._engine import step
 from kpod._engine.blocks import Block, Units
+from kpod._engine.checkpoint import Checkpoint, fingerprint
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.fit import SOLVERS, best_of, drawn_starts, enough_starts
-from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels
+from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels, sizes_of
 from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
@@ -105,6 +107,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     n_threads : int or None, default=None
         The number of threads; None for as many as there are processors to use, or as
         OMP_NUM_THREADS says.
+
+    checkpoint : str, path or None, default=None
+        A directory in which a fit leaves what it needs to go on, every few seconds. A fit that was
+        killed goes on from there when `fit` is called again with the same table and parameters, and ends
+        in the same result, to the bit. The directory is empty again when the fit has ended; one with the
+        checkpoint of another fit is refused.
 
     verbose : int, default=0
         1 prints a line for each start, 2 for each iteration.
@@ -199,6 +207,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         probability: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -211,6 +220,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.probability = probability
         self.random_state = random_state
         self.n_threads = n_threads
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KPOD:
@@ -246,16 +256,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             _validation.check_finite(table, names)
             self._check_table(table, names)
             settings = Settings(self.max_iter, self.tol, self.shrinkage, self._observer())
-            starts = self._starts(values, table, executor)
-            solution, losses = best_of(
-                starts,
-                table,
-                executor,
-                algorithm,
-                self.n_clusters,
-                settings,
-                self._tell_start(len(starts)),
-            )
+            with self._checkpoint(table, executor) as checkpoint:
+                starts = self._starts(values, table, executor, checkpoint)
+                solution, losses = best_of(
+                    starts,
+                    table,
+                    executor,
+                    algorithm,
+                    self.n_clusters,
+                    settings,
+                    self._tell_start(len(starts)),
+                    checkpoint,
+                )
         self._warn_of(solution, table)
         attributes = self._attributes(solution, losses, table) | {"algorithm_": algorithm}
         if self.probability:
@@ -336,10 +348,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
             def measure(block: Block) -> None:
                 rows = slice(block.first, block.first + block.n_rows)
+                observed = table.observed[rows].astype(np.float64)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    scale = np.where(
-                        table.observed[rows] > 0, self.n_features_in_ / table.observed[rows], np.nan
-                    )
+                    scale = np.where(observed > 0, self.n_features_in_ / observed, np.nan)
                 out[rows] = np.sqrt(step.distances(block, panel) * scale[:, None]) / table.units.scale
 
             executor.map(measure, table.blocks)
@@ -503,7 +514,32 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 stacklevel=3,
             )
 
-    def _starts(self, values: Any, table: Table, executor: Executor) -> list[Callable[[], Start]]:
+    def _checkpoint(self, table: Table, executor: Executor) -> AbstractContextManager[Checkpoint | None]:
+        """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
+        if self.checkpoint is None:
+            return nullcontext()
+        seed, init = self.random_state, self.init
+        if callable(init):
+            init = getattr(init, "__qualname__", type(init).__qualname__)
+        elif not isinstance(init, str):
+            init = np.asarray(_validation.as_array(init, self), np.float64).tolist()
+        return Checkpoint(
+            self.checkpoint,
+            {
+                "kpod": version("scikit-kpod"),
+                **{name: int(getattr(self, name)) for name in ("n_clusters", "max_iter")},
+                **{name: float(getattr(self, name)) for name in ("tol", "shrinkage")},
+                "algorithm": self.algorithm,
+                "n_init": self.n_init if isinstance(self.n_init, str) else int(self.n_init),
+                "init": init,
+                "random_state": int(seed) if isinstance(seed, Integral) else str(type(seed).__name__),
+                "table": fingerprint(table, executor),
+            },
+        )
+
+    def _starts(
+        self, values: Any, table: Table, executor: Executor, checkpoint: Checkpoint | None = None
+    ) -> list[Callable[[], Start]]:
         """What to start from."""
         random_state = check_random_state(self.random_state)
         if not isinstance(self.init, str) and not callable(self.init):
@@ -518,7 +554,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if callable(self.init):
             given = [self.init(values, self.n_clusters, random_state=random_state) for _ in range(n_init)]
             return [partial(self._start_at, centers, table) for centers in given]
-        return drawn_starts(table, executor, self.init, self.n_clusters, n_init, random_state)
+        return drawn_starts(table, executor, self.init, self.n_clusters, n_init, random_state, checkpoint)
 
     def _start_at(self, centers: Any, table: Table) -> Start:
         centers = _validation.as_array(centers, self)
@@ -556,7 +592,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        n_distinct = len(np.unique(solution.labels[table.observed > 0]))
+        n_distinct = int((sizes_of(solution.labels, table, self.n_clusters) > 0).sum())
         if n_distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
