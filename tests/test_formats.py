@@ -87,7 +87,7 @@ def test_workbooks_with_titles_and_several_sheets(tmp_path):
     assert_array_equal(table.column("height").values, [1.5, np.nan, 2.5])
     assert table.raw["mixed"].to_pylist() == ["5", "x", None]
     assert any("sheet 'data' was read, not notes, more; choose with --sheet" in note for note in table.notes)
-    assert any("first 2 rows of sheet 'data'" in note for note in table.notes)
+    assert any("the first row ('Results of the survey') holds a title" in note for note in table.notes)
     assert read_table(str(path), sheet="more").notes == []
     with pytest.raises(InputError, match="has no sheet 'nope'; there are notes, data, more"):
         read_table(str(path), sheet="nope")
@@ -129,6 +129,24 @@ def test_an_absent_package_is_named(tmp_path, monkeypatch, package, suffix, extr
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError, match=rf"needs the package .*scikit-kpod\[{extra}\]"):
         read_table(str(path))
+
+
+def test_a_stata_file_cut_short_is_refused(tmp_path):
+    """The labels of values stand at the end, and a reader does without them."""
+    path = tmp_path / "t.dta"
+    frame = pd.DataFrame({"region": [1, 2, 3] * 5, "height": np.arange(15.0)})
+    pyreadstat.write_dta(frame, str(path), variable_value_labels={"region": {1: "N", 2: "S", 3: "W"}})
+    assert read_table(str(path)).column("region").role.role == "category"
+    path.write_bytes(path.read_bytes()[:-120])
+    with pytest.raises(InputError, match="is damaged: it ends before its last part"):
+        read_table(str(path))
+
+
+@pytest.mark.parametrize("version", [5, 8])
+def test_both_versions_of_sas_transport_files(tmp_path, version):
+    frame = FRAME.rename(columns=dict(zip(FRAME, [f"c{j}" for j in range(13)], strict=True)))
+    pyreadstat.write_xport(frame, str(tmp_path / "t.xpt"), file_format_version=version)
+    assert_allclose(numbers(tmp_path / "t.xpt"), WINE.data, rtol=1e-12)
 
 
 def survey(path):

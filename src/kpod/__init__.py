@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kpod import metrics, missingness, plot
     from kpod._choose import choose_k
+    from kpod._dask import on_dask
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
     from kpod._io.scanning import scan
@@ -28,6 +29,7 @@ __all__ = [
     "load",
     "metrics",
     "missingness",
+    "on_dask",
     "plot",
     "report",
     "save",
@@ -42,6 +44,7 @@ _HOMES = {
     "TableEncoder": "kpod._encoder",
     "choose_k": "kpod._choose",
     "load": "kpod._models",
+    "on_dask": "kpod._dask",
     "report": "kpod._report.page",
     "save": "kpod._models",
     "scan": "kpod._io.scanning",

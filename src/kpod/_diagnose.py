@@ -19,8 +19,8 @@ from kpod._gaps import Gaps, GapTest, compare_gaps, gaps_by_group
 from kpod._typing import Floats, Positions
 from kpod._words import counted, listed, percent, some
 
-MOST_ROWS = 20_000
-MOST_COLUMNS = 300
+MOST_ROWS = 10_000
+MOST_COLUMNS = 100
 """Larger tables are diagnosed by a sample of rows, and by the columns whose gaps vary most."""
 MOST_PERMUTED = 2_000
 LITTLE_ROWS, LITTLE_COLUMNS = 2_000, 30

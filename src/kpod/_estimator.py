@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from importlib.metadata import version
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,13 +24,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpod import _validation
+from kpod import _dask, _validation
 from kpod._confidence import SoftClustering, soften
 from kpod._engine import step
 from kpod._engine.blocks import Block, Units
+from kpod._engine.checkpoint import Checkpoint, fingerprint
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.fit import SOLVERS, best_of, drawn_starts, enough_starts
-from kpod._engine.lloyd import Settings, Solution, Start, labels_of, loss_of, nearest
+from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels, sizes_of
 from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
@@ -105,6 +107,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     n_threads : int or None, default=None
         The number of threads; None for as many as there are processors to use, or as
         OMP_NUM_THREADS says.
+
+    checkpoint : str, path or None, default=None
+        A directory in which a fit leaves what it needs to go on, every few seconds. A fit that was
+        killed goes on from there when `fit` is called again with the same table and parameters, and ends
+        in the same result, to the bit. The directory is empty again when the fit has ended; one with the
+        checkpoint of another fit is refused.
 
     verbose : int, default=0
         1 prints a line for each start, 2 for each iteration.
@@ -199,6 +207,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         probability: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -211,6 +220,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.probability = probability
         self.random_state = random_state
         self.n_threads = n_threads
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KPOD:
@@ -232,31 +242,34 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self._check_parameters()
         # Nothing of a fitted model changes before the new fit has succeeded.
         new = copy.copy(self)
-        values = new._validate(X, reset=True)
-        if sparse.issparse(values) and self._fills_in():
-            raise ValueError(
-                "algorithm='mm' and init='mean-fill' would make a sparse table dense. "
-                "Use algorithm='hartigan' or 'lloyd' with another init."
-            )
-        names = getattr(new, "feature_names_in_", None)
-        weights = _validation.check_weights(sample_weight, values.shape[0])
-        with threads(self._n_threads()) as executor:
+        with _dask.executor_for(X, self._n_threads()) as executor:
+            algorithm = self._check_place(X, executor)
+            values = new._validate(X, executor, reset=True)
+            if sparse.issparse(values) and self._fills_in():
+                raise ValueError(
+                    "algorithm='mm' and init='mean-fill' would make a sparse table dense. "
+                    "Use algorithm='hartigan' or 'lloyd' with another init."
+                )
+            names = getattr(new, "feature_names_in_", None)
+            weights = _validation.check_weights(sample_weight, values.shape[0])
             table = make_table(values, executor, weights=weights)
             _validation.check_finite(table, names)
             self._check_table(table, names)
             settings = Settings(self.max_iter, self.tol, self.shrinkage, self._observer())
-            starts = self._starts(values, table, executor)
-            solution, losses = best_of(
-                starts,
-                table,
-                executor,
-                self.algorithm,
-                self.n_clusters,
-                settings,
-                self._tell_start(len(starts)),
-            )
+            with self._checkpoint(table, executor) as checkpoint:
+                starts = self._starts(values, table, executor, checkpoint)
+                solution, losses = best_of(
+                    starts,
+                    table,
+                    executor,
+                    algorithm,
+                    self.n_clusters,
+                    settings,
+                    self._tell_start(len(starts)),
+                    checkpoint,
+                )
         self._warn_of(solution, table)
-        attributes = self._attributes(solution, losses, table)
+        attributes = self._attributes(solution, losses, table) | {"algorithm_": algorithm}
         if self.probability:
             attributes |= self._mixture(values, attributes["labels_"], weights)
         self.__dict__.pop("feature_names_in_", None)
@@ -306,7 +319,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         array([1. , 0.6])
         """
         check_is_fitted(self, MIXTURE)
-        values = self._validate(X, reset=False)
+        _dask.refuse(X, "predict_proba")
+        with self._fitted_table(X, here=True):  # refuses what cannot be computed with
+            values = _validation.as_table(X, self)
         mixture = SoftClustering(
             self.cluster_shares_, self.mixture_centers_, self.noise_variance_, self.column_means_
         )
@@ -326,16 +341,16 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        with self._fitted_table(X) as (table, executor):
+        _dask.refuse(X, "transform")
+        with self._fitted_table(X, here=True) as (table, executor):
             panel = Panel(self._centers(table))
             out = np.empty((table.n_rows, self.n_clusters), table.dtype)
 
             def measure(block: Block) -> None:
                 rows = slice(block.first, block.first + block.n_rows)
+                observed = table.observed[rows].astype(np.float64)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    scale = np.where(
-                        table.observed[rows] > 0, self.n_features_in_ / table.observed[rows], np.nan
-                    )
+                    scale = np.where(observed > 0, self.n_features_in_ / observed, np.nan)
                 out[rows] = np.sqrt(step.distances(block, panel) * scale[:, None]) / table.units.scale
 
             executor.map(measure, table.blocks)
@@ -345,8 +360,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """Minus the loss of X with every row at its nearest center."""
         with self._fitted_table(X, sample_weight) as (table, executor):
             centers = self._centers(table)
-            states = nearest(table, executor, centers)
-            return -loss_of(table, executor, states, centers) / table.units.scale / table.units.scale
+            states, recall = nearest(table, executor, centers)
+            return -loss_of(table, executor, states, centers, recall) / table.units.scale / table.units.scale
 
     def impute(self, X: Any) -> Any:
         """X with its gaps filled from the center of each row's cluster.
@@ -365,17 +380,39 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 "impute does not take a sparse table: filled in, it would be dense. Look up the centers "
                 "instead, cluster_centers_[predict(X)], or pass the rows you need as an array with NaN."
             )
-        with self._fitted_table(X) as (table, executor):
+        _dask.refuse(X, "impute")
+        with self._fitted_table(X, here=True) as (table, executor):
             labels = self._labels(table, executor)
         values = _validation.as_array(X, self)
         fill = np.vstack([self.cluster_centers_, self.column_means_]).astype(values.dtype)
         gaps = np.isnan(values)
         return _validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
 
-    def _validate(self, X: Any, *, reset: bool) -> AnyFloats:
+    def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
+        """What the engine takes; the columns are those of the model, or become so."""
+        if _dask.is_dask(X):
+            values: Any = _dask.DaskTable(X, executor)
+            validate_data(self, values.header, reset=reset, skip_check_array=True)
+            return values
         values = _validation.as_table(X, self)
         validate_data(self, _validation.named(X, values), reset=reset, skip_check_array=True)
         return values
+
+    def _check_place(self, X: Any, executor: Executor) -> str:
+        """The algorithm for a table in this place; refuses what needs the whole table in memory."""
+        if not executor.remote and not _dask.is_dask(X):
+            return self.algorithm
+        for name, wants in {
+            "algorithm='mm'": self.algorithm == "mm",
+            "init='mean-fill'": isinstance(self.init, str) and self.init == "mean-fill",
+            "a callable init": callable(self.init),
+            "probability=True": self.probability,
+        }.items():
+            if wants:
+                raise ValueError(
+                    f"{name} needs the whole table in memory, and is not for Dask tables or clusters."
+                )
+        return "lloyd"
 
     def _n_threads(self) -> int:
         return available_threads() if self.n_threads is None else int(self.n_threads)
@@ -390,12 +427,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return Units(shift, scale)
 
     @contextmanager
-    def _fitted_table(self, X: Any, sample_weight: Any = None) -> Iterator[tuple[Table, Executor]]:
-        """Another table in the units of the fit, and threads for as long as it is in use."""
+    def _fitted_table(
+        self, X: Any, sample_weight: Any = None, *, here: bool = False
+    ) -> Iterator[tuple[Table, Executor]]:
+        """Another table in the units of the fit, and what runs over it for as long as it is in use.
+
+        That is threads of this process, if it has to be `here`.
+        """
         check_is_fitted(self)
-        values = self._validate(X, reset=False)
-        weights = _validation.check_weights(sample_weight, values.shape[0])
-        with threads(self._n_threads()) as executor:
+        n_threads = self._n_threads()
+        with threads(n_threads) if here else _dask.executor_for(X, n_threads) as executor:
+            values = self._validate(X, executor, reset=False)
+            weights = _validation.check_weights(sample_weight, values.shape[0])
             table = make_table(values, executor, weights=weights, units=self._units())
             _validation.check_finite(table, getattr(self, "feature_names_in_", None))
             yield table, executor
@@ -412,7 +455,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _labels(self, table: Table, executor: Executor) -> Labels:
         """The nearest center of each row; -1 where nothing is observed."""
-        labels = labels_of(nearest(table, executor, self._centers(table)))
+        labels = nearest_labels(table, executor, self._centers(table))
         labels[table.observed == 0] = -1
         return labels
 
@@ -471,7 +514,32 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 stacklevel=3,
             )
 
-    def _starts(self, values: Any, table: Table, executor: Executor) -> list[Callable[[], Start]]:
+    def _checkpoint(self, table: Table, executor: Executor) -> AbstractContextManager[Checkpoint | None]:
+        """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
+        if self.checkpoint is None:
+            return nullcontext()
+        seed, init = self.random_state, self.init
+        if callable(init):
+            init = getattr(init, "__qualname__", type(init).__qualname__)
+        elif not isinstance(init, str):
+            init = np.asarray(_validation.as_array(init, self), np.float64).tolist()
+        return Checkpoint(
+            self.checkpoint,
+            {
+                "kpod": version("scikit-kpod"),
+                **{name: int(getattr(self, name)) for name in ("n_clusters", "max_iter")},
+                **{name: float(getattr(self, name)) for name in ("tol", "shrinkage")},
+                "algorithm": self.algorithm,
+                "n_init": self.n_init if isinstance(self.n_init, str) else int(self.n_init),
+                "init": init,
+                "random_state": int(seed) if isinstance(seed, Integral) else str(type(seed).__name__),
+                "table": fingerprint(table, executor),
+            },
+        )
+
+    def _starts(
+        self, values: Any, table: Table, executor: Executor, checkpoint: Checkpoint | None = None
+    ) -> list[Callable[[], Start]]:
         """What to start from."""
         random_state = check_random_state(self.random_state)
         if not isinstance(self.init, str) and not callable(self.init):
@@ -486,7 +554,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if callable(self.init):
             given = [self.init(values, self.n_clusters, random_state=random_state) for _ in range(n_init)]
             return [partial(self._start_at, centers, table) for centers in given]
-        return drawn_starts(table, executor, self.init, self.n_clusters, n_init, random_state)
+        return drawn_starts(table, executor, self.init, self.n_clusters, n_init, random_state, checkpoint)
 
     def _start_at(self, centers: Any, table: Table) -> Start:
         centers = _validation.as_array(centers, self)
@@ -524,7 +592,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        n_distinct = len(np.unique(solution.labels[table.observed > 0]))
+        n_distinct = int((sizes_of(solution.labels, table, self.n_clusters) > 0).sum())
         if n_distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "

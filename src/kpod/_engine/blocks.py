@@ -6,6 +6,7 @@ from 0 and known by nobody else. Blocks of a mapped array are pickled as where t
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpod._engine.sizes import CALL_WORK, ENTRIES_PER_BLOCK, MOST_BLOCKS
-from kpod._engine.windows import Window, opened, packed
+from kpod._engine.windows import Window, opened, packed, scratch_of
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Rows, Workspace
 from kpod._typing import AnyFloats, Floats, Positions
@@ -72,6 +73,7 @@ class Block(ABC):
     n_entries: int  # places for entries: all of a dense block, the stored ones of a sparse one
     dtype: np.dtype[Any]
     keeps_rows = True  # whether opened rows are kept for the next time
+    scratch: str | None = None  # a directory for what belongs to the rows and is large
 
     def __init__(
         self, first: int, units: Units, weights: Floats | None = None, hidden: Hidden | None = None
@@ -119,11 +121,26 @@ class Block(ABC):
         return out
 
     @abstractmethod
+    def parts(self) -> tuple[Any, ...]:
+        """The arrays that its rows are made of."""
+
+    def checksum(self) -> int:
+        """Of all entries and weights, as they are."""
+        own = () if self.weights is None else (self.weights,)
+        out = 0
+        for array in (*self.parts(), *own):
+            out = zlib.crc32(memoryview(array).cast("B") if array.size else b"", out)
+        return out
+
+    @abstractmethod
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         """Rows and columns of the entries that are not smaller than `limit`."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: aligned(value) for name, value in state.items()})
 
     @property
     def row_entries(self) -> int:
@@ -143,6 +160,7 @@ class DenseBlock(Block):
     def __init__(self, values: AnyFloats, *args: Any) -> None:
         super().__init__(*args)
         self._values: AnyFloats | Window = values
+        self.scratch = scratch_of(values)
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.size, values.dtype
 
@@ -152,6 +170,9 @@ class DenseBlock(Block):
         values: AnyFloats = opened(self._values)
         self._values = values
         return values
+
+    def parts(self) -> tuple[Any, ...]:
+        return (self.values,)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_values": packed(self._values)}
@@ -165,7 +186,7 @@ class DenseBlock(Block):
         return DenseBlock(self.values, self.first, units or self.units, self.weights, hidden)
 
     def glance(self, n: int) -> AnyFloats:
-        return self.values[:n]
+        return self.values[:: -(-self.n_rows // n)]
 
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         with np.errstate(invalid="ignore"):
@@ -181,6 +202,7 @@ class SparseBlock(Block):
         self._parts: tuple[Any, ...] = (values.data, values.indices, values.indptr)
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.nnz, values.dtype
+        self.scratch = scratch_of(values.data)
         # Opened, the entries are copies in the engine's units: of a mapped table, for one pass each.
         self.keeps_rows = Window.of(values.data) is None
 
@@ -189,6 +211,9 @@ class SparseBlock(Block):
         """The rows as a CSR array, opened again where they came as windows."""
         data, indices, indptr = self._parts = tuple(map(opened, self._parts))
         return csr_of(data, indices, indptr, (self.n_rows, self.n_columns))
+
+    def parts(self) -> tuple[Any, ...]:
+        return self.values.data, self.values.indices, self.values.indptr
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_parts": tuple(map(packed, self._parts))}
@@ -213,13 +238,20 @@ class SparseBlock(Block):
         return SparseBlock(self.values, self.first, units or self.units, self.weights, hidden)
 
     def glance(self, n: int) -> AnyFloats:
-        some = self.values[: min(n, max(1, (1 << 22) // self.n_columns))]
-        return dense_with_gaps(some)
+        n = min(n, max(1, (1 << 22) // self.n_columns))
+        return dense_with_gaps(self.values[np.arange(0, self.n_rows, -(-self.n_rows // n))])
 
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         with np.errstate(invalid="ignore"):
             found = np.flatnonzero(np.abs(self.values.data) >= limit)
         return np.searchsorted(self.values.indptr, found, side="right") - 1, self.values.indices[found]
+
+
+def aligned(value: Any) -> Any:
+    """An array where a processor may read it at once, which one that came over a wire need not be."""
+    if type(value) is tuple:
+        return tuple(map(aligned, value))
+    return np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
 
 
 def dense_with_gaps(csr: Any) -> AnyFloats:
@@ -236,16 +268,25 @@ def cut(n_rows: int, n_entries: int) -> list[tuple[int, int]]:
 
 
 def blocks_of(values: Any, units: Units, weights: Floats | None = None) -> list[Block]:
-    """The blocks of a validated array or CSR array; no entry is copied."""
+    """The blocks of a validated array or CSR array; no entry is copied.
+
+    A table that comes in blocks already has them made by its own `blocks`.
+    """
+    if hasattr(values, "blocks"):
+        return list(values.blocks(units, weights))
     out: list[Block] = []
     n_entries = values.nnz if sparse.issparse(values) else values.size
     for start, stop in cut(values.shape[0], n_entries):
         own = None if weights is None else weights[start:stop]
-        if sparse.issparse(values):
-            out.append(SparseBlock(csr_rows(values, start, stop), start, units, own))
-        else:
-            out.append(DenseBlock(values[start:stop], start, units, own))
+        rows = csr_rows(values, start, stop) if sparse.issparse(values) else values[start:stop]
+        out.append(block_of(rows, start, units, own))
     return out
+
+
+def block_of(values: Any, first: int, units: Units, weights: Floats | None = None) -> Block:
+    """All rows of an array or CSR array as one block."""
+    kind = SparseBlock if sparse.issparse(values) else DenseBlock
+    return kind(values, first, units, weights)
 
 
 def csr_rows(csr: Any, start: int, stop: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Sums
 from kpod._typing import Floats, Labels, Positions
 
+Snapshot = dict[str, Any]
+"""Arrays and numbers by name: what a start needs in order to go on."""
+
 # Rounds of assignment and update after which labels that ties pass to and fro are left alone.
 MOST_ROUNDS = 10
 
@@ -30,7 +34,8 @@ class Settings:
     columns (squared, in all); with 0, when no row changes its label or the objective no longer
     falls. Single-row moves stop when no row moves, or when a sweep lowers the objective by no more
     than a tenth of `tol` of it. `observer` is told of every iteration: what was done, its number
-    and the objective. `bounded=False` compares every row in every iteration.
+    and the objective. `bounded=False` compares every row in every iteration. `keep` is given a function
+    after every iteration that makes a snapshot to go on from; `resume` is such a snapshot.
     """
 
     max_iter: int = 300
@@ -38,6 +43,8 @@ class Settings:
     shrinkage: float = 0.0
     observer: Callable[[str, int, float], None] | None = None
     bounded: bool = True
+    keep: Callable[[Callable[[], Snapshot]], None] | None = None
+    resume: Snapshot | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,48 @@ class Descent:
         self.falls: list[float] = []
         self.at_rest = False  # whether the last thing done changed no label
         self.spaces = step.Spaces()
+        self.iteration = 0
+        self.lowest = self.value
+        self.path = self.centers  # the means after each iteration, which momentum follows
+        self.run = 0  # how many steps they have been going one way
+
+    def snapshot(self) -> Snapshot:
+        """What the rest of the descent depends on; states are not, as long as labels are a cache."""
+        assert self.panel is not None
+        recall = self.recall().relabelled
+        panel = {
+            f"panel_{name}": getattr(self.panel, name)
+            for name in ("centers", "offsets", "terms")
+            if getattr(self.panel, name) is not None
+        }
+        return {
+            **panel,
+            **{f"totals_{name}": getattr(self.totals, name).copy() for name in ("sums", "counts", "weights")},
+            "centers": self.centers.copy(),
+            "path": self.path.copy(),
+            "falls": np.array(self.falls),
+            "numbers": np.array([self.value, self.lowest]),
+            "counted": np.array([self.iteration, self.run]),
+            "relabelled": recall.rows,
+            "relabelled_as": recall.labels,
+        }
+
+    def take_up(self, kept: Snapshot) -> None:
+        """Go on from a snapshot."""
+        self.panel = Panel(kept["panel_centers"], kept.get("panel_offsets"), kept.get("panel_terms"))
+        for name in ("sums", "counts", "weights"):
+            getattr(self.totals, name)[...] = kept[f"totals_{name}"]
+        self.centers, self.path = kept["centers"], kept["path"]
+        self.falls = kept["falls"].tolist()
+        self.value, self.lowest = kept["numbers"].tolist()
+        self.iteration, self.run = kept["counted"].tolist()
+        self.relabelled = dict(zip(kept["relabelled"].tolist(), kept["relabelled_as"].tolist(), strict=True))
+        self.means = self.objective.means(self.totals)
+
+    def keep(self, more: Callable[[], Snapshot] = dict) -> None:
+        """Offer a snapshot to whoever keeps them."""
+        if self.settings.keep is not None:
+            self.settings.keep(lambda: self.snapshot() | more())
 
     def recall(self) -> Recall:
         """What a state that is lost now would be made again from."""
@@ -101,7 +150,7 @@ class Descent:
 
     def labels(self) -> Labels:
         """The labels of all rows."""
-        return labels_of(self.states)
+        return labels_of(self.table, self.executor, self.states, self.recall())
 
     def settle_relabelled(self) -> None:
         """Write labels that rows were given since the last assignment into the states."""
@@ -120,23 +169,23 @@ class Descent:
         Returns how many rows changed their label.
         """
         panel = self.objective.panel(self.centers)
-        self.states, partial = self.executor.accumulate(
+        self.states, found = self.executor.accumulate(
             Assign(panel, self.drift_to(panel), self.recall(), self.settings.bounded, self.spaces),
             self.table.blocks,
             self.states,
-            lambda: Partial(self.objective.empty_sums()),
+            partial(Partial.empty, self.k, *self.table.sums_units),
         )
         self.panel, self.relabelled = panel, {}
-        at_centers = -partial.gain
+        at_centers = -found.gain
         if self.means is None:
             at_centers += self.objective.penalty(self.centers)
         else:
             at_centers += self.value + self.objective.excess(self.means, self.centers)
-        if partial.changed or self.means is None:
-            self.totals.add(partial.sums)  # type: ignore[arg-type]
+        if found.changed or self.means is None:
+            self.totals.add(found.sums)  # type: ignore[arg-type]
             self.means = self.objective.means(self.totals)
         self.value = at_centers - self.objective.excess(self.means, self.centers)
-        return partial.changed
+        return found.changed
 
     def update(self) -> float:
         """Put the centers where their rows are; returns the squared distance they moved."""
@@ -176,30 +225,31 @@ class Descent:
         """
         settings, table = self.settings, self.table
         creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps else range(0)
-        means, run = self.centers, 0  # how many steps the centers have been going one way
-        lowest = self.value
-        for iteration in range(1, settings.max_iter + 1):
+        for iteration in range(self.iteration + 1, settings.max_iter + 1):
+            self.iteration = iteration
             before = self.centers
             changed = self.assign()
             moved = self.update()
-            fall = lowest - self.value
-            if run > 1 and fall < 0:
+            fall = self.lowest - self.value
+            if self.run > 1 and fall < 0:
                 self.note("lloyd", iteration, 0.0)
-                self.centers, run = means, 0
+                self.centers, self.run = self.path, 0
+                self.keep()
                 continue
             self.note("lloyd", iteration, fall)
-            lowest = self.value
-            if run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
+            self.lowest = self.value
+            if self.run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
                 self.at_rest = True
                 return True
             if moved <= settings.tol * table.variance:
                 return True
-            step_, means = self.centers - means, self.centers
-            if iteration not in creeping or ((means - before) * step_).sum() < 0:
-                run = 0
-            run += 1
-            if run > 1:
-                self.centers = means + momentum(run) * step_
+            step_, self.path = self.centers - self.path, self.centers
+            if iteration not in creeping or ((self.path - before) * step_).sum() < 0:
+                self.run = 0
+            self.run += 1
+            if self.run > 1:
+                self.centers = self.path + momentum(self.run) * step_
+            self.keep()
         return False
 
     def note(self, what: str, iteration: int, fall: float) -> None:
@@ -224,6 +274,9 @@ class Descent:
                 break
             self.centers = self.means.centers  # type: ignore[union-attr]
         loss = loss_of(self.table, self.executor, self.states, self.centers, self.recall())
+        for state in self.states:  # two thirds of what a row takes, before labels are copied
+            if isinstance(state, State):
+                state.drop_bounds()
         value = loss + objective.penalty(self.centers)
         return Solution(
             self.labels(),
@@ -279,32 +332,58 @@ def momentum(run: int) -> float:
 
 
 def loss_of(
-    table: Table, executor: Executor, states: list[State], centers: Floats, recall: Recall | None = None
+    table: Table, executor: Executor, states: list[Any], centers: Floats, recall: Recall | None = None
 ) -> float:
     """The sum of weight * squared partial distance of every row to its own center."""
     loss = step.Loss(centers, recall or Recall())
     return executor.accumulate(loss, table.blocks, states, step.LossSum)[1].total
 
 
-def nearest(table: Table, executor: Executor, centers: Floats) -> list[State]:
-    """States with the label of every row's nearest center."""
+def nearest(table: Table, executor: Executor, centers: Floats) -> tuple[list[Any], Recall]:
+    """States with the label of every row's nearest center, and what they can be made again from."""
     none: list[State | None] = [None] * len(table.blocks)
+    panel = Panel(centers)
     states, _ = executor.accumulate(
-        Assign(Panel(centers), Drift.none(len(centers))),
+        Assign(panel, Drift.none(len(centers))),
         table.blocks,
         none,
-        lambda: Partial(None),
+        Partial.empty,
     )
-    return [state for state in states if state is not None]
+    return states, Recall(panel)
 
 
-def labels_of(states: list[State]) -> Labels:
+def labels_of(table: Table, executor: Executor, states: list[Any], recall: Recall) -> Labels:
     """The labels of all rows, in order."""
-    return np.concatenate([state.labels for state in states])
+    found = executor.accumulate(step.Label(recall), table.blocks, states, step.Found)[1]
+    return np.concatenate([found.rows[block.first] for block in table.blocks])
+
+
+def nearest_labels(table: Table, executor: Executor, centers: Floats) -> Labels:
+    """The first of the nearest centers of every row."""
+    return labels_of(table, executor, *nearest(table, executor, centers))
+
+
+def states_of(table: Table, labels: Labels) -> list[State]:
+    """States with these labels."""
+    return [
+        State.unknown(block.n_rows, labels[block.first : block.first + block.n_rows], block.scratch)
+        for block in table.blocks
+    ]
+
+
+def sizes_of(labels: Labels, table: Table, k: int) -> Positions:
+    """The number of rows with anything observed in each cluster."""
+    out = np.zeros(k, np.intp)
+    for block in table.blocks:
+        rows = slice(block.first, block.first + block.n_rows)
+        out += np.bincount(labels[rows][table.observed[rows] > 0], minlength=k)
+    return out
 
 
 def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
     """Assign every row to its nearest center, move the centers to their rows, repeat."""
     descent = Descent(table, executor, start.centers, settings)
+    if settings.resume is not None:
+        descent.take_up(settings.resume)
     converged = descent.lloyd()
     return descent.finish(len(descent.falls), converged)

@@ -9,7 +9,7 @@ power of two is the same table here, and one far from zero is as good as one aro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.sizes import GLANCE_ROWS
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
-from kpod._typing import Floats, Labels, Positions
+from kpod._typing import AnyFloats, Counts, Floats, Positions
 
 GLANCE_ENTRIES = 1 << 20
 # Powers of two: how far entries of usual size may be from 1, and the largest of all.
@@ -47,7 +47,7 @@ class Statistics:
     largest: Floats
     exponent: Floats
     nonzero: NDArray[np.int64]
-    observed: list[Labels]
+    observed: list[Counts]
 
     @classmethod
     def of(cls, blocks: list[Block], executor: Executor) -> Statistics:
@@ -72,26 +72,28 @@ class Statistics:
     def times(self, power: int) -> Statistics:
         """The same after scaling by a power of two."""
         factor = 2.0**power
-        return Statistics(
-            self.weights,
-            self.sums * factor,
-            self.squares * factor**2,
-            self.largest * factor,
-            self.exponent + power * (self.nonzero > 0),
-            self.nonzero,
-            self.observed,
-        )
+        with np.errstate(invalid="ignore"):  # of infinities, which are refused by column and row later
+            return Statistics(
+                self.weights,
+                self.sums * factor,
+                self.squares * factor**2,
+                self.largest * factor,
+                self.exponent + power * (self.nonzero > 0),
+                self.nonzero,
+                self.observed,
+            )
 
 
-def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Labels]:
+def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Counts]:
     """What the rows of one block tell of the columns, and how much of each row is observed."""
     about, exponents = np.zeros((4, block.n_columns)), np.zeros((2, block.n_columns), np.int64)
     observed = np.empty(block.n_rows, np.int32)
+    smallest = np.min_scalar_type(block.n_columns)  # a byte a row, as a rule
     with block.rows() as rows:
         space = Workspace(rows, 0, 1)
         for start, stop in block.pieces(8):
             kernels.measure(rows, start, stop, about, exponents, observed, space)
-    return about, exponents, observed
+    return about, exponents, observed.astype(smallest)
 
 
 class Table:
@@ -121,8 +123,8 @@ class Table:
         self.variance = float(self.variances[self.live].mean()) if self.live.any() else 0.0
 
     @cached_property
-    def observed(self) -> Labels:
-        """The number of observed columns of each row."""
+    def observed(self) -> Counts:
+        """The number of observed columns of each row: the smallest integers that hold it."""
         return np.concatenate(self.about.observed)
 
     @cached_property
@@ -150,7 +152,7 @@ class Table:
         """Standard deviations, in the table's own units; 0 where nothing was observed."""
         return np.sqrt(self.variances) / self.units.scale
 
-    @cached_property
+    @property
     def usable(self) -> NDArray[np.bool_]:
         """Rows that say anything: something observed, and a positive weight."""
         return self.observed > 0 if self.weights is None else (self.observed > 0) & (self.weights > 0)
@@ -188,17 +190,19 @@ def make_table(
 
     Parameters
     ----------
-    values : float32 or float64, C-contiguous or CSR with int32 indices and int64 indptr
+    values : float32 or float64, C-contiguous or CSR with int32 indices and int64 indptr, or a table
+        with its own `blocks`
     executor : what maps the pass over the blocks
     weights : float64 array (n_rows,) or None for weights of 1
     units : those of a fitted model; None to choose them by the table
     """
     if units is not None:
-        blocks = blocks_of(values, in_precision(units, values.dtype), weights)
+        raw = executor.place(blocks_of(values, units, weights))
+        blocks = [block.replace(units=in_precision(units, block.dtype)) for block in raw]
         return Table(blocks, Statistics.of(blocks, executor))
-    raw = blocks_of(values, Units(np.zeros(values.shape[1]), 1.0), weights)
+    raw = executor.place(blocks_of(values, Units(np.zeros(values.shape[1]), 1.0), weights))
     # The second where rows are larger than those glanced at by so much that they overflow.
-    for chosen in (units_at_a_glance(raw), raw[0].units):
+    for chosen in (units_at_a_glance(raw, executor), raw[0].units):
         blocks = [block.replace(units=chosen) for block in raw]
         about = Statistics.of(blocks, executor)
         if np.isfinite(about.largest).all():
@@ -223,10 +227,14 @@ def in_precision(units: Units, dtype: np.dtype[Any]) -> Units:
         return Units(units.shift.astype(dtype).astype(np.float64), scale)
 
 
-def units_at_a_glance(blocks: list[Block]) -> Units:
+def glance(block: Block, n: int) -> AnyFloats:
+    return block.glance(n)
+
+
+def units_at_a_glance(blocks: list[Block], executor: Executor) -> Units:
     """Units by a few rows of each block: roughly is enough, see `rescaling`."""
     n = max(1, min(GLANCE_ROWS, GLANCE_ENTRIES // blocks[0].n_columns) // len(blocks))
-    some = np.vstack([block.glance(n) for block in blocks]).astype(np.float64)
+    some = np.vstack(executor.map(partial(glance, n=n), blocks)).astype(np.float64)
     known = np.isfinite(some)
     some[~known] = 0
     largest = np.abs(some).max(initial=0)
