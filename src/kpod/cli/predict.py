@@ -63,7 +63,7 @@ def predict(
             progress.doing("writing")
             write_labels(table, label, labels, output)
     kpod = opened.pipeline[-1]
-    sizes = [int((labels == c).sum()) for c in range(kpod.n_clusters)]
+    sizes = [int((labels == c).sum()) for c in range(kpod.n_clusters_)]
     summary = {
         **summary_of_data(table, choice),
         "clusters": [
