@@ -174,7 +174,9 @@ def test_quiet_is_quiet(kpod):
 def test_rows_with_nothing_observed_are_in_no_cluster_and_noted(kpod):
     done = kpod("fit", "-", "-k", 2, stdin=b"a,b\n1,2\n1.5,\n,\n9,9\n9.5,8\n")
     assert list(rows_of(done.out)["cluster"])[2] == -1
-    assert "note: 1 of 5 rows have nothing observed" in done.err
+    said = " ".join(done.err.split())
+    assert "rows with nothing observed: 1 row (row 3) could not be placed: cluster -1." in said
+    assert said.count("nothing observed") == 1
 
 
 # Predict

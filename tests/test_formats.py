@@ -87,7 +87,7 @@ def test_workbooks_with_titles_and_several_sheets(tmp_path):
     assert_array_equal(table.column("height").values, [1.5, np.nan, 2.5])
     assert table.raw["mixed"].to_pylist() == ["5", "x", None]
     assert any("sheet 'data' was read, not notes, more; choose with --sheet" in note for note in table.notes)
-    assert any("first 2 rows of sheet 'data'" in note for note in table.notes)
+    assert any("the first row ('Results of the survey') holds a title" in note for note in table.notes)
     assert read_table(str(path), sheet="more").notes == []
     with pytest.raises(InputError, match="has no sheet 'nope'; there are notes, data, more"):
         read_table(str(path), sheet="nope")

@@ -109,7 +109,8 @@ def test_marks_as_lists_and_marks_found_nowhere(people):
     table = read_table(str(people), missing=["98,99", "height=-7"])
     assert table.unused_marks == ["98", "height=-7"]
     assert any(
-        "--missing 98: this value occurs nowhere" in note for note in notes_on(table, choose_columns(table))
+        "--missing 98: this value does not occur in the table" in note
+        for note in notes_on(table, choose_columns(table))
     )
     with pytest.raises(InputError, match="has no column 'hight'; did you mean 'height'"):
         read_table(str(people), missing=["hight=9"])

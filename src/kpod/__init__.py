@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kpod._choose import choose_k
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
+    from kpod._io.scanning import scan
     from kpod._models import load, save
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
@@ -29,6 +30,7 @@ __all__ = [
     "plot",
     "report",
     "save",
+    "scan",
     "stability",
     "summary",
 ]
@@ -41,6 +43,7 @@ _HOMES = {
     "load": "kpod._models",
     "report": "kpod._report.page",
     "save": "kpod._models",
+    "scan": "kpod._io.scanning",
     "stability": "kpod._stability",
     "summary": "kpod._sums",
 }

@@ -267,14 +267,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _fit(self, X: Any, sample_weight: Any, numbers: Any = None, progress: Progress | None = None) -> KPOD:
         """Fit; `numbers` are those that `kpod.choose_k` chooses from."""
         self._check_parameters()
-        if sparse.issparse(X) and self._fills_in():
+        # Nothing of a fitted model changes before the new fit has succeeded.
+        new = copy.copy(self)
+        values = new._validate(X, reset=True)
+        if sparse.issparse(values) and self._fills_in():
             raise ValueError(
                 "algorithm='mm' and init='mean-fill' would make a sparse table dense. "
                 "Use algorithm='hartigan' or 'lloyd' with another init."
             )
-        # Nothing of a fitted model changes before the new fit has succeeded.
-        new = copy.copy(self)
-        values = new._validate(X, reset=True)
         names = getattr(new, "feature_names_in_", None)
         weights = _validation.check_weights(sample_weight, values.shape[0])
         random_state = check_random_state(self.random_state)
@@ -409,7 +409,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _validate(self, X: Any, *, reset: bool) -> AnyFloats:
         values = _validation.as_table(X, self)
-        validate_data(self, X if _validation.is_frame(X) else values, reset=reset, skip_check_array=True)
+        validate_data(self, _validation.named(X, values), reset=reset, skip_check_array=True)
         return values
 
     def _n_threads(self) -> int:

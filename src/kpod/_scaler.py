@@ -63,7 +63,7 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.rows not in (None, "center"):
             raise ValueError(f"rows must be None or 'center', got {self.rows!r}.")
         new = copy.copy(self)  # nothing of a fitted scaler changes before the new fit has succeeded
-        centred = new._centred(X, reset=True)
+        centred = new._centred(new._table(X, reset=True))
         table = make_table(centred, Executor())
         names = getattr(new, "feature_names_in_", None)
         _validation.check_finite(table, names)
@@ -81,7 +81,11 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """X with its rows and columns centred and its columns scaled; gaps stay gaps."""
         check_is_fitted(self)
-        values = self._centred(X, reset=False)
+        return self._scaled(self._table(X, reset=False))
+
+    def _scaled(self, values: Any) -> Any:
+        """What `transform` makes of a checked table, or of some of its rows."""
+        values = self._centred(values)
         return with_entries(
             values, (entries(values) - of_column(self.mean_, values)) / of_column(self.scale_, values)
         )
@@ -109,12 +113,11 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         table = _validation.as_table(X, self)
-        validate_data(self, X if _validation.is_frame(X) else table, reset=reset, skip_check_array=True)
+        validate_data(self, _validation.named(X, table), reset=reset, skip_check_array=True)
         return table
 
-    def _centred(self, X: Any, *, reset: bool) -> Any:
-        """X, with each row's own mean taken off if asked."""
-        values = self._table(X, reset=reset)
+    def _centred(self, values: Any) -> Any:
+        """A table, with each row's own mean taken off if asked."""
         if self.rows != "center":
             return values
         return with_entries(values, entries(values) - of_row(row_means(values), values))

@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from kpod._engine.table import Table
+from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats, Floats
 from kpod._words import some
 
@@ -32,7 +33,15 @@ def is_frame(X: Any) -> bool:
 
 def as_table(X: Any, estimator: Any) -> Any:
     """What the engine takes: an array as `as_array` makes it, or a CSR array."""
+    if isinstance(X, ScannedTable):  # as it should be, or it would not have been made
+        return X.values
     return as_csr(X, estimator) if sparse.issparse(X) else as_array(X, estimator)
+
+
+def named(X: Any, values: Any) -> Any:
+    """What scikit-learn can read the names of the columns from: a frame, or else the values."""
+    header = X.header() if isinstance(X, ScannedTable) else X if is_frame(X) else None
+    return values if header is None else header
 
 
 def as_csr(X: Any, estimator: Any) -> Any:
@@ -93,6 +102,8 @@ def check_sparse(X: Any) -> None:
 
 def as_array(X: Any, estimator: Any) -> AnyFloats:
     """A C-contiguous float32 or float64 array with NaN in the gaps."""
+    if isinstance(X, ScannedTable):
+        X = X.values
     X = frame_as_array(nw.from_native(X, eager_only=True)) if is_frame(X) else numbers_or_gaps(X)
     try:
         values = check_array(

@@ -1,8 +1,7 @@
 """Where rows come from: blocks of a table, each small, picklable and readable again at any time.
 
 A block gives its rows to whoever asks (`with block.rows() as rows`); what they hold is numbered
-from 0 and known by nobody else. A file range, or a partition on another machine, is another
-`Block`.
+from 0 and known by nobody else. Blocks of a mapped array are pickled as where they lie in its file.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpod._engine.sizes import CALL_WORK, ENTRIES_PER_BLOCK, MOST_BLOCKS
+from kpod._engine.windows import Window, opened, packed
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Rows, Workspace
 from kpod._typing import AnyFloats, Floats, Positions
@@ -73,6 +73,7 @@ class Block(ABC):
     n_columns: int
     n_entries: int  # places for entries: all of a dense block, the stored ones of a sparse one
     dtype: np.dtype[Any]
+    keeps_rows = True  # whether opened rows are kept for the next time
 
     def __init__(
         self, first: int, units: Units, weights: Floats | None = None, hidden: Hidden | None = None
@@ -83,9 +84,13 @@ class Block(ABC):
     @contextmanager
     def rows(self) -> Iterator[Rows]:
         """The rows, for as long as the context lasts."""
-        if self._opened is None:
-            self._opened = self._hiding(self._open())
-        yield self._opened
+        if self._opened is not None:
+            yield self._opened
+            return
+        rows = self._hiding(self._open())
+        if self.keeps_rows:
+            self._opened = rows
+        yield rows
 
     @abstractmethod
     def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
@@ -156,9 +161,19 @@ class DenseBlock(Block):
 
     def __init__(self, values: AnyFloats, *args: Any) -> None:
         super().__init__(*args)
-        self.values = values
+        self._values: AnyFloats | Window = values
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.size, values.dtype
+
+    @property
+    def values(self) -> AnyFloats:
+        """The rows, opened again where they came as a window."""
+        values: AnyFloats = opened(self._values)
+        self._values = values
+        return values
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_values": packed(self._values)}
 
     def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
         shift = self.units.shift.astype(self.dtype)
@@ -193,9 +208,20 @@ class SparseBlock(Block):
 
     def __init__(self, values: Any, *args: Any) -> None:
         super().__init__(*args)
-        self.values = values
+        self._parts: tuple[Any, ...] = (values.data, values.indices, values.indptr)
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.nnz, values.dtype
+        # Opened, the entries are copies in the engine's units: of a mapped table, for one pass each.
+        self.keeps_rows = Window.of(values.data) is None
+
+    @property
+    def values(self) -> Any:
+        """The rows as a CSR array, opened again where they came as windows."""
+        data, indices, indptr = self._parts = tuple(map(opened, self._parts))
+        return csr_of(data, indices, indptr, (self.n_rows, self.n_columns))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_parts": tuple(map(packed, self._parts))}
 
     def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
         """The stored entries in the block's units; NaN and ignored columns are left out."""
@@ -273,9 +299,14 @@ def blocks_of(values: Any, units: Units, weights: Floats | None = None) -> list[
 def csr_rows(csr: Any, start: int, stop: int) -> Any:
     """Rows of a CSR array as views of its data and indices."""
     low, high = csr.indptr[start], csr.indptr[stop]
-    out = sparse.csr_array((stop - start, csr.shape[1]), dtype=csr.dtype)
-    out.data, out.indices = csr.data[low:high], csr.indices[low:high]
-    out.indptr = (csr.indptr[start : stop + 1] - low).astype(np.int64)
+    indptr = (csr.indptr[start : stop + 1] - low).astype(np.int64)
+    return csr_of(csr.data[low:high], csr.indices[low:high], indptr, (stop - start, csr.shape[1]))
+
+
+def csr_of(data: AnyFloats, indices: AnyFloats, indptr: AnyFloats, shape: tuple[int, int]) -> Any:
+    """A CSR array of these very parts: SciPy's constructor may copy them, and looks at them all."""
+    out = sparse.csr_array(shape, dtype=data.dtype)
+    out.data, out.indices, out.indptr = data, indices, indptr
     return out
 
 

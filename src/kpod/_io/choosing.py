@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._io import dates
 from kpod._io.columns import gaps_of, is_text
 from kpod._io.files import InputError, printable
 from kpod._io.roles import Role
@@ -63,9 +64,14 @@ class Choice:
             raise InputError(f"{table.source}: every entry of the columns to cluster is missing.")
         return frame
 
-    @property
-    def identifiers(self) -> list[str]:
-        return [name for name, role in self.roles.items() if role.role == "identifier" and name in self.aside]
+    def row_names(self, table: TableFile) -> Any:
+        """What to call the rows: an identifier that is different in each of them; None without one."""
+        for name, role in self.roles.items():
+            if role.role == "identifier" and name in self.aside and name in table.by_name:
+                values = table.raw[name]
+                if not values.null_count and pc.count_distinct(values).as_py() == table.n_rows:
+                    return values
+        return None
 
 
 def words_of(table: TableFile, column: Column) -> Any:
@@ -230,29 +236,31 @@ def check_ambiguous(table: TableFile, column: Column) -> None:
 
 
 def count_days(table: TableFile, column: Column) -> None:
-    """Make numbers of dates that are to be used."""
-    if column.values is None and column.role.role == "date":
-        column.values = days_of(table, column)
-        column.kind = "number"
-
-
-def days_of(table: TableFile, column: Column) -> Floats:
-    """Days since 1970, where a date is to count as a number."""
-    raw = table.raw[column.name]
-    try:
-        if is_text(raw.type):
-            text = pc.if_else(pa.array(gaps_of(raw, list(column.marks))), None, pc.utf8_trim_whitespace(raw))
-            stamps = pc.cast(text, pa.timestamp("s"))
-        else:
-            stamps = pc.cast(raw, pa.timestamp("ms"), safe=False)
-        seconds = pc.cast(pc.cast(stamps, pa.timestamp("s"), safe=False), pa.int64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    """Make numbers of dates that are to be used, days since 1970."""
+    if column.values is not None or column.role.role not in ("date", "constant"):
+        return
+    reading = days_of(table, column)
+    if reading.ambiguous:
         raise InputError(
-            f"{table.source}: column {shown(column.name)}: only dates written as 2024-01-31 can be used as "
-            "numbers; write them so, or set the column aside with --exclude."
-        ) from error
-    floats = pc.cast(seconds, pa.float64()).to_numpy(zero_copy_only=False)
-    return np.asarray(floats, dtype=np.float64) / 86400
+            f"{table.source}: column {shown(column.name)}: in '{printable(reading.ambiguous)}', day and "
+            "month cannot be told apart; write dates as 2024-01-31, or leave the column out (--exclude)."
+        )
+    if reading.unread and column.role.role == "date":
+        raise InputError(
+            f"{table.source}: column {shown(column.name)}: cannot read '{printable(reading.unread)}' as a "
+            "date; write dates as 2024-01-31, or leave the column out (--exclude)."
+        )
+    if not reading.unread:
+        column.values, column.kind = reading.days, "number"
+
+
+def days_of(table: TableFile, column: Column) -> dates.Reading:
+    """Days since 1970, of dates or of text that holds dates."""
+    raw = table.raw[column.name]
+    if is_text(raw.type):
+        gaps = pa.array(gaps_of(raw, list(column.marks)))
+        return dates.read(pc.if_else(gaps, pa.scalar(None, pa.string()), raw.cast(pa.string())))
+    return dates.Reading(dates.as_days(raw))
 
 
 def nothing_to_use(table: TableFile, choice: Choice) -> str:
@@ -274,7 +282,8 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
         column = table.column(name)
         for note in choice.roles[name].notes or column.role.notes:
             key = (note.kind, note.remedy.partition("=")[2] if note.kind == "code" else "")
-            found.setdefault(key, []).append((name, f"{note.text}; {note.remedy}"))
+            if note.kind != "code" or not any(said.startswith(f"{name}: ") for said in table.notes):
+                found.setdefault(key, []).append((name, note.sentence))
         if column.how_written:
             found.setdefault(("written", ""), []).append((name, f"{column.how_written}."))
     notes = [printable(note) for note in table.notes]
@@ -284,12 +293,16 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
             notes.append(f"{names[0]}: {about[0][1]}")
         elif kind == "code":
             notes.append(
-                f"{marks.replace(',', ' and ')} may stand for missing in {some(names)}: far from the other "
-                f"values; --missing NAME={marks} treats them so."
+                f"{marks.replace(',', ' and ')} may stand for missing in {some(names)}, far from the other "
+                f"values; if so, use --missing NAME={marks}."
             )
         elif kind == "written":
             notes.append(f"numbers in {some(names)} were written as text: {about[0][1]}")
         else:
-            notes.append(f"{some(names)}: {kind}s count as any number does; --exclude them if unwanted.")
-    notes += [f"--missing {printable(mark)}: this value occurs nowhere." for mark in table.unused_marks]
+            notes.append(
+                f"{some(names)}: {kind}s are clustered as plain numbers; use --exclude if they should not be."
+            )
+    notes += [
+        f"--missing {printable(mark)}: this value does not occur in the table." for mark in table.unused_marks
+    ]
     return notes

@@ -16,6 +16,7 @@ from kpod._io.tables import Column
 from kpod._typing import Floats
 
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
+MOST_ODD = 5
 MOST_LEVELS = 100_000
 """Of the values of a column of text, as many are counted; beyond, they say nothing more about its role."""
 
@@ -201,6 +202,9 @@ def finish_text(
         if row >= 0:
             column.odd = (row + 1, str(text[row].as_py()))
         column.numeric_share = float(pc.sum(pc.and_not(number, gaps)).as_py() or 0) / len(entries)
+        if column.numeric_share > 0.5:
+            values = pc.unique(pc.filter(text, odd)).to_pylist()
+            column.odd_values = tuple(values) if len(values) <= MOST_ODD else ()
     column.role = text_role(column, entries, declared, order, text)
     return column
 

@@ -13,14 +13,16 @@ import json
 import math
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from kpod._io import scales
+from kpod._io import around, scales
 from kpod._io.files import InputError, printable
+from kpod._words import some
 
 GZIP, ZSTD, ZIP, OLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
@@ -66,7 +68,7 @@ def kind_of(data: Any) -> str | None:  # noqa: PLR0911
         return "spss"
     if head[:16] == SAS:
         return "sas"
-    if head.startswith(b"HEADER RECORD*******LIBRARY"):
+    if head.startswith((b"HEADER RECORD*******LIBRARY", b"HEADER RECORD*******LIBV8")):
         return "xport"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:1] == b"{" and b":" in start:
@@ -126,33 +128,75 @@ def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, 
         if len(names) > 1:
             others = [name for name in names if name != sheet]
             notes = [f"sheet '{sheet}' was read, not {', '.join(others[:5])}; choose with --sheet."]
-    rows = book.get_sheet_by_name(sheet).to_python(skip_empty_area=True)
-    table, skipped = from_rows(rows, f"{source}, sheet '{printable(sheet)}'")
-    if skipped:
-        notes.append(f"the first {skipped} rows of sheet '{sheet}' are no table and were skipped.")
-    return table, notes
+    page = book.get_sheet_by_name(sheet)
+    rows = page.to_python(skip_empty_area=True)
+    top, left = page.start or (0, 0)
+    spans = [
+        (first[0] - top, last[0] - top, first[1] - left)
+        for first, last in page.merged_cell_ranges or ()
+        if last[0] > first[0]
+    ]
+    table, remarks = from_rows(rows, spans, f"{source}, sheet '{printable(sheet)}'")
+    return table, [*notes, *remarks]
 
 
-def from_rows(rows: Sequence[Sequence[Any]], source: str) -> tuple[pa.Table, int]:
-    """A table out of cells: its header is the first row that is about full; titles above are skipped."""
+def from_rows(
+    rows: list[list[Any]], spans: Sequence[tuple[int, int, int]], source: str
+) -> tuple[pa.Table, list[str]]:
+    """A table out of cells, without what stands around it; a cell merged over rows counts for each.
+
+    `spans` are the merged cells: their first and last row, and their column.
+    """
     width = max((len(row) for row in rows), default=0)
-    full = [sum(not is_empty(cell) for cell in row) for row in rows]
-    if not any(full):
+    rows = [row + [""] * (width - len(row)) for row in rows]
+    is_full = [any(not is_empty(cell) for cell in row) for row in rows]
+    if not any(is_full):
         raise InputError(f"{source}: is empty.")
-    enough = 0.5 * max(full[:50])
-    start = next(i for i, n in enumerate(full) if n >= enough)
-    header = [*rows[start], *[""] * (width - len(rows[start]))]
-    body = [
-        list(row) + [None] * (width - len(row))
-        for row, n in zip(rows[start + 1 :], full[start + 1 :], strict=True)
-        if n
-    ]
+    start = around.titles([texts(row) for row in rows[:50]])
+    notes = []
+    if start:
+        notes.append(around.reported([texts(row) for row in rows[:start]], "first", "a title"))
+    names = header_names(rows[start], rows[start - 1] if start else [])
+    merged = []
+    for first, last, column in spans:
+        if first > start and column < width and not is_empty(rows[first][column]):
+            merged.append(names[column])
+            for row in rows[first + 1 : last + 1]:
+                row[column] = rows[first][column]
+    if merged:
+        which = some([printable(name) for name in dict.fromkeys(merged)])
+        notes.append(f"cells merged over several rows of {which} count for each of these rows.")
+    body = [row for row, full in zip(rows[start + 1 :], is_full[start + 1 :], strict=True) if full]
+    set_apart = not all(is_full[-around.MOST_REMARKS :])
+    begin = Counter(text.strip() for text in texts([row[0] for row in body]))
+    top, bottom, said = around.edges(
+        [texts(row) for row in body[: around.SOME_ROWS + around.MOST_DESCRIPTIONS]],
+        [texts(row) for row in body[-around.SOME_ROWS :]],
+        lambda word: begin[word],
+        set_apart=set_apart,
+    )
+    body = body[top : len(body) - bottom]
     columns = [[None if is_empty(row[j]) else row[j] for row in body] for j in range(width)]
-    kept = [
-        j for j in range(width) if not is_empty(header[j]) or any(cell is not None for cell in columns[j])
-    ]
-    names = [cell_text(header[j]).strip() if not is_empty(header[j]) else "" for j in kept]
-    return table_of(names, [columns[j] for j in kept]), start
+    kept = [j for j in range(width) if names[j] or any(cell is not None for cell in columns[j])]
+    return table_of([names[j] for j in kept], [columns[j] for j in kept]), notes + said
+
+
+def header_names(header: Sequence[Any], above: Sequence[Any]) -> list[str]:
+    """Names of the columns; one that occurs twice gets that of its group, from the row above it."""
+    names = [cell_text(cell).strip() if not is_empty(cell) else "" for cell in header]
+    groups, group = [], ""
+    for cell in above:
+        group = group if is_empty(cell) else cell_text(cell).strip()
+        groups.append(group)
+    twice = {name for name in names if name and names.count(name) > 1}
+    if groups and twice:
+        names = [f"{groups[j]} {name}".strip() if name in twice else name for j, name in enumerate(names)]
+    return names
+
+
+def texts(cells: Sequence[Any]) -> list[str]:
+    """Cells as text, for a look at them."""
+    return ["" if is_empty(cell) else cell_text(cell) for cell in cells]
 
 
 def is_empty(cell: Any) -> bool:
@@ -228,7 +272,7 @@ def labelled(
     if no_answer:
         codes = ",".join(cell_text(code) for code in no_answer)
         words = ", ".join(f"{cell_text(code)} '{labels[code]}'" for code in no_answer[:4])
-        notes.append(f"{name}: {words} may stand for missing; --missing {name}={codes} treats them so.")
+        notes.append(f"{name}: {words} may stand for missing; if so, use --missing {name}={codes}.")
     found = {cell for cell in cells if cell is not None and cell not in no_answer}
     words_for_all = bool(found) and all(code in labels for code in found)
     if not words_for_all or measure in ("scale", "ordinal") or no_answer:

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 
 from kpod._io.files import InputError, printable
 
-GAPS = ["", "NA", "N/A", "#N/A", "NaN", "null", "None", "nil", "missing", "?", "-", "--", "."]
+GAPS = [
+    "", "NA", "N/A", "#N/A", "NaN", "null", "None", "nil", "missing", "?", "-", "--", ".",
+    "#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?", "#NULL!",
+]  # fmt: skip
+"""The last are what spreadsheets write where a formula fails."""
 
 
 @dataclass(frozen=True)

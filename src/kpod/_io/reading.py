@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._io import blanks, formats
+from kpod._io import around, blanks, formats
 from kpod._io.columns import NUMBER, inspect
 from kpod._io.files import InputError, printable
 from kpod._io.marks import Marks
@@ -65,12 +65,14 @@ def read_table(
             raw, notes = formats.read_other(data, kind, source, sheet)
         else:
             with fields_of_any_length():
-                raw, dialect = read_text(data, source, delimiter, decimal, encoding)
+                raw, dialect, notes = read_text(data, source, delimiter, decimal, encoding)
         check_header(raw.column_names, source)
         if raw.num_rows == 0:
             raise InputError(f"{source}: {NO_ROWS}")
         if dialect:
             check_header_again(raw, source)
+            raw, said = without_edges(raw)
+            notes += said
         marks = Marks.parse(missing, raw.column_names, source)
         # Between quotation marks in a file with commas between fields, a comma divides thousands.
         decimal_given = decimal is not None or (dialect is not None and dialect.delimiter == ",")
@@ -145,7 +147,7 @@ def read_bytes(path: str, source: str) -> Any:
 
 def read_text(
     data: Any, source: str, delimiter: str | None, decimal: str | None, encoding: str | None
-) -> tuple[pa.Table, Dialect]:
+) -> tuple[pa.Table, Dialect, list[str]]:
     import pyarrow.csv as pa_csv
 
     data, encoding = as_utf8(data, encoding, source)
@@ -153,6 +155,8 @@ def read_text(
         raise InputError(f"{source}: is empty.")
     sample = sample_of(data)
     try:
+        data, skipped, notes = without_titles(data, sample, [delimiter] if delimiter else DELIMITERS)
+        sample = sample_of(data) if skipped else sample
         rows = rows_of(sample, delimiter) if delimiter else None
         if rows is None:
             delimiter, rows = sniff_delimiter(sample)
@@ -165,9 +169,11 @@ def read_text(
     header = rows[0]
     check_header([name.strip() for name in header], source)
     check_no_data_in_header(header, source)
+    data, remarks = without_remarks(data, delimiter, len(header))
+    notes += remarks
     quotes = data.find(b'"') >= 0
     if quotes:
-        check_quotes(data, delimiter, source)
+        check_quotes(data, delimiter, source, skipped)
     dialect = Dialect(delimiter, decimal or sniff_decimal(delimiter, rows[1:]), encoding)
     try:
         raw = pa_csv.read_csv(
@@ -183,9 +189,66 @@ def read_text(
             ),
         )
     except pa.ArrowInvalid as error:
-        problem = NO_ROWS if "Empty CSV" in str(error) else where_ragged(data, delimiter)
+        problem = NO_ROWS if "Empty CSV" in str(error) else where_ragged(data, delimiter, skipped)
         raise InputError(f"{source}: {problem or one_line(error)}") from error
-    return raw.rename_columns([name.strip() for name in raw.column_names]), dialect
+    return raw.rename_columns([name.strip() for name in raw.column_names]), dialect, notes
+
+
+def without_titles(data: Any, sample: str, delimiters: Sequence[str]) -> tuple[Any, int, list[str]]:
+    """The text without lines of a title above the header; how many lines these are; and a note on them."""
+    for delimiter in delimiters:
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+        rows, ends = [], []
+        try:
+            for row in islice(reader, SAMPLE_ROWS):
+                rows.append(row or [""])
+                ends.append(reader.line_num)
+        except csv.Error:
+            continue
+        start = around.titles(rows)
+        header, body = rows[start], [row for row in rows[start + 1 :] if row != [""]]
+        if not start or len(header) < 2 or any(map(around.is_number, header)) or not all(header[1:]):
+            continue
+        fitting = sum(len(row) in (len(header), len(header) + 1) for row in body)
+        if fitting >= max(len(body) / 2, min(0.9 * len(body), len(body) - 3)):
+            end = at = 0
+            for _ in range(ends[start - 1]):
+                at = data.find(b"\n", end)
+                end = at + 1
+            if at >= 0:
+                return (
+                    data[end:],
+                    ends[start - 1],
+                    [around.reported(rows[:start], "first", "a title", "line")],
+                )
+    return data, 0, []
+
+
+def without_remarks(data: Any, delimiter: str, n_fields: int) -> tuple[Any, list[str]]:
+    """The text without lines of remarks at its end, which have fewer fields than the table; and a note."""
+    end, said = len(data), []
+    for line in reversed(bytes(data[-SAMPLE:]).splitlines(keepends=True)[1:]):
+        text = line.decode(errors="replace").strip()
+        if text and (text.count(delimiter) + 1 > n_fields / 2 or not around.is_remark(text)):
+            break
+        end -= len(line)
+        said += [[text]] if text else []
+    return (data[:end], [around.reported(said[::-1], "last", "remarks", "line")]) if said else (data, [])
+
+
+def without_edges(raw: pa.Table) -> tuple[pa.Table, list[str]]:
+    """A table of text without rows of units under its header, and of totals and remarks at its end."""
+    n = raw.num_rows
+    top, bottom, said = around.edges(
+        rows_as_text(raw.slice(0, around.SOME_ROWS + around.MOST_DESCRIPTIONS)),
+        rows_as_text(raw.slice(max(0, n - around.SOME_ROWS))),
+        lambda word: int(pc.sum(pc.equal(pc.utf8_trim_whitespace(raw[0]), word)).as_py()),
+    )
+    return raw.slice(top, n - top - bottom), said
+
+
+def rows_as_text(part: pa.Table) -> list[tuple[str, ...]]:
+    return list(zip(*(column.to_pylist() for column in part.columns), strict=True))
 
 
 def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
@@ -323,7 +386,7 @@ def check_header_again(raw: pa.Table, source: str) -> None:
             )
 
 
-def check_quotes(data: Any, delimiter: str, source: str) -> None:
+def check_quotes(data: Any, delimiter: str, source: str, skipped: int) -> None:
     """Refuse a quotation mark that is never closed: it would swallow the rest of the file."""
     if data[:].count(b'"') % 2 == 0:
         return
@@ -334,7 +397,8 @@ def check_quotes(data: Any, delimiter: str, source: str) -> None:
     except csv.Error as error:
         if "unexpected end" in str(error):
             raise InputError(
-                f"{source}: a quotation mark opened on line {line + 1} is never closed; close or remove it."
+                f"{source}: a quotation mark opened on line {line + skipped + 1} is never closed; "
+                "close or remove it."
             ) from error
 
 
@@ -343,7 +407,7 @@ def reader_of(data: Any, delimiter: str, **options: Any) -> Any:
     return csv.reader(text, delimiter=delimiter, **options)
 
 
-def where_ragged(data: Any, delimiter: str) -> str | None:
+def where_ragged(data: Any, delimiter: str, skipped: int) -> str | None:
     """The first line with another number of fields than the header."""
     reader = reader_of(data, delimiter)
     try:
@@ -355,9 +419,9 @@ def where_ragged(data: Any, delimiter: str) -> str | None:
                 unnamed = reader.line_num == 2 and len(row) == n_fields + 1
                 advice = "name the first column" if unnamed else "correct it"
                 return (
-                    f"line {reader.line_num} has {len(row)} fields where the header has {n_fields} "
+                    f"line {reader.line_num + skipped} has {len(row)} fields where the header has {n_fields} "
                     f"({fields}); {advice}, or give the right --delimiter."
                 )
     except (csv.Error, StopIteration) as error:
-        return f"line {reader.line_num}: {one_line(error)}."
+        return f"line {reader.line_num + skipped}: {one_line(error)}."
     return None

@@ -42,7 +42,15 @@ class Note:
 
     kind: str
     text: str
-    remedy: str = ""
+    remedy: str
+    about: str = ""
+    """Of numbers that say where or when, which of the two."""
+
+    @property
+    def sentence(self) -> str:
+        if self.about:
+            return f"{self.text}; use {self.remedy} if {self.about} should not shape the clusters."
+        return f"{self.text}; if so, use {self.remedy}."
 
 
 @dataclass(frozen=True)
@@ -162,6 +170,9 @@ def is_named_id(facts: Facts) -> bool:
         return False
     joined = "".join(words)
     strong = words[-1] in IDS or words[0] in IDS or any(NOUN_AND_ID.match(word) for word in words)
+    strong = strong or (
+        facts.name.rstrip().endswith("#") and facts.n_distinct > 2
+    )  # Invoice #, not # of rooms
     if strong or NOUN_AND_NUMBER.match(joined) or words[-1] in UNITS:
         return True
     letters = [word for word in words if not word.isdigit()]
@@ -328,8 +339,8 @@ def looks_like_days(distinct: Any) -> bool:
 def year_note(facts: Facts) -> Note | None:
     words = {"year", "yr", "jahr", "annee", "ano"} & set(facts.tokens)
     if facts.whole and words and YEARS[0] <= facts.low and facts.high <= YEARS[1]:
-        return Note("year", f"years, {facts.low:.0f} to {facts.high:.0f}, count as any number does",
-                    f"--exclude {quoted(facts.name)} if time should not shape the clusters")  # fmt: skip
+        return Note("year", f"years ({facts.low:.0f} to {facts.high:.0f}) are clustered as plain numbers",
+                    f"--exclude {quoted(facts.name)}", "time")  # fmt: skip
     return None
 
 
@@ -337,8 +348,8 @@ def coordinate_note(facts: Facts) -> Note | None:
     names = {"lat", "latitude", "lon", "lng", "long", "longitude"}
     words = set(facts.tokens) & names
     if words and facts.low >= -180 and facts.high <= 180 and not facts.whole:
-        return Note("coordinate", "coordinates count as any number does",
-                    f"--exclude {quoted(facts.name)} if place should not shape the clusters")  # fmt: skip
+        return Note("coordinate", "coordinates are clustered as plain numbers",
+                    f"--exclude {quoted(facts.name)}", "place")  # fmt: skip
     return None
 
 
@@ -434,6 +445,10 @@ def role_of_text(c: Contents) -> Role:  # noqa: PLR0911
     return role_of_words(c, levels, n)
 
 
+FEW_FILLED = 0.2
+"""What names the rows is there for more of them than this."""
+
+
 def role_of_words(c: Contents, levels: list[str], n: int) -> Role:
     sample = levels[:1000]
     words = float(np.mean([len(level.split()) for level in sample]))
@@ -443,6 +458,8 @@ def role_of_words(c: Contents, levels: list[str], n: int) -> Role:
     named = bool(name) and (name[-1] in IDS or name[0] in IDS or bool(NOUN_AND_ID.match("".join(name))))
     if len(levels) > 0.5 * n and hashes(sample):
         return Role("identifier", "codes, different in nearly every row")
+    if n < FEW_FILLED * c.n_rows and len(levels) > 0.5 * n:
+        return Role("text", f"filled in {n:,} of {c.n_rows:,} rows only")
     if len(levels) == n and not prose and n >= 3:
         return Role("identifier", "different in every row")
     if named and len(levels) > 2:

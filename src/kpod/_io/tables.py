@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from kpod._io.files import InputError, printable
 from kpod._io.marks import matching
-from kpod._io.roles import Role
+from kpod._io.roles import Role, quoted
 from kpod._typing import Floats
-from kpod._words import some
+from kpod._words import percent, some
 
 SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
@@ -50,6 +50,8 @@ class Column:
     numeric_share: float = 0.0
     odd: tuple[int, str] | None = None
     """The first entry that is neither a number nor a gap: its row (from 1) and text."""
+    odd_values: tuple[str, ...] = ()
+    """All different entries like that, if they are few."""
 
 
 @dataclass
@@ -107,10 +109,13 @@ def check_numeric(table: TableFile, column: Column) -> None:
             "leave it out of --columns."
         )
     row, value = column.odd
-    most = f" ({column.numeric_share:.0%} of the column are numbers)" if column.numeric_share else ""
+    share = percent(column.numeric_share)
+    most = f" ({share} of the column are numbers)" if column.numeric_share else ""
+    marks = "" if any("," in mark for mark in column.odd_values) else ",".join(column.odd_values)
+    treat = f" with --missing {quoted(marks)}" if 0 < len(marks) <= 60 else " (--missing)"
     raise InputError(
         f"{table.source}: row {row}, column {shown(column.name)}: '{printable(value[:60])}' is not "
-        f"a number{most}; correct it, treat it as missing (--missing), or leave the column out (--exclude)."
+        f"a number{most}; correct it, treat it as missing{treat}, or leave the column out (--exclude)."
     )
 
 

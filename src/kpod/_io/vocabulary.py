@@ -58,7 +58,7 @@ NOUNS = words(
     "line nurse doctor doc teacher tch class player team game match movie film book song track session "
     "device sensor station flight seq prov provider invoice ticket policy claim contract project staff "
     "worker iso fips sic naics serial ref reference registration reg license licence passport tax phone "
-    "tel ward village psu tract precinct kunden artikel bestell konto matrikel personal "
+    "tel loan ward village psu tract precinct kunden artikel bestell konto matrikel personal "
 )
 EITHER_NOUN = "|".join(sorted(NOUNS))
 NOUN_AND_NUMBER = re.compile(

@@ -48,7 +48,7 @@ def about(column: Column, missing: Any) -> dict[str, Any]:
         "type": column.kind,
         "role": column.role.role,
         "why": column.role.why,
-        "notes": [f"{note.text}; {note.remedy}" for note in column.role.notes],
+        "notes": [note.sentence for note in column.role.notes],
         "missing": int(missing.sum()),
         "missing_share": float(missing.mean()),
         "marks": dict(column.marks),

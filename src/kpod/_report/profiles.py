@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kpod._report.summary import FEW, explained_share
+from kpod._report.summary import FEW, explained_share, is_year
 from kpod._typing import Floats, Labels
 from kpod._words import number, percent
 
@@ -116,16 +116,18 @@ def profile_numbers(column: Aside, labels: Labels, k: int) -> dict[str, Any] | N
     if not enough.any():
         return None
     overall = float(entries.mean())
+    in_years = is_year(column.name, entries)
+    in_time = in_years or column.unit == "date"
 
     def shown(value: float) -> str:
         if column.unit == "date" and np.isfinite(value):
             return str(np.datetime64(round(value), "D"))
-        return number(value)
+        return f"{value:.0f}" if in_years and np.isfinite(value) else number(value)
 
     far = np.where(enough, np.abs(means - overall), -1.0)
     m = int(far.argmax())
-    word = ("latest" if means[m] > overall else "earliest") if column.unit == "date" else (
-        "highest" if means[m] > overall else "lowest")  # fmt: skip
+    words = ("latest", "earliest") if in_time else ("highest", "lowest")
+    word = words[0] if means[m] > overall else words[1]
     return {
         "name": column.name,
         "strength": float(np.sqrt(explained_share(entries, groups, k))),

@@ -106,8 +106,10 @@ class Clustering:
     @cached_property
     def is_year(self) -> list[bool]:
         """Whether a column holds years, which are written without a comma."""
-        named = [bool(YEAR.search(name)) for name in self.names]
-        return [yes and are_years(self.table.column(j)[1]) for j, yes in enumerate(named)]
+        return [
+            bool(YEAR.search(name)) and is_year(name, self.table.column(j)[1])
+            for j, name in enumerate(self.names)
+        ]
 
     def shown(self, j: int, value: float) -> str:
         """A value of a column as it is read: 2007 for a year, 82 % for the share of a level."""
@@ -328,8 +330,9 @@ def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:
 YEAR = re.compile(r"year|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
 
 
-def are_years(values: AnyFloats) -> bool:
-    return bool(len(values) and values.min() >= 1500 and values.max() <= 2200)
+def is_year(name: str, values: AnyFloats) -> bool:
+    """Whether a column holds years, by its name and its values."""
+    return bool(YEAR.search(name) and len(values) and values.min() >= 1500 and values.max() <= 2200)
 
 
 def split(estimator: Any) -> tuple[Any, KPOD]:

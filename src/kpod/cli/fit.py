@@ -236,6 +236,7 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
     weights = {} if data.weights is None else {"kpod__sample_weight": data.weights}
     with noting() as notes, progress.following(kpod):
         pipeline = Pipeline([*data.step, ("kpod", kpod)]).fit(data.values, **weights)
+    notes = [note for note in notes if "nothing observed: they get" not in note]  # a caution says so
     number_by_size(kpod)
     return Clustering.of(pipeline, data.values, data.names, is_fitted_table=True), pipeline, notes
 
@@ -326,14 +327,13 @@ def write_report(
     from kpod._report.page import Report
     from kpod.cli.show import source_facts
 
-    ids = choice.identifiers
     settings = {key: str(value) for key, value in summary["settings"].items()}
     Report(
         clustering,
         title=f"Clusters in {table.source}",
         settings={"command": command_line(), **settings, "kpod": __version__},
         source=source_facts(summary),
-        row_names=table.raw[ids[0]] if ids else None,
+        row_names=choice.row_names(table),
         aside=asides(table, choice),
         notes=summary["notes"],
         choice=number,
@@ -344,6 +344,7 @@ def asides(table: TableFile, choice: Choice) -> list[Any]:
     """What was not clustered and can tell who is in the clusters."""
     import pyarrow.compute as pc
 
+    from kpod._io import dates
     from kpod._io.choosing import days_of, words_of
     from kpod._report.profiles import Aside
 
@@ -352,13 +353,13 @@ def asides(table: TableFile, choice: Choice) -> list[Any]:
         column, role = table.column(name), choice.roles[name].role
         if role in ("identifier", "constant", "empty", "text"):
             continue
-        if column.values is not None and role in ("number", "boolean", "date"):
+        if role == "date":
+            days = (
+                dates.of_numbers(column.values) if column.values is not None else days_of(table, column).days
+            )
+            out.append(Aside(name, column.values) if days is None else Aside(name, days, unit="date"))
+        elif column.values is not None and role in ("number", "boolean"):
             out.append(Aside(name, column.values))
-        elif role == "date":
-            try:
-                out.append(Aside(name, days_of(table, column), unit="date"))
-            except InputError:
-                continue  # a way of writing dates that is not read
         else:
             words = pc.dictionary_encode(words_of(table, column))
             words = words.combine_chunks() if hasattr(words, "combine_chunks") else words

@@ -59,8 +59,6 @@ def summary_of(
     from kpod._report.cautions import cautions
     from kpod._words import finite
 
-    ids = choice.identifiers
-    row_names = table.raw[ids[0]] if ids else None
     kpod = c.kpod
     return {
         **summary_of_data(table, choice),
@@ -94,7 +92,7 @@ def summary_of(
             for cluster in range(c.k)
         ],
         "unassigned": int((c.labels < 0).sum()),
-        "cautions": cautions(c, row_names),
+        "cautions": cautions(c, choice.row_names(table)),
         "notes": notes,
     }
 

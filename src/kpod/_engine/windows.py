@@ -1,0 +1,67 @@
+"""Where an array lies in a file.
+
+A block of a mapped array travels to another process, or to another machine with the same disk,
+as such a window, and is opened there again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kpod._typing import AnyFloats
+
+
+class Window(NamedTuple):
+    """A contiguous array in a file: small, picklable, and readable wherever the file is.
+
+    `size` and `changed` are those of the file when the window was made (bytes, and nanoseconds
+    since 1970): a file that is another one by now is refused, not misread.
+    """
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, array: Any) -> Window | None:
+        """Of an array that is a contiguous part of a mapped file; None of any other."""
+        root = array
+        while isinstance(root, np.ndarray) and isinstance(root.base, np.ndarray):
+            root = root.base
+        if not isinstance(root, np.memmap) or root.filename is None or root.mode == "c":
+            return None
+        if not array.flags.c_contiguous or not array.size:
+            return None
+        path = os.fspath(root.filename)
+        try:
+            about = os.stat(path)  # noqa: PTH116
+        except OSError:  # gone, though its pages are still here
+            return None
+        offset = root.offset + array.ctypes.data - root.ctypes.data
+        return cls(path, array.dtype.str, array.shape, offset, about.st_size, about.st_mtime_ns)
+
+    def open(self) -> AnyFloats:
+        """The array, mapped for reading."""
+        try:
+            about = os.stat(self.path)  # noqa: PTH116
+            if (about.st_size, about.st_mtime_ns) != (self.size, self.changed):
+                raise ValueError(f"{self.path}: has changed since it was opened; start again.")
+            return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+        except OSError as error:
+            raise ValueError(f"{self.path}: rows of a mapped table are gone: {error.strerror}.") from error
+
+
+def opened(array: Any) -> Any:
+    """An array, or what a window shows."""
+    return array.open() if isinstance(array, Window) else array
+
+
+def packed(array: Any) -> Any:
+    """The window of a mapped array, else the array: what to pickle of it."""
+    return Window.of(array) or array

@@ -1,0 +1,104 @@
+"""A table on disk that every function takes: mapped, not read."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kpod._engine.windows import opened, packed
+
+
+class ScannedTable:
+    """A table in a file, mapped into memory page by page as it is read; made by `kpod.scan`.
+
+    Goes wherever a table goes: `KPOD.fit`, `predict`, `kpod.choose_k`, `kpod.report`. A scratch file
+    behind it is removed by `close`, at the end of a `with` block, or with the last reference.
+
+    Attributes
+    ----------
+    shape : (n_samples, n_features)
+    dtype : float32 or float64
+    columns : list of str, or None where the files have no names
+    scaler_ : ObservedScaler or None
+        What the columns were standardised by. `make_pipeline(table.scaler_, model)` takes rows as the
+        files have them.
+    files : list of str
+        Where the rows come from, in their order.
+    values : ndarray or csr_array
+        The rows: mapped, read-only, NaN in the gaps.
+    """
+
+    def __init__(
+        self,
+        values: Any,
+        columns: Sequence[str] | None,
+        files: Sequence[str],
+        scaler: Any = None,
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        self.values = values
+        self.columns = None if columns is None else [str(name) for name in columns]
+        self.files = list(files)
+        self.scaler_ = scaler
+        self._release = None if release is None else weakref.finalize(self, release)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if sparse.issparse(self.values):
+            raise TypeError("A sparse table is not an array; its entries are in values.")
+        return np.array(self.values, dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        where = self.files[0] if len(self.files) == 1 else f"{len(self.files)} files"
+        kind = "sparse " if sparse.issparse(self.values) else ""
+        scaled = "" if self.scaler_ is None else ", standardised"
+        return f"<{kind}table of {self.shape[0]:,} x {self.shape[1]:,} {self.dtype} in {where}{scaled}>"
+
+    def close(self) -> None:
+        """Remove the scratch file. Rows that are in use stay readable until they are let go."""
+        if self._release is not None:
+            self._release()
+
+    def __enter__(self) -> ScannedTable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        values = self.values
+        parts = (values.data, values.indices, values.indptr) if sparse.issparse(values) else (values,)
+        state = {**self.__dict__, "_release": None, "values": tuple(map(packed, parts))}
+        return state | {"_shape": self.shape}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from kpod._engine.blocks import csr_of
+
+        shape, parts = state.pop("_shape"), tuple(map(opened, state.pop("values")))
+        self.__dict__.update(state, values=csr_of(*parts, shape) if len(parts) == 3 else parts[0])
+
+    def header(self) -> Any:
+        """A table without rows that has the names of the columns; None where there are none."""
+        if self.columns is None:
+            return None
+        import pyarrow as pa
+
+        return pa.table({name: pa.array([], pa.float64()) for name in self.columns})

@@ -1,0 +1,187 @@
+"""Sheets and exports as people make them: titles, units, totals and remarks around a table; dates."""
+
+import re
+
+import numpy as np
+import openpyxl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpod._io import around, dates
+from kpod._io.choosing import choose_columns
+from kpod._io.files import InputError
+from kpod._io.reading import read_table
+
+HEADER = ["name", "height", "mass"]
+BODY = [["Ann", 170, 61.5], ["Bob", 181, None], ["Cid", None, 72], ["Dee", 165, 58], ["Eve", 172, 66]]
+VALUES = [[170, 61.5], [181, np.nan], [np.nan, 72], [165, 58], [172, 66]]
+
+
+def book(path, rows, merged=()):
+    workbook = openpyxl.Workbook()
+    for row in rows:
+        workbook.active.append(row)
+    for cells in merged:
+        workbook.active.merge_cells(cells)
+    workbook.save(path)
+    return path
+
+
+def csv(path, rows):
+    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in rows]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def used(path):
+    table = read_table(str(path))
+    choice = choose_columns(table)
+    return table, dict(zip(choice.used, choice.matrix(table).T, strict=True))
+
+
+@pytest.mark.parametrize("write", [book, csv])
+@pytest.mark.parametrize(
+    ("above", "under", "below", "note"),
+    [
+        ([], [], [], None),
+        ([["Survey 2024"], ["by J. Smith"], []], [], [], "first 2 .* 'by J. Smith'\\) hold a title"),
+        ([["Survey 2024", None, None]], [], [], "first .* \\('Survey 2024'\\) holds a title, and was left"),
+        ([], [[None, "cm", "kg"]], [], "first row \\('cm' and 'kg'\\) holds units or descriptions"),
+        ([], [["Name?", "How tall?", "How heavy?"], ["q1", "a b", "c"]], [], "first 2 rows .* 'How tall"),
+        ([], [], [["Total", 688, 257.5]], "last row \\('Total', '688' and '257.5'\\) holds totals, and"),
+        ([], [], [["Mean:", 172, 64.4], ["SD", 6, 5]], "the last 2 rows .* hold totals"),
+        ([], [], [[], ["Source: own measurements"]], "\\('Source: own measurements'\\) holds remarks"),
+        ([["Title"]], [[None, "cm", "kg"]], [["Sum", 688, 257.5], ["* as told by themselves"]], "units"),
+    ],
+)  # fmt: skip
+def test_what_stands_around_a_table_is_left_out_and_reported(tmp_path, write, above, under, below, note):
+    path = write(
+        tmp_path / f"t.{'xlsx' if write is book else 'csv'}", [*above, HEADER, *under, *BODY, *below]
+    )
+    table, columns = used(path)
+    assert table.raw["name"].to_pylist() == ["Ann", "Bob", "Cid", "Dee", "Eve"]
+    assert_array_equal(np.column_stack([columns["height"], columns["mass"]]), VALUES)
+    assert len(table.notes) == bool(above) + bool(under) + bool(below) + (
+        len(below) == 2 and "*" in below[1][0]
+    )
+    if note:
+        assert any(re.search(note, text) for text in table.notes), table.notes
+
+
+@pytest.mark.parametrize("write", [book, csv])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [HEADER, *BODY, ["Fay", None, None]],  # nothing known of her, but she is a row
+        [HEADER, ["Ada", None, None], *BODY],
+        [HEADER, ["Ada", None, "unknown"], *BODY, ["Fay", 160, "unknown"]],
+        [["group", "height", "mass"], ["Total", 1, 2], *BODY, ["Total", 3, 4]],  # a group called so
+        [["name", "team", "city"], ["Ann", "red", "Rome"], ["Bob", "blue", "Oslo"], ["Cid", "red", "Rome"]],
+    ],
+)
+def test_rows_of_data_are_kept(tmp_path, write, rows):
+    path = write(tmp_path / f"t.{'xlsx' if write is book else 'csv'}", rows)
+    table = read_table(str(path))
+    assert table.n_rows == len(rows) - 1
+    assert table.notes == []
+
+
+def test_groups_of_columns_above_the_header(tmp_path):
+    rows = [["", "first visit", "", "second visit", ""], ["name", "height", "mass", "height", "mass"],
+            *([*row, *row[1:]] for row in BODY)]  # fmt: skip
+    table, columns = used(book(tmp_path / "t.xlsx", rows, ["B1:C1", "D1:E1"]))
+    assert list(columns) == [
+        "first visit height", "first visit mass", "second visit height", "second visit mass"
+    ]  # fmt: skip
+    assert "a title" in table.notes[0]
+
+
+def test_cells_merged_over_rows_count_for_each(tmp_path):
+    rows = [["region", "city", "x"], ["north", "a", 1], ["", "b", 2], ["south", "c", 3], ["", "d", 4]]
+    table = read_table(str(book(tmp_path / "t.xlsx", rows, ["A2:A3", "A4:A5"])))
+    assert table.raw["region"].to_pylist() == ["north", "north", "south", "south"]
+    assert table.notes == ["cells merged over several rows of region count for each of these rows."]
+
+
+def test_lines_in_errors_are_those_of_the_file(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("A title\n\na,b,c\n1,2,3\n1,2\n4,5,6\n" + "7,8,9\n" * 30)
+    with pytest.raises(InputError, match="line 5 has 2 fields where the header has 3"):
+        read_table(str(path))
+
+
+def test_a_file_that_was_cut_off_is_not_taken_for_one_with_a_remark(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("name,city,a,b,c\n" + "Ann,Rome,1,2,3\n" * 9 + "Bob,Os")
+    with pytest.raises(InputError, match="line 11 has 2 fields"):
+        read_table(str(path))
+
+
+def test_a_number_is_no_title():
+    assert around.titles([["1", "2"], ["3", "4"]]) == 0
+    assert around.titles([["a", "b"], ["3", "4"]]) == 0
+
+
+def test_marks_of_failed_formulas_are_gaps(tmp_path):
+    path = csv(tmp_path / "t.csv", [["a", "b"], [1, "#DIV/0!"], [2, 5], ["#REF!", 6]])
+    assert_array_equal(used(path)[1]["b"], [np.nan, 5, 6])
+
+
+# Dates
+
+DAYS = np.array(["2024-01-31", "2023-04-03"], "datetime64[D]").astype(float)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["2024-01-31", "2023-04-03"], ["2024/01/31", "2023/04/03"], ["31.01.2024", "3.4.2023"],
+        ["31.01.24", "03.04.23"], ["1/31/2024", "4/3/2023"], ["31/01/2024", "3/4/2023"],
+        ["01/31/24", "04/03/23"],
+        ["31 Jan 2024", "3 April 2023"], ["31-JAN-24", "03-APR-23"], ["31Jan2024", "03Apr2023"],
+        ["January 31, 2024", "Apr 3, 2023"], ["2024-01-31T00:00:00Z", "2023-04-03T00:00:00Z"],
+        ["31.01.2024 00:00", "03.04.2023 00:00"], ["1/31/2024 12:00 AM", "4/3/2023 12:00 AM"],
+    ],
+)  # fmt: skip
+def test_dates_as_people_write_them(texts):
+    reading = dates.read(pa.array([texts[0], None, texts[1]]))
+    assert_allclose(reading.days, [DAYS[0], np.nan, DAYS[1]])
+    assert reading == dates.Reading(reading.days)
+
+
+def test_months_and_quarters_are_their_first_day():
+    months = np.array(["2024-01-01", "2023-04-01"], "datetime64[D]").astype(float)
+    for texts in (
+        ["2024-01", "2023-04"],
+        ["Jan 2024", "Apr 2023"],
+        ["2024Q1", "2023 Q2"],
+        ["Q1 2024", "Q2-2023"],
+    ):
+        assert_allclose(dates.read(pa.array(texts)).days, months)
+
+
+def test_day_and_month_are_not_guessed():
+    reading = dates.read(pa.array(["03/04/2024", "05/06/2024"]))
+    assert reading.ambiguous == "03/04/2024"
+    assert np.isnan(reading.days).all()
+    assert dates.read(pa.array(["10:30", "11:30"])).unread == "10:30"
+
+
+def test_dates_written_as_numbers():
+    assert_allclose(dates.of_numbers(np.array([20240131, np.nan, 20230403])), [DAYS[0], np.nan, DAYS[1]])
+    assert_allclose(dates.of_numbers(DAYS * 86400), DAYS)
+    assert_allclose(dates.of_numbers(DAYS * 86400_000), DAYS)
+    assert dates.of_numbers(np.array([1999.0, 2007.0])) is None
+
+
+def test_dates_can_be_used_however_they_are_written(tmp_path):
+    rows = [["when", "x"], *([f"{day}.0{1 + day % 3}.2024", day % 5] for day in range(10, 29))]
+    table = read_table(str(csv(tmp_path / "t.csv", rows)))
+    choice = choose_columns(table, decided=["when=number"])
+    expected = np.datetime64("2024-02-10").astype(float)
+    assert choice.matrix(table)[0].tolist() == [expected, 0]
+    rows = [["when", "x"], *([f"0{1 + day % 5}/0{1 + day % 3}/2024", day % 5] for day in range(19))]
+    table = read_table(str(csv(tmp_path / "t.csv", rows)))
+    with pytest.raises(InputError, match="day and month cannot be told apart"):
+        choose_columns(table, decided=["when=number"])
