@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kpod import metrics, plot
     from kpod._choose import choose_k
+    from kpod._dask import on_dask
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
     from kpod._io.scanning import scan
@@ -27,6 +28,7 @@ __all__ = [
     "choose_k",
     "load",
     "metrics",
+    "on_dask",
     "plot",
     "report",
     "save",
@@ -41,6 +43,7 @@ _HOMES = {
     "TableEncoder": "kpod._encoder",
     "choose_k": "kpod._choose",
     "load": "kpod._models",
+    "on_dask": "kpod._dask",
     "report": "kpod._report.page",
     "save": "kpod._models",
     "scan": "kpod._io.scanning",

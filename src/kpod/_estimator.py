@@ -24,14 +24,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpod import _validation
+from kpod import _dask, _validation
 from kpod._choice import KChoice, conclusion, too_little
 from kpod._confidence import SoftClustering, soften
 from kpod._engine import step
 from kpod._engine.blocks import Block, Units
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.fit import SOLVERS, best_of, drawn_starts, enough_starts
-from kpod._engine.lloyd import Settings, Solution, Start, labels_of, loss_of, nearest
+from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels
 from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
@@ -269,24 +269,28 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self._check_parameters()
         # Nothing of a fitted model changes before the new fit has succeeded.
         new = copy.copy(self)
-        values = new._validate(X, reset=True)
-        if sparse.issparse(values) and self._fills_in():
-            raise ValueError(
-                "algorithm='mm' and init='mean-fill' would make a sparse table dense. "
-                "Use algorithm='hartigan' or 'lloyd' with another init."
-            )
-        names = getattr(new, "feature_names_in_", None)
-        weights = _validation.check_weights(sample_weight, values.shape[0])
         random_state = check_random_state(self.random_state)
-        with threads(self._n_threads()) as executor:
+        with _dask.executor_for(X, self._n_threads()) as executor:
+            algorithm = self._check_place(X, executor)
+            values = new._validate(X, executor, reset=True)
+            if sparse.issparse(values) and self._fills_in():
+                raise ValueError(
+                    "algorithm='mm' and init='mean-fill' would make a sparse table dense. "
+                    "Use algorithm='hartigan' or 'lloyd' with another init."
+                )
+            names = getattr(new, "feature_names_in_", None)
+            weights = _validation.check_weights(sample_weight, values.shape[0])
             table = make_table(values, executor, weights=weights)
             _validation.check_finite(table, names)
             self._check_table(table, names)
             chosen = self._chosen(values, table, executor, numbers, progress)
             given = values if callable(self.init) else None
-            solution, losses = self._solve(table, executor, chosen, random_state, given=given, told=True)
+            solution, losses = self._solve(
+                table, executor, chosen, random_state, algorithm=algorithm, given=given, told=True
+            )
         self._warn_of(solution, table)
         attributes = self._attributes(solution, losses, table) | chosen.attributes()
+        attributes["algorithm_"] = algorithm
         if self.probability:
             attributes |= self._mixture(values, attributes["labels_"], weights, chosen.n_clusters)
         self.__dict__.pop("feature_names_in_", None)
@@ -341,7 +345,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         array([1. , 0.6])
         """
         check_is_fitted(self, MIXTURE)
-        values = self._validate(X, reset=False)
+        _dask.refuse(X, "predict_proba")
+        values = self._validate(X, Executor(), reset=False)
         mixture = SoftClustering(
             self.cluster_shares_, self.mixture_centers_, self.noise_variance_, self.column_means_
         )
@@ -361,7 +366,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        with self._fitted_table(X) as (table, executor):
+        _dask.refuse(X, "transform")
+        with self._fitted_table(X, here=True) as (table, executor):
             panel = Panel(self._centers(table))
             out = np.empty((table.n_rows, self.n_clusters_), table.dtype)
 
@@ -380,8 +386,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """Minus the loss of X with every row at its nearest center."""
         with self._fitted_table(X, sample_weight) as (table, executor):
             centers = self._centers(table)
-            states = nearest(table, executor, centers)
-            return -loss_of(table, executor, states, centers) / table.units.scale / table.units.scale
+            states, recall = nearest(table, executor, centers)
+            return -loss_of(table, executor, states, centers, recall) / table.units.scale / table.units.scale
 
     def impute(self, X: Any) -> Any:
         """X with its gaps filled from the center of each row's cluster.
@@ -400,17 +406,41 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 "impute does not take a sparse table: filled in, it would be dense. Look up the centers "
                 "instead, cluster_centers_[predict(X)], or pass the rows you need as an array with NaN."
             )
-        with self._fitted_table(X) as (table, executor):
+        _dask.refuse(X, "impute")
+        with self._fitted_table(X, here=True) as (table, executor):
             labels = self._labels(table, executor)
         values = _validation.as_array(X, self)
         fill = np.vstack([self.cluster_centers_, self.column_means_]).astype(values.dtype)
         gaps = np.isnan(values)
         return _validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
 
-    def _validate(self, X: Any, *, reset: bool) -> AnyFloats:
+    def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
+        """What the engine takes; the columns are those of the model, or become so."""
+        if _dask.is_dask(X):
+            values: Any = _dask.DaskTable(X, executor)
+            validate_data(self, values.header, reset=reset, skip_check_array=True)
+            return values
         values = _validation.as_table(X, self)
         validate_data(self, _validation.named(X, values), reset=reset, skip_check_array=True)
         return values
+
+    def _check_place(self, X: Any, executor: Executor) -> str:
+        """The algorithm for a table in this place; refuses what needs the whole table in memory."""
+        if not executor.remote and not _dask.is_dask(X):
+            return self.algorithm
+        for name, wants in {
+            "algorithm='mm'": self.algorithm == "mm",
+            "init='mean-fill'": isinstance(self.init, str) and self.init == "mean-fill",
+            "a callable init": callable(self.init),
+            "probability=True": self.probability,
+            "n_clusters='auto'": is_auto(self.n_clusters),
+            "shrinkage='auto'": is_auto(self.shrinkage),
+        }.items():
+            if wants:
+                raise ValueError(
+                    f"{name} needs the whole table in memory, and is not for Dask tables or clusters."
+                )
+        return "lloyd"
 
     def _n_threads(self) -> int:
         return available_threads() if self.n_threads is None else int(self.n_threads)
@@ -425,12 +455,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return Units(shift, scale)
 
     @contextmanager
-    def _fitted_table(self, X: Any, sample_weight: Any = None) -> Iterator[tuple[Table, Executor]]:
-        """Another table in the units of the fit, and threads for as long as it is in use."""
+    def _fitted_table(
+        self, X: Any, sample_weight: Any = None, *, here: bool = False
+    ) -> Iterator[tuple[Table, Executor]]:
+        """Another table in the units of the fit, and what runs over it for as long as it is in use.
+
+        That is threads of this process, if it has to be `here`.
+        """
         check_is_fitted(self)
-        values = self._validate(X, reset=False)
-        weights = _validation.check_weights(sample_weight, values.shape[0])
-        with threads(self._n_threads()) as executor:
+        n_threads = self._n_threads()
+        with threads(n_threads) if here else _dask.executor_for(X, n_threads) as executor:
+            values = self._validate(X, executor, reset=False)
+            weights = _validation.check_weights(sample_weight, values.shape[0])
             table = make_table(values, executor, weights=weights, units=self._units())
             _validation.check_finite(table, getattr(self, "feature_names_in_", None))
             yield table, executor
@@ -448,7 +484,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _labels(self, table: Table, executor: Executor) -> Labels:
         """The nearest center of each row; -1 where nothing is observed."""
-        labels = labels_of(nearest(table, executor, self._centers(table)))
+        labels = nearest_labels(table, executor, self._centers(table))
         labels[table.observed == 0] = -1
         return labels
 
@@ -566,6 +602,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         random_state: np.random.RandomState,
         n_starts: int | None = None,
         *,
+        algorithm: str | None = None,
         given: Any = None,
         told: bool = False,
     ) -> tuple[Solution, list[float]]:
@@ -573,7 +610,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         settings = Settings(self.max_iter, self.tol, chosen.shrinkage, self._observer() if told else None)
         starts = self._starts(given, table, executor, chosen.n_clusters, n_starts, random_state)
         done = self._tell_start(len(starts)) if told else None
-        return best_of(starts, table, executor, self.algorithm, chosen.n_clusters, settings, done)
+        return best_of(
+            starts, table, executor, algorithm or self.algorithm, chosen.n_clusters, settings, done
+        )
 
     def _starts(
         self,

@@ -144,6 +144,9 @@ class Block(ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: aligned(value) for name, value in state.items()})
+
     @property
     def row_entries(self) -> int:
         """Places for entries in a row, in the mean."""
@@ -270,6 +273,13 @@ class SparseBlock(Block):
         return np.searchsorted(self.values.indptr, found, side="right") - 1, self.values.indices[found]
 
 
+def aligned(value: Any) -> Any:
+    """An array where a processor may read it at once, which one that came over a wire need not be."""
+    if type(value) is tuple:
+        return tuple(map(aligned, value))
+    return np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
+
+
 def dense_with_gaps(csr: Any) -> AnyFloats:
     out = np.full(csr.shape, np.nan, csr.dtype)
     out[np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr)), csr.indices] = csr.data
@@ -284,16 +294,25 @@ def cut(n_rows: int, n_entries: int) -> list[tuple[int, int]]:
 
 
 def blocks_of(values: Any, units: Units, weights: Floats | None = None) -> list[Block]:
-    """The blocks of a validated array or CSR array; no entry is copied."""
+    """The blocks of a validated array or CSR array; no entry is copied.
+
+    A table that comes in blocks already has them made by its own `blocks`.
+    """
+    if hasattr(values, "blocks"):
+        return list(values.blocks(units, weights))
     out: list[Block] = []
     n_entries = values.nnz if sparse.issparse(values) else values.size
     for start, stop in cut(values.shape[0], n_entries):
         own = None if weights is None else weights[start:stop]
-        if sparse.issparse(values):
-            out.append(SparseBlock(csr_rows(values, start, stop), start, units, own))
-        else:
-            out.append(DenseBlock(values[start:stop], start, units, own))
+        rows = csr_rows(values, start, stop) if sparse.issparse(values) else values[start:stop]
+        out.append(block_of(rows, start, units, own))
     return out
+
+
+def block_of(values: Any, first: int, units: Units, weights: Floats | None = None) -> Block:
+    """All rows of an array or CSR array as one block."""
+    kind = SparseBlock if sparse.issparse(values) else DenseBlock
+    return kind(values, first, units, weights)
 
 
 def csr_rows(csr: Any, start: int, stop: int) -> Any:

@@ -42,7 +42,16 @@ def available_threads() -> int:
 
 
 class Executor:
-    """One item after the other, on the calling thread."""
+    """One item after the other, on the calling thread.
+
+    `remote` says whether blocks are elsewhere, so that whoever wants their rows must come here.
+    """
+
+    remote = False
+
+    def place(self, blocks: list[Item]) -> list[Item]:
+        """The blocks where this executor works on them."""
+        return blocks
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """The results of `function` for all items, in the order of the items."""

@@ -57,7 +57,9 @@ def best_of(
     Starts of a table whose passes are short share the threads of the executor; a large table's
     blocks do. `done` is told of each start that ended.
     """
-    short = table.n_entries * (PASS + n_clusters) < SHORT_WORK or len(table.blocks) == 1
+    short = not executor.remote and (
+        table.n_entries * (PASS + n_clusters) < SHORT_WORK or len(table.blocks) == 1
+    )
 
     def solve(number: int) -> Solution:
         solution = SOLVERS[algorithm](table, Executor() if short else executor, starts[number](), settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ class Descent:
 
     def labels(self) -> Labels:
         """The labels of all rows."""
-        return labels_of(self.states)
+        return labels_of(self.table, self.executor, self.states, self.recall())
 
     def settle_relabelled(self) -> None:
         """Write labels that rows were given since the last assignment into the states."""
@@ -120,23 +121,23 @@ class Descent:
         Returns how many rows changed their label.
         """
         panel = self.objective.panel(self.centers)
-        self.states, partial = self.executor.accumulate(
+        self.states, found = self.executor.accumulate(
             Assign(panel, self.drift_to(panel), self.recall(), self.settings.bounded, self.spaces),
             self.table.blocks,
             self.states,
-            lambda: Partial(self.objective.empty_sums()),
+            partial(Partial.empty, self.k, *self.table.sums_units),
         )
         self.panel, self.relabelled = panel, {}
-        at_centers = -partial.gain
+        at_centers = -found.gain
         if self.means is None:
             at_centers += self.objective.penalty(self.centers)
         else:
             at_centers += self.value + self.objective.excess(self.means, self.centers)
-        if partial.changed or self.means is None:
-            self.totals.add(partial.sums)  # type: ignore[arg-type]
+        if found.changed or self.means is None:
+            self.totals.add(found.sums)  # type: ignore[arg-type]
             self.means = self.objective.means(self.totals)
         self.value = at_centers - self.objective.excess(self.means, self.centers)
-        return partial.changed
+        return found.changed
 
     def update(self) -> float:
         """Put the centers where their rows are; returns the squared distance they moved."""
@@ -279,28 +280,35 @@ def momentum(run: int) -> float:
 
 
 def loss_of(
-    table: Table, executor: Executor, states: list[State], centers: Floats, recall: Recall | None = None
+    table: Table, executor: Executor, states: list[Any], centers: Floats, recall: Recall | None = None
 ) -> float:
     """The sum of weight * squared partial distance of every row to its own center."""
     loss = step.Loss(centers, recall or Recall())
     return executor.accumulate(loss, table.blocks, states, step.LossSum)[1].total
 
 
-def nearest(table: Table, executor: Executor, centers: Floats) -> list[State]:
-    """States with the label of every row's nearest center."""
+def nearest(table: Table, executor: Executor, centers: Floats) -> tuple[list[Any], Recall]:
+    """States with the label of every row's nearest center, and what they can be made again from."""
     none: list[State | None] = [None] * len(table.blocks)
+    panel = Panel(centers)
     states, _ = executor.accumulate(
-        Assign(Panel(centers), Drift.none(len(centers))),
+        Assign(panel, Drift.none(len(centers))),
         table.blocks,
         none,
-        lambda: Partial(None),
+        Partial.empty,
     )
-    return [state for state in states if state is not None]
+    return states, Recall(panel)
 
 
-def labels_of(states: list[State]) -> Labels:
+def labels_of(table: Table, executor: Executor, states: list[Any], recall: Recall) -> Labels:
     """The labels of all rows, in order."""
-    return np.concatenate([state.labels for state in states])
+    found = executor.accumulate(step.Label(recall), table.blocks, states, step.Found)[1]
+    return np.concatenate([found.rows[block.first] for block in table.blocks])
+
+
+def nearest_labels(table: Table, executor: Executor, centers: Floats) -> Labels:
+    """The first of the nearest centers of every row."""
+    return labels_of(table, executor, *nearest(table, executor, centers))
 
 
 def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:

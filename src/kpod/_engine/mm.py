@@ -7,7 +7,7 @@ import numpy as np
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.hartigan import Moves
-from kpod._engine.lloyd import Descent, Settings, Solution, Start, labels_of, loss_of, nearest, rounded
+from kpod._engine.lloyd import Descent, Settings, Solution, Start, loss_of, nearest_labels, rounded
 from kpod._engine.objective import Objective
 from kpod._engine.step import AddUp, Partial, Spaces, State
 from kpod._engine.table import Table, make_table
@@ -24,7 +24,7 @@ def mm(table: Table, executor: Executor, start: Start, settings: Settings) -> So
     entries = table.entries(members)
     gaps = np.isnan(entries)
     centers = start.centers
-    labels = labels_of(nearest(table, executor, centers)) if start.labels is None else start.labels
+    labels = nearest_labels(table, executor, centers) if start.labels is None else start.labels
     weights = None if table.weights is None else table.weights[members]
     trace: list[float] = []
     converged = False

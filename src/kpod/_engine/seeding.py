@@ -11,6 +11,7 @@ of [1] does not carry over.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
@@ -27,12 +28,38 @@ from kpod._kernels import rows as kernels
 from kpod._kernels import seeds
 from kpod._kernels.panel import aligned_zeros
 from kpod._kernels.rows import Workspace
-from kpod._typing import Floats
+from kpod._typing import Floats, Labels, Positions, Singles
 
 
 def fill_gaps(table: Table, centers: Floats) -> Floats:
     """The missing entries of a center take the column's mean."""
     return np.where(np.isnan(centers), table.fallback, centers)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """List the observed entries of a block's rows that are in a sample: columns and values.
+
+    Parameters
+    ----------
+    sample : the rows of the sample, by number in the table, in order
+    start : where the entries of each begin in the list of all
+    """
+
+    sample: Positions
+    start: Positions
+
+    def __call__(self, block: Block) -> tuple[Labels, Singles]:
+        first, stop = np.searchsorted(self.sample, [block.first, block.first + block.n_rows])
+        start = self.start[first : stop + 1] - self.start[first]
+        columns, values = np.empty(start[-1], np.int32), np.empty(start[-1], np.float32)
+        if first < stop:
+            with block.rows() as rows:
+                space = Workspace(rows, 0, 1)
+                kernels.list_entries(
+                    rows, self.sample[first:stop] - block.first, start, columns, values, space
+                )
+        return columns, values
 
 
 class KMeansPlusPlus:
@@ -66,29 +93,11 @@ class KMeansPlusPlus:
         self.n_clusters = n_clusters
         self.n_candidates = n_candidates or min(4 + int(4 * np.log(n_clusters)), seeds.MOST_CANDIDATES)
         weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
-        self.start = np.concatenate([[0], np.cumsum(table.observed[rows], dtype=np.intp)])
-        self.columns = np.empty(self.start[-1], np.int32)
-        self.values = np.empty(self.start[-1], np.float32)
-        executor.map(self._list, table.blocks)
-        self.sample = seeds.Sample(
-            self.start, self.columns, self.values, weights / weights.max(), table.n_columns
-        )
-
-    def _list(self, block: Block) -> None:
-        """Copy the entries of a block's rows that are in the sample."""
-        first, stop = np.searchsorted(self.rows, [block.first, block.first + block.n_rows])
-        if first == stop:
-            return
-        low, high = self.start[first], self.start[stop]
-        with block.rows() as rows:
-            kernels.list_entries(
-                rows,
-                self.rows[first:stop] - block.first,
-                self.start[first : stop + 1] - low,
-                self.columns[low:high],
-                self.values[low:high],
-                Workspace(rows, 0, 1),
-            )
+        start = np.concatenate([[0], np.cumsum(table.observed[rows], dtype=np.intp)])
+        listed = executor.map(Listing(rows, start), table.blocks)
+        columns = np.concatenate([part[0] for part in listed])
+        values = np.concatenate([part[1] for part in listed])
+        self.sample = seeds.Sample(start, columns, values, weights / weights.max(), table.n_columns)
 
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers at rows drawn with a chance that grows with their distance from the rest."""

@@ -36,3 +36,9 @@ CALL_WORK = 1 << 30
 
 # Rows that say roughly where the columns lie, before the first pass over the table.
 GLANCE_ROWS = 64
+
+# On a cluster (`cluster`): bytes that travel with every task rather than as one of their own, results
+# that one task merges, and the share of a worker's memory that blocks may take up at a time.
+SMALL_PARCEL = 1 << 16
+FAN_IN = 8
+WORKER_SHARE = 0.4

@@ -10,10 +10,10 @@ and partials are picklable, so that a step can be run wherever the block is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,11 @@ class Partial:
     sums: Sums | None
     changed: int = 0
     gains: dict[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, *sums: Any) -> Partial:
+        """Of no row, with the sums of k clusters in some units: the arguments of `Sums`, if any."""
+        return cls(Sums(*sums) if sums else None)
 
     def merge(self, other: Partial) -> None:
         if self.sums is not None and other.sums is not None and other.changed:
@@ -118,8 +123,16 @@ class Spaces:
         finally:
             self._idle.append(space)
 
-    def __reduce__(self) -> tuple[type[Spaces], tuple[()]]:
-        return Spaces, ()
+    def __reduce__(self) -> tuple[Callable[[], Spaces], tuple[()]]:
+        return spaces_here, ()
+
+
+SPACES = Spaces()
+
+
+def spaces_here() -> Spaces:
+    """Those of this process: a step that arrives from another one finds the buffers of the last."""
+    return SPACES
 
 
 @dataclass
@@ -247,9 +260,9 @@ class Screen:
 
 @dataclass
 class Found:
-    """Rows (numbered within their block) by the first row of the block."""
+    """Rows (numbered within their block), or something of each row, by the first row of the block."""
 
-    rows: dict[int, Positions] = field(default_factory=dict)
+    rows: dict[int, Any] = field(default_factory=dict)
 
     def merge(self, other: Found) -> None:
         self.rows.update(other.rows)
@@ -286,6 +299,21 @@ class LossSum:
     @property
     def total(self) -> float:
         return math.fsum(self.parts.values())
+
+
+@dataclass
+class Label:
+    """Gather the labels of the rows."""
+
+    before: Recall = field(default_factory=Recall)
+    spaces: Spaces = field(default_factory=Spaces)
+
+    def __call__(self, block: Block, state: State | None, found: Found) -> State:
+        if state is None or len(self.before.relabelled.rows):
+            with block.rows() as rows:
+                state = self.before(block, rows, state, self.spaces)
+        found.rows[block.first] = state.labels
+        return state
 
 
 @dataclass

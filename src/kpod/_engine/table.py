@@ -9,7 +9,7 @@ power of two is the same table here, and one far from zero is as good as one aro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.sizes import GLANCE_ROWS
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
-from kpod._typing import Floats, Labels, Positions
+from kpod._typing import AnyFloats, Floats, Labels, Positions
 
 GLANCE_ENTRIES = 1 << 20
 # Powers of two: how far entries of usual size may be from 1, and the largest of all.
@@ -199,17 +199,19 @@ def make_table(
 
     Parameters
     ----------
-    values : float32 or float64, C-contiguous or CSR with int32 indices and int64 indptr
+    values : float32 or float64, C-contiguous or CSR with int32 indices and int64 indptr, or a table
+        with its own `blocks`
     executor : what maps the pass over the blocks
     weights : float64 array (n_rows,) or None for weights of 1
     units : those of a fitted model; None to choose them by the table
     """
     if units is not None:
-        blocks = blocks_of(values, in_precision(units, values.dtype), weights)
+        raw = executor.place(blocks_of(values, units, weights))
+        blocks = [block.replace(units=in_precision(units, block.dtype)) for block in raw]
         return Table(blocks, Statistics.of(blocks, executor))
-    raw = blocks_of(values, Units(np.zeros(values.shape[1]), 1.0), weights)
+    raw = executor.place(blocks_of(values, Units(np.zeros(values.shape[1]), 1.0), weights))
     # The second where rows are larger than those glanced at by so much that they overflow.
-    for chosen in (units_at_a_glance(raw), raw[0].units):
+    for chosen in (units_at_a_glance(raw, executor), raw[0].units):
         blocks = [block.replace(units=chosen) for block in raw]
         about = Statistics.of(blocks, executor)
         if np.isfinite(about.largest).all():
@@ -234,10 +236,14 @@ def in_precision(units: Units, dtype: np.dtype[Any]) -> Units:
         return Units(units.shift.astype(dtype).astype(np.float64), scale)
 
 
-def units_at_a_glance(blocks: list[Block]) -> Units:
+def glance(block: Block, n: int) -> AnyFloats:
+    return block.glance(n)
+
+
+def units_at_a_glance(blocks: list[Block], executor: Executor) -> Units:
     """Units by a few rows of each block: roughly is enough, see `rescaling`."""
     n = max(1, min(GLANCE_ROWS, GLANCE_ENTRIES // blocks[0].n_columns) // len(blocks))
-    some = np.vstack([block.glance(n) for block in blocks]).astype(np.float64)
+    some = np.vstack(executor.map(partial(glance, n=n), blocks)).astype(np.float64)
     known = np.isfinite(some)
     some[~known] = 0
     largest = np.abs(some).max(initial=0)

@@ -73,8 +73,8 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-NOT_KEPT = {"labels_", "choice_"}
-"""What grows with the rows and is not needed to assign others; the choice has a place of its own."""
+NOT_KEPT = {"algorithm_", "choice_", "labels_"}
+"""Not needed to assign other rows, whose number labels grow with; the choice has a place of its own."""
 MAY_LACK = {
     "probability",
     "_shift",

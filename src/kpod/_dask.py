@@ -1,0 +1,178 @@
+"""Dask arrays and DataFrames as tables: every partition is a block.
+
+With a client, blocks are made on the workers of its cluster and stay there; without one, Dask's own
+scheduler computes them into this process's memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from kpod import _validation
+from kpod._engine import cluster
+from kpod._engine.blocks import Block, Units, block_of
+from kpod._engine.cluster import ACTIVE, About, Cluster, RemoteBlock, Resident
+from kpod._engine.executors import Executor, threads
+from kpod._typing import Floats
+from kpod._words import some
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; nothing is imported to find out."""
+    return "dask" in sys.modules and hasattr(X, "__dask_graph__")
+
+
+def refuse(X: Any, method: str) -> None:
+    """Say how to get what is as large as the table itself: in partitions."""
+    if is_dask(X):
+        spelling = "map_partitions" if hasattr(X, "columns") else "map_blocks"
+        raise TypeError(
+            f"{method} takes tables in memory; its result is as long as the table. Use "
+            f"X.{spelling}(model.{method}), which does so for each partition when it is computed."
+        )
+
+
+@contextmanager
+def on_dask(client: Any) -> Iterator[None]:
+    """Run fits of tables on disk on a Dask cluster.
+
+    Inside, `KPOD.fit`, `predict` and `score` send the blocks of any table to the workers of `client`:
+    those of a scanned or memory-mapped table as where they lie in the file, which the workers must be
+    able to open under the same path; those of an array in memory as they are. Dask arrays and
+    DataFrames need no such context: they run on the active client's cluster by themselves.
+
+    Parameters
+    ----------
+    client : distributed.Client
+
+    Examples
+    --------
+    >>> import kpod
+    >>> from distributed import Client
+    >>> client = Client("tcp://scheduler:8786")  # doctest: +SKIP
+    >>> with kpod.on_dask(client):  # doctest: +SKIP
+    ...     model = kpod.KPOD(20).fit(kpod.scan("folder/*.parquet"))
+    """
+    token = ACTIVE.set(client)
+    try:
+        yield
+    finally:
+        ACTIVE.reset(token)
+
+
+def active_client() -> Any:
+    """The client whose cluster a Dask collection runs on: that of `on_dask`, or the current one, or None."""
+    if ACTIVE.get() is not None or "distributed" not in sys.modules:
+        return ACTIVE.get()
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def executor_for(X: Any, n_threads: int) -> Iterator[Executor]:
+    """What runs over the blocks of a table: threads, or the workers of a cluster."""
+    client = active_client() if is_dask(X) else ACTIVE.get()
+    with threads(n_threads) if client is None else cluster.cluster(client) as executor:
+        yield executor
+
+
+class DaskTable:
+    """The partitions of a Dask array or DataFrame as blocks.
+
+    Parameters
+    ----------
+    X : dask array with two dimensions, or dask DataFrame
+    executor : where the partitions are made into blocks
+
+    Attributes
+    ----------
+    shape : (n_rows, n_columns)
+    header : a table without rows that has the names of the columns, if they have any
+    """
+
+    def __init__(self, X: Any, executor: Executor) -> None:
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        parts, self.header = partitions(X)
+        n_columns = self.header.shape[1]
+        names = [str(name) for name in self.header.columns] if hasattr(self.header, "columns") else None
+        make = delayed(resident, pure=False)
+        recipes = [make(part, number, n_columns, names) for number, part in enumerate(parts)]
+        self.cluster = executor if isinstance(executor, Cluster) else None
+        if self.cluster is None:
+            sources = list(compute(*recipes))  # type: ignore[no-untyped-call]
+            about = [source.about for source in sources]
+        else:
+            sources, about = self.cluster.make(recipes)
+        check_dtypes(about)
+        self.parts = [(it, its) for it, its in zip(sources, about, strict=True) if its.n_rows]
+        if not self.parts:
+            raise ValueError("X has no rows: every partition is empty.")
+        self.shape = sum(its.n_rows for _, its in self.parts), n_columns
+
+    def blocks(self, units: Units, weights: Floats | None) -> list[Block]:
+        """One block for each partition that has rows."""
+        out: list[Block] = []
+        first = 0
+        for source, about in self.parts:
+            own = None if weights is None else weights[first : first + about.n_rows]
+            if self.cluster is None:
+                local = source if own is None else source.weighted(own)
+                out.append(local.block_in(first, units, None))
+            else:
+                remote = source if own is None else self.cluster.weighted(source, own)
+                out.append(RemoteBlock(remote, about, first, units, own))
+            first += about.n_rows
+        return out
+
+
+def partitions(X: Any) -> tuple[list[Any], Any]:
+    """The partitions of a collection as delayed values, and a table without rows like it."""
+    if not hasattr(X, "to_delayed") or getattr(X, "ndim", 0) != 2:
+        raise ValueError(
+            f"Expected a Dask array or DataFrame of rows and columns, got {type(X).__name__} with "
+            f"{getattr(X, 'ndim', 'no')} dimensions."
+        )
+    if hasattr(X, "columns"):
+        header = X._meta
+        _validation.frame_as_array(nw.from_native(header, eager_only=True))  # refuses text columns
+        return list(X.to_delayed()), header
+    if np.isnan(X.shape[1]):
+        raise ValueError("The number of columns of X is unknown. Call X.compute_chunk_sizes() first.")
+    whole_rows = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+    return list(whole_rows.to_delayed().ravel()), np.empty((0, X.shape[1]))
+
+
+def resident(part: Any, number: int, n_columns: int, names: list[str] | None) -> Resident:
+    """A partition as a block, wherever this runs."""
+    try:
+        if names is not None and [str(name) for name in part.columns] != names:
+            raise ValueError(f"its columns are {some(list(map(str, part.columns)))}, expected {some(names)}")
+        if part.ndim != 2 or part.shape[1] != n_columns:
+            raise ValueError(f"its shape is {part.shape}, expected {n_columns} columns")
+        values = _validation.as_table(part, None) if part.shape[0] else np.empty(part.shape)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"Partition {number} of X{cluster.on_worker()}: {error}") from error
+    return Resident(block_of(values, 0, Units(np.zeros(n_columns), 1.0)))
+
+
+def check_dtypes(about: Sequence[About]) -> None:
+    """All partitions with rows have the same precision."""
+    by_dtype = {
+        str(dtype): [str(i) for i, its in enumerate(about) if its.n_rows and its.dtype == dtype]
+        for dtype in ("float32", "float64")
+    }
+    if all(by_dtype.values()):
+        found = " and ".join(f"{dtype} in partition {some(which)}" for dtype, which in by_dtype.items())
+        raise ValueError(f"X is {found}. Convert all of it with X.astype('float64').")

@@ -1,0 +1,408 @@
+"""A real cluster of two processes: same bits as threads, also when a worker is killed in an iteration."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import kpod
+from kpod import KPOD
+from kpod._engine import blocks
+from kpod._engine import cluster as on_cluster
+
+from .conftest import clustered
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+import dask.array as da  # noqa: E402
+from dask.delayed import delayed  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed", "ignore::ResourceWarning")
+FITTED = ("labels_", "cluster_centers_", "counts_", "inertia_", "loss_curve_", "losses_", "column_means_")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=100
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client(cluster):
+    with distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def same(one, other):
+    for name in FITTED:
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def table(dtype=np.float64, n_rows=3000, seed=1):
+    X, _ = clustered(np.random.default_rng(seed), n_rows, 6, k=5, missing=0.4, spread=0.9, dtype=dtype)
+    return X
+
+
+def in_chunks(X, rows=400):
+    return da.from_array(X, chunks=(rows, X.shape[1]))
+
+
+def logged(X, number, log):
+    """A partition that leaves a line in a file each time it is read."""
+    with open(log, "a") as file:  # noqa: PTH123
+        file.write(f"{number}\n")
+    return X
+
+
+def logged_array(X, log, rows=250):
+    parts = [X[i : i + rows] for i in range(0, len(X), rows)]
+    read = [delayed(logged, pure=False)(part, number, str(log)) for number, part in enumerate(parts)]
+    return da.concatenate(
+        [da.from_delayed(it, part.shape, X.dtype) for it, part in zip(read, parts, strict=True)]
+    )
+
+
+@contextmanager
+def another_worker(client, tmp_path, sitecustomize):
+    """A worker with a Python that believes other things of what is installed."""
+    (tmp_path / "sitecustomize.py").write_text(sitecustomize)
+    before = set(client.nthreads())
+    flags = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address, *flags],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        client.wait_for_workers(len(before) + 1, 60)
+        (address,) = set(client.nthreads()) - before
+        yield address
+    finally:
+        worker.kill()
+        worker.wait()
+        until(lambda: set(client.nthreads()) <= before)
+
+
+def until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_the_same_bits_as_on_threads(client, dtype):
+    X = table(dtype)
+    weights = np.random.default_rng(0).random(len(X))
+    start = np.vstack([X[:4], np.full((1, 6), 1e3)])  # the last one is emptied, and given a row
+    model = KPOD(5, init=start, tol=0, shrinkage=0.5)
+    here = KPOD(**model.get_params()).fit(in_chunks(X), sample_weight=weights)
+    with client.as_current():
+        there = KPOD(**model.get_params()).fit(in_chunks(X), sample_weight=weights)
+        assert_array_equal(there.predict(in_chunks(X)), there.labels_)
+        assert there.score(in_chunks(X), sample_weight=weights) == here.score(
+            in_chunks(X), sample_weight=weights
+        )
+    same(here, there)
+    assert there.algorithm_ == "lloyd"
+    assert len(np.unique(there.labels_)) == 5
+    with pytest.warns(RuntimeWarning, match="1 start instead"):
+        memory = KPOD(**model.set_params(algorithm="lloyd", n_init=2).get_params()).fit(
+            X, sample_weight=weights
+        )
+    assert_array_equal(memory.labels_, there.labels_)
+    assert_allclose(memory.cluster_centers_, there.cluster_centers_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_seeds_do_not_depend_on_where_blocks_are(init, client, monkeypatch):
+    X = table()
+    here = KPOD(5, init=init, n_init=2, random_state=3).fit(in_chunks(X))
+    with kpod.on_dask(client):
+        there = KPOD(5, init=init, n_init=2, random_state=3).fit(in_chunks(X))
+    same(here, there)
+
+
+def test_the_shape_of_the_merge_shows_in_no_bit(client, monkeypatch):
+    """One share for each block, a tree of pairs, and everything large enough to travel by itself."""
+    X = table()
+    with client.as_current():
+        one = KPOD(5, init=X[:5]).fit(in_chunks(X))
+        monkeypatch.setattr(on_cluster, "WORKER_SHARE", 1e-12)
+        monkeypatch.setattr(on_cluster, "FAN_IN", 2)
+        monkeypatch.setattr(on_cluster, "SMALL_PARCEL", 0)
+        submitted = []
+        submit = on_cluster.Cluster._submit
+        monkeypatch.setattr(
+            on_cluster.Cluster,
+            "_submit",
+            lambda self, function, *args, **how: (
+                submitted.append(function.__name__) or submit(self, function, *args, **how)
+            ),
+        )
+        other = KPOD(5, init=X[:5]).fit(in_chunks(X))
+    same(one, other)
+    assert submitted.count("run_share") >= 8 * other.n_iter_
+    assert submitted.count("merged") >= 4 * other.n_iter_
+    assert "carried" in submitted
+
+
+def test_a_worker_killed_in_an_iteration_costs_a_read(client, tmp_path):
+    X = table(n_rows=2000)
+    start = np.random.default_rng(0).normal(size=(5, 6))
+    here = KPOD(5, init=start, tol=0).fit(in_chunks(X, 250))
+    model = KPOD(5, init=start, tol=0)
+    reads, killed = tmp_path / "reads", []
+
+    def kill(line):
+        if "lloyd 3:" not in line:
+            return
+        victim = min(client.nthreads())
+        pid = client.run(os.getpid, workers=[victim])[victim]
+        os.kill(pid, signal.SIGSTOP)  # it gets its share of the next iteration, and never answers
+        killed.append(victim)
+        threading.Timer(0.5, os.kill, [pid, signal.SIGKILL]).start()
+
+    model._listener = kill
+    with client.as_current():
+        there = model.fit(logged_array(X, reads))
+    same(here, there)
+    assert killed
+    assert killed[0] not in client.nthreads()
+    n_reads = np.bincount([int(line) for line in reads.read_text().split()])
+    assert (n_reads >= 1).all()
+    assert 8 < n_reads.sum() <= 16  # those of the worker that died, again
+    client.wait_for_workers(2, 60)
+
+
+def test_states_of_a_fit_are_forgotten_at_its_end(client):
+    X = table()
+    with client.as_current():
+        KPOD(5, init=X[:5]).fit(in_chunks(X))
+    assert set(client.run(n_fits_kept).values()) == {0}
+
+
+def n_fits_kept():
+    from kpod._engine.cluster import CACHE
+
+    return len(CACHE._fits)
+
+
+def test_frames_empty_partitions_and_unknown_lengths(client):
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    X = table()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    several = dd.from_pandas(frame, npartitions=6)
+    several = several.assign(n=several.index)
+    several = several[several.n >= 600].drop(columns="n")  # leaves partitions without rows
+    with client.as_current():
+        model = KPOD(5, init=X[:5]).fit(several)
+        assert_array_equal(model.predict(several), model.labels_)
+        array = KPOD(5, init=X[:5]).fit(several.to_dask_array())
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(several[list("fedcba")])
+    memory = KPOD(5, init=X[:5], algorithm="lloyd").fit(frame[600:])
+    assert_array_equal(memory.labels_, model.labels_)
+    assert_array_equal(memory.labels_, array.labels_)
+    assert list(model.feature_names_in_) == list("abcdef")
+
+
+def test_sparse_chunks_and_chunks_of_columns(client):
+    X = table()
+    observed = ~np.isnan(X)
+    stored = sparse.coo_array((X[observed], np.nonzero(observed)), X.shape).tocsr()
+    rows = [stored[i : i + 500] for i in range(0, len(X), 500)]
+    chunks = [
+        da.from_delayed(delayed(part), part.shape, X.dtype, meta=sparse.csr_array((0, 0))) for part in rows
+    ]
+    with client.as_current():
+        one = KPOD(5, init=X[:5]).fit(da.concatenate(chunks))
+        other = KPOD(5, init=X[:5]).fit(da.from_array(X, chunks=(500, 2)))
+    assert_array_equal(one.labels_, other.labels_)
+    assert_allclose(one.cluster_centers_, other.cluster_centers_, rtol=1e-12)
+
+
+def test_a_table_in_memory_runs_on_the_cluster_if_asked(client):
+    X = table(n_rows=1000)
+    with kpod.on_dask(client):
+        there = KPOD(5, init=X[:5]).fit(X)
+        assert there.transform(X).shape == (1000, 5)
+    same(KPOD(5, init=X[:5], algorithm="lloyd").fit(X), there)
+    assert there.algorithm_ == "lloyd"
+
+
+def test_a_scanned_table_travels_as_where_it_lies(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 10)
+    X = table(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    scanned = kpod.scan(tmp_path / "x.npy")
+    sent = []
+    submit = on_cluster.Cluster._submit
+    monkeypatch.setattr(
+        on_cluster.Cluster,
+        "_submit",
+        lambda self, function, *args, **how: (
+            sent.append(len(pickle.dumps(args[0]))) or submit(self, function, *args, **how)
+        ),
+    )
+    with kpod.on_dask(client):
+        there = KPOD(5, n_init=1, random_state=0).fit(scanned)
+        assert_array_equal(there.predict(scanned), there.labels_)
+    assert len(sent) > 17  # blocks
+    assert max(sent[:17]) < 1000 < X[: len(X) // 17].nbytes
+    same(KPOD(5, n_init=1, random_state=0, algorithm="lloyd").fit(X), there)
+
+
+def odd_partitions(second):
+    first = table(n_rows=100)
+    return da.concatenate(
+        [
+            da.from_delayed(delayed(part), (100, 6), np.float64, meta=np.empty((0, 0)))
+            for part in (first, second)
+        ]
+    )
+
+
+def test_bad_partitions_are_named(client):
+    X = table(n_rows=100)
+    text = np.full((100, 6), "a", object)
+    with client.as_current():
+        for odd, why in {
+            "columns": (X[:, :5], r"Partition 1 of X on worker tcp://.*its shape is \(100, 5\), expected 6"),
+            "text": (text, "Partition 1 of X on worker tcp://.*holds 'a' in row 0"),
+            "dtype": (X.astype(np.float32), "float32 in partition 1 and float64 in partition 0"),
+        }.values():
+            with pytest.raises(ValueError, match=why):
+                KPOD(2).fit(odd_partitions(odd))
+        with pytest.raises(ValueError, match="every partition is empty"):
+            KPOD(2).fit(odd_partitions(X)[:0])
+        bad = X.copy()
+        bad[30, 2] = np.inf
+        with pytest.raises(ValueError, match=r"infinity.*in column 2 \(first in row 130\)"):
+            KPOD(2).fit(odd_partitions(bad))
+
+
+def test_frames_with_other_columns_are_named(client):
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    one = pd.DataFrame(table(n_rows=50), columns=list("abcdef"))
+    parts = [delayed(one), delayed(one[list("abcdfe")])]
+    with client.as_current():
+        with pytest.raises(ValueError, match=r"Partition 1 of X.*its columns are a, b, c, d, f and 1 more"):
+            KPOD(2).fit(dd.from_delayed(parts, meta=one, verify_meta=False))
+        with pytest.raises(ValueError, match=r"'f' \("):
+            KPOD(2).fit(dd.from_pandas(one.assign(f="x"), npartitions=2))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"algorithm": "mm"}, "algorithm='mm' needs the whole table"),
+        ({"init": "mean-fill"}, "init='mean-fill' needs the whole table"),
+        ({"probability": True}, "probability=True needs the whole table"),
+    ],
+)
+def test_what_needs_the_whole_table_is_refused(parameters, why):
+    with pytest.raises(ValueError, match=why):
+        KPOD(2, **parameters).fit(in_chunks(table()))
+
+
+def test_what_is_as_long_as_the_table_is_made_in_partitions():
+    X = table()
+    model = KPOD(5, init=X[:5]).fit(in_chunks(X))
+    for method in (model.transform, model.impute):
+        with pytest.raises(TypeError, match=f"X.map_blocks.model.{method.__name__}"):
+            method(in_chunks(X))
+    filled = in_chunks(X).map_blocks(model.impute, dtype=X.dtype).compute()
+    assert_array_equal(filled, model.impute(X))
+
+
+def test_collections_that_are_no_tables_are_refused():
+    with pytest.raises(ValueError, match="Array with 1 dimension"):
+        KPOD(2).fit(da.ones(10, chunks=5))
+    X = da.ones((10, 3), chunks=5)
+    with pytest.raises(ValueError, match="number of columns of X is unknown"):
+        KPOD(2).fit(X[:, X[0] > 0])
+
+
+def test_workers_with_another_version_are_named(client, tmp_path):
+    other = tmp_path / "scikit_kpod-9.9.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: scikit-kpod\nVersion: 9.9\n")
+    with another_worker(client, tmp_path, "") as address, client.as_current():
+        with pytest.raises(RuntimeError, match="Another version of scikit-kpod") as caught:
+            KPOD(2).fit(in_chunks(table()))
+        assert f"{address} (9.9)" in str(caught.value)
+
+
+def test_workers_without_the_package_are_named(client, tmp_path):
+    hide = """
+import importlib.metadata as metadata
+found = metadata.version
+def version(name):
+    if name == "scikit-kpod":
+        raise metadata.PackageNotFoundError(name)
+    return found(name)
+version.__module__, metadata.version = "importlib.metadata", version
+"""
+    with another_worker(client, tmp_path, hide) as address, client.as_current():
+        with pytest.raises(RuntimeError, match="not installed on worker") as caught:
+            KPOD(2).fit(in_chunks(table()))
+        assert address in str(caught.value)
+
+
+def dies(X):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_workers_that_die_of_a_part_of_the_table_are_named(cluster, client, monkeypatch):
+    """As the kernel and Dask's nanny end what is out of memory; parts not yet begun are called off."""
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    X = in_chunks(table()).map_blocks(dies, dtype=np.float64, meta=np.empty((0, 0)))
+    with client.as_current(), pytest.raises(RuntimeError, match=r"the last one at tcp://.*lack of memory"):
+        KPOD(2).fit(X)
+    client.wait_for_workers(2, 60)
+
+
+def test_scattered_data_that_are_lost_are_explained(client):
+    X = table(n_rows=200)
+    ours = min(client.nthreads())
+    future = client.scatter(X, workers=[ours])
+    array = da.from_delayed(delayed(future), X.shape, X.dtype)
+    model = KPOD(5, init=X[:5], tol=0)
+
+    def kill(line):
+        if "lloyd 2:" in line:
+            os.kill(client.run(os.getpid, workers=[ours])[ours], signal.SIGKILL)
+            until(lambda: ours not in client.nthreads())
+
+    model._listener = kill
+    with client.as_current(), pytest.raises(RuntimeError, match="cannot be made again"):
+        model.fit(array)
+    client.wait_for_workers(2, 60)
+
+
+def test_shares_follow_blocks_and_threads():
+    sizes, none = [10] * 8, [()] * 8
+    shares = on_cluster.plan(sizes, none, {"a": 1, "b": 3}, {})
+    assert {name: (len(mine), n) for name, mine, n in shares} == {"a": (2, 1), "b": (6, 3)}
+    held = [["a"]] * 4 + [["b"]] * 4
+    shares = on_cluster.plan(sizes, held, {"a": 1, "b": 1}, {})
+    assert shares == [("a", [0, 1, 2, 3], 1), ("b", [4, 5, 6, 7], 1)]
+    # All on one worker: half of them go to the other.
+    shares = on_cluster.plan(sizes, [["a"]] * 8, {"a": 1, "b": 1}, {})
+    assert [len(mine) for _, mine, _ in shares] == [4, 4]
+    # Too much for the memory of a worker with two threads: two at a time, on one thread each.
+    shares = on_cluster.plan(sizes, none, {"a": 2}, {"a": 100})
+    assert shares == [("a", [0, 1], 1), ("a", [2, 3], 1), ("a", [4, 5], 1), ("a", [6, 7], 1)]
