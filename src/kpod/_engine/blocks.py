@@ -198,7 +198,7 @@ class DenseBlock(Block):
         return (~np.isnan(self.values)).sum(axis=0)
 
     def glance(self, n: int) -> AnyFloats:
-        return self.values[:n]
+        return self.values[:: -(-self.n_rows // n)]
 
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         with np.errstate(invalid="ignore"):
@@ -264,8 +264,8 @@ class SparseBlock(Block):
         return SparseBlock(self.values, self.first, units or self.units, self.weights, hidden)
 
     def glance(self, n: int) -> AnyFloats:
-        some = self.values[: min(n, max(1, (1 << 22) // self.n_columns))]
-        return dense_with_gaps(some)
+        n = min(n, max(1, (1 << 22) // self.n_columns))
+        return dense_with_gaps(self.values[np.arange(0, self.n_rows, -(-self.n_rows // n))])
 
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         with np.errstate(invalid="ignore"):
