@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,9 +30,10 @@ from kpod._choice import KChoice, conclusion, too_little
 from kpod._confidence import SoftClustering, soften
 from kpod._engine import step
 from kpod._engine.blocks import Block, Units
+from kpod._engine.checkpoint import Checkpoint, fingerprint
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.fit import SOLVERS, best_of, drawn_starts, enough_starts
-from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels
+from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels, sizes_of
 from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
@@ -129,6 +131,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     n_threads : int or None, default=None
         The number of threads; None for as many as there are processors to use, or as
         OMP_NUM_THREADS says.
+
+    checkpoint : str, path or None, default=None
+        A directory in which a fit leaves what it needs to go on, every few seconds. A fit that was
+        killed goes on from there when `fit` is called again with the same table and parameters, and ends
+        in the same result, to the bit. The directory is empty again when the fit has ended; one with the
+        checkpoint of another fit is refused.
 
     verbose : int, default=0
         1 prints a line for each start, 2 for each iteration.
@@ -232,6 +240,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         probability: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -244,6 +253,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.probability = probability
         self.random_state = random_state
         self.n_threads = n_threads
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KPOD:
@@ -285,9 +295,17 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             self._check_table(table, names)
             chosen = self._chosen(values, table, executor, numbers, progress)
             given = values if callable(self.init) else None
-            solution, losses = self._solve(
-                table, executor, chosen, random_state, algorithm=algorithm, given=given, told=True
-            )
+            with self._checkpoint(table, executor, chosen) as checkpoint:
+                solution, losses = self._solve(
+                    table,
+                    executor,
+                    chosen,
+                    random_state,
+                    algorithm=algorithm,
+                    given=given,
+                    checkpoint=checkpoint,
+                    told=True,
+                )
         self._warn_of(solution, table)
         attributes = self._attributes(solution, losses, table) | chosen.attributes()
         attributes["algorithm_"] = algorithm
@@ -373,10 +391,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
             def measure(block: Block) -> None:
                 rows = slice(block.first, block.first + block.n_rows)
+                observed = table.observed[rows].astype(np.float64)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    scale = np.where(
-                        table.observed[rows] > 0, self.n_features_in_ / table.observed[rows], np.nan
-                    )
+                    scale = np.where(observed > 0, self.n_features_in_ / observed, np.nan)
                 out[rows] = np.sqrt(step.distances(block, panel) * scale[:, None]) / table.units.scale
 
             executor.map(measure, table.blocks)
@@ -594,6 +611,33 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             tell(choice.sentence_)
         return Chosen(choice.best_k_, shrinkage, choice)
 
+    def _checkpoint(
+        self, table: Table, executor: Executor, chosen: Chosen
+    ) -> AbstractContextManager[Checkpoint | None]:
+        """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
+        if self.checkpoint is None:
+            return nullcontext()
+        seed, init = self.random_state, self.init
+        if callable(init):
+            init = getattr(init, "__qualname__", type(init).__qualname__)
+        elif not isinstance(init, str):
+            init = np.asarray(_validation.as_array(init, self), np.float64).tolist()
+        return Checkpoint(
+            self.checkpoint,
+            {
+                "kpod": version("scikit-kpod"),
+                "n_clusters": chosen.n_clusters,
+                "max_iter": int(self.max_iter),
+                "tol": float(self.tol),
+                "shrinkage": chosen.shrinkage,
+                "algorithm": self.algorithm,
+                "n_init": self.n_init if isinstance(self.n_init, str) else int(self.n_init),
+                "init": init,
+                "random_state": int(seed) if isinstance(seed, Integral) else str(type(seed).__name__),
+                "table": fingerprint(table, executor),
+            },
+        )
+
     def _solve(
         self,
         table: Table,
@@ -604,14 +648,22 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         *,
         algorithm: str | None = None,
         given: Any = None,
+        checkpoint: Checkpoint | None = None,
         told: bool = False,
     ) -> tuple[Solution, list[float]]:
         """The best of several starts, and the losses of all; a callable init is called with `given`."""
         settings = Settings(self.max_iter, self.tol, chosen.shrinkage, self._observer() if told else None)
-        starts = self._starts(given, table, executor, chosen.n_clusters, n_starts, random_state)
+        starts = self._starts(given, table, executor, chosen.n_clusters, n_starts, random_state, checkpoint)
         done = self._tell_start(len(starts)) if told else None
         return best_of(
-            starts, table, executor, algorithm or self.algorithm, chosen.n_clusters, settings, done
+            starts,
+            table,
+            executor,
+            algorithm or self.algorithm,
+            chosen.n_clusters,
+            settings,
+            done,
+            checkpoint,
         )
 
     def _starts(
@@ -622,6 +674,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         n_clusters: int,
         n_starts: int | None,
         random_state: np.random.RandomState,
+        checkpoint: Checkpoint | None = None,
     ) -> list[Callable[[], Start]]:
         """What to start from."""
         if not isinstance(self.init, str) and not callable(self.init):
@@ -637,7 +690,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if callable(self.init):
             centers = [self.init(given, n_clusters, random_state=random_state) for _ in range(n_starts)]
             return [partial(self._start_at, of_start, table, n_clusters) for of_start in centers]
-        return drawn_starts(table, executor, self.init, n_clusters, n_starts, random_state)
+        return drawn_starts(table, executor, self.init, n_clusters, n_starts, random_state, checkpoint)
 
     def _start_at(self, centers: Any, table: Table, n_clusters: int) -> Start:
         centers = _validation.as_array(centers, self)
@@ -681,7 +734,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        n_distinct, k = len(np.unique(solution.labels[table.observed > 0])), len(solution.centers)
+        k = len(solution.centers)
+        n_distinct = int((sizes_of(solution.labels, table, k) > 0).sum())
         if n_distinct < k:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "

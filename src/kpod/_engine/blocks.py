@@ -6,6 +6,7 @@ from 0 and known by nobody else. Blocks of a mapped array are pickled as where t
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpod._engine.sizes import CALL_WORK, ENTRIES_PER_BLOCK, MOST_BLOCKS
-from kpod._engine.windows import Window, opened, packed
+from kpod._engine.windows import Window, opened, packed, scratch_of
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Rows, Workspace
 from kpod._typing import AnyFloats, Floats, Positions
@@ -74,6 +75,7 @@ class Block(ABC):
     n_entries: int  # places for entries: all of a dense block, the stored ones of a sparse one
     dtype: np.dtype[Any]
     keeps_rows = True  # whether opened rows are kept for the next time
+    scratch: str | None = None  # a directory for what belongs to the rows and is large
 
     def __init__(
         self, first: int, units: Units, weights: Floats | None = None, hidden: Hidden | None = None
@@ -138,6 +140,18 @@ class Block(ABC):
         return out
 
     @abstractmethod
+    def parts(self) -> tuple[Any, ...]:
+        """The arrays that its rows are made of."""
+
+    def checksum(self) -> int:
+        """Of all entries and weights, as they are."""
+        own = () if self.weights is None else (self.weights,)
+        out = 0
+        for array in (*self.parts(), *own):
+            out = zlib.crc32(memoryview(array).cast("B") if array.size else b"", out)
+        return out
+
+    @abstractmethod
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         """Rows and columns of the entries that are not smaller than `limit`."""
 
@@ -165,6 +179,7 @@ class DenseBlock(Block):
     def __init__(self, values: AnyFloats, *args: Any) -> None:
         super().__init__(*args)
         self._values: AnyFloats | Window = values
+        self.scratch = scratch_of(values)
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.size, values.dtype
 
@@ -174,6 +189,9 @@ class DenseBlock(Block):
         values: AnyFloats = opened(self._values)
         self._values = values
         return values
+
+    def parts(self) -> tuple[Any, ...]:
+        return (self.values,)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_values": packed(self._values)}
@@ -214,6 +232,7 @@ class SparseBlock(Block):
         self._parts: tuple[Any, ...] = (values.data, values.indices, values.indptr)
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.nnz, values.dtype
+        self.scratch = scratch_of(values.data)
         # Opened, the entries are copies in the engine's units: of a mapped table, for one pass each.
         self.keeps_rows = Window.of(values.data) is None
 
@@ -222,6 +241,9 @@ class SparseBlock(Block):
         """The rows as a CSR array, opened again where they came as windows."""
         data, indices, indptr = self._parts = tuple(map(opened, self._parts))
         return csr_of(data, indices, indptr, (self.n_rows, self.n_columns))
+
+    def parts(self) -> tuple[Any, ...]:
+        return self.values.data, self.values.indices, self.values.indptr
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_parts": tuple(map(packed, self._parts))}

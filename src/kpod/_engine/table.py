@@ -20,7 +20,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.sizes import GLANCE_ROWS
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
-from kpod._typing import AnyFloats, Floats, Labels, Positions
+from kpod._typing import AnyFloats, Counts, Floats, Positions
 
 GLANCE_ENTRIES = 1 << 20
 # Powers of two: how far entries of usual size may be from 1, and the largest of all.
@@ -47,7 +47,7 @@ class Statistics:
     largest: Floats
     exponent: Floats
     nonzero: NDArray[np.int64]
-    observed: list[Labels]
+    observed: list[Counts]
 
     @classmethod
     def of(cls, blocks: list[Block], executor: Executor) -> Statistics:
@@ -83,15 +83,16 @@ class Statistics:
         )
 
 
-def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Labels]:
+def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Counts]:
     """What the rows of one block tell of the columns, and how much of each row is observed."""
     about, exponents = np.zeros((4, block.n_columns)), np.zeros((2, block.n_columns), np.int64)
     observed = np.empty(block.n_rows, np.int32)
+    smallest = np.min_scalar_type(block.n_columns)  # a byte a row, as a rule
     with block.rows() as rows:
         space = Workspace(rows, 0, 1)
         for start, stop in block.pieces(8):
             kernels.measure(rows, start, stop, about, exponents, observed, space)
-    return about, exponents, observed
+    return about, exponents, observed.astype(smallest)
 
 
 class Table:
@@ -121,8 +122,8 @@ class Table:
         self.variance = float(self.variances[self.live].mean()) if self.live.any() else 0.0
 
     @cached_property
-    def observed(self) -> Labels:
-        """The number of observed columns of each row."""
+    def observed(self) -> Counts:
+        """The number of observed columns of each row: the smallest integers that hold it."""
         return np.concatenate(self.about.observed)
 
     @cached_property
@@ -150,7 +151,7 @@ class Table:
         """Standard deviations, in the table's own units; 0 where nothing was observed."""
         return np.sqrt(self.variances) / self.units.scale
 
-    @cached_property
+    @property
     def usable(self) -> NDArray[np.bool_]:
         """Rows that say anything: something observed, and a positive weight."""
         return self.observed > 0 if self.weights is None else (self.observed > 0) & (self.weights > 0)

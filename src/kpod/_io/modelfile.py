@@ -73,9 +73,10 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-NOT_KEPT = {"algorithm_", "choice_", "labels_"}
-"""Not needed to assign other rows, whose number labels grow with; the choice has a place of its own."""
+NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "labels_"}
+"""Not needed to assign other rows; the choice has a place of its own."""
 MAY_LACK = {
+    "checkpoint",
     "probability",
     "_shift",
     "_scale",
@@ -270,11 +271,13 @@ class Maker:
         estimator = new(which)
         parameters, known, state = estimator.get_params(), ATTRIBUTES[which], {}
         for name, value in items(node["content"]).items():
+            if name in NOT_KEPT:
+                continue
             if name in parameters:
                 state[name] = plain(value)
             elif name in known:
                 state[name] = self.attribute(name, value, *known[name])
-            elif name not in NOT_KEPT:
+            else:
                 raise ForeignError(f"{which}.{name}")
         lacking = [name for name in [*parameters, *known] if name not in state and name not in MAY_LACK]
         if lacking:
