@@ -364,7 +364,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """
         check_is_fitted(self, MIXTURE)
         _dask.refuse(X, "predict_proba")
-        values = self._validate(X, Executor(), reset=False)
+        with self._fitted_table(X, here=True):  # refuses what cannot be computed with
+            values = _validation.as_table(X, self)
         mixture = SoftClustering(
             self.cluster_shares_, self.mixture_centers_, self.noise_variance_, self.column_means_
         )

@@ -117,7 +117,10 @@ class Errors:
 
 def spread_of_sum(a: Floats) -> float:
     """Standard error of a sum over independent rows."""
-    return float(np.sqrt(len(a) * np.var(a, ddof=1))) if len(a) > 1 else float("inf")
+    if len(a) < 2:
+        return float("inf")
+    size = float(np.abs(a).max()) or 1.0  # squares of squared errors would overflow
+    return size * float(np.sqrt(len(a) * np.var(a / size, ddof=1)))
 
 
 def above(errors: Errors, other: Errors) -> float:

@@ -72,15 +72,16 @@ class Statistics:
     def times(self, power: int) -> Statistics:
         """The same after scaling by a power of two."""
         factor = 2.0**power
-        return Statistics(
-            self.weights,
-            self.sums * factor,
-            self.squares * factor**2,
-            self.largest * factor,
-            self.exponent + power * (self.nonzero > 0),
-            self.nonzero,
-            self.observed,
-        )
+        with np.errstate(invalid="ignore"):  # of infinities, which are refused by column and row later
+            return Statistics(
+                self.weights,
+                self.sums * factor,
+                self.squares * factor**2,
+                self.largest * factor,
+                self.exponent + power * (self.nonzero > 0),
+                self.nonzero,
+                self.observed,
+            )
 
 
 def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Counts]:
