@@ -72,15 +72,16 @@ class Statistics:
     def times(self, power: int) -> Statistics:
         """The same after scaling by a power of two."""
         factor = 2.0**power
-        return Statistics(
-            self.weights,
-            self.sums * factor,
-            self.squares * factor**2,
-            self.largest * factor,
-            self.exponent + power * (self.nonzero > 0),
-            self.nonzero,
-            self.observed,
-        )
+        with np.errstate(invalid="ignore"):  # of infinities, which are refused by column and row later
+            return Statistics(
+                self.weights,
+                self.sums * factor,
+                self.squares * factor**2,
+                self.largest * factor,
+                self.exponent + power * (self.nonzero > 0),
+                self.nonzero,
+                self.observed,
+            )
 
 
 def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Counts]:
@@ -165,6 +166,17 @@ class Table:
         """The same table with some entries not looked at; nothing is copied."""
         blocks = [block.replace(hidden=hidden) for block in self.blocks]
         return Table(blocks, Statistics.of(blocks, executor))
+
+    def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
+        """Row, column and value (in the table's own units) of the hidden entries, row by row."""
+        found = [block.hidden_entries() for block in self.blocks]
+        rows = [block.first + at for block, (at, _, _) in zip(self.blocks, found, strict=True)]
+        return np.concatenate(rows), *(np.concatenate([part[i] for part in found]) for i in (1, 2))  # type: ignore[return-value]
+
+    @cached_property
+    def column_counts(self) -> Positions:
+        """How many rows observe each column."""
+        return np.sum([block.column_counts() for block in self.blocks], axis=0)
 
     def entries(self, rows: Positions) -> Floats:
         """Some rows as a dense array with NaN, in the engine's units."""
