@@ -39,6 +39,7 @@ from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
 from kpod._search import Progress, Search, TooLittleError
 from kpod._typing import AnyFloats, Floats, Labels
+from kpod._words import starts_text
 
 # What `probability` adds to a fitted model.
 MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
@@ -306,6 +307,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     checkpoint=checkpoint,
                     told=True,
                 )
+        tell = self._teller(1)
+        if tell is not None and len(losses) > 1:
+            tell(starts_text(losses))
         self._warn_of(solution, table)
         attributes = self._attributes(solution, losses, table) | chosen.attributes()
         attributes["algorithm_"] = algorithm
