@@ -31,6 +31,8 @@ ENOUGH = 0.5
 CLEAR = 0.5
 """A center this many standard deviations off the column's mean is high or low."""
 MOST_SAID = 3
+SMALL = 1e-6
+"""In standard deviations of its column, what is as good as 0."""
 MOST_COMPARED = 500_000
 """Entries of a cluster looked at for typical rows."""
 
@@ -116,6 +118,8 @@ class Clustering:
         """A value of a column as it is read: 2007 for a year, 82 % for the share of a level."""
         if self.levels[j] is not None:
             return percent(value)
+        if abs(value) < SMALL * self.moments[1][j]:
+            return "0"
         return f"{value:.0f}" if self.is_year[j] and np.isfinite(value) else number(value)
 
     def label(self, j: int) -> str:
@@ -246,14 +250,13 @@ class Clustering:
     def said_of_levels(self, cluster: int) -> list[str]:
         """The levels of categories that are clearly commoner in a cluster than elsewhere."""
         difference = np.where(self.counts[cluster] >= FEW, self.differences[cluster], 0.0)
-        found: list[str] = []
-        for j in np.argsort(-difference, kind="stable"):
-            if difference[j] < CLEAR or len(found) == MOST_SAID:
-                break
-            if self.levels[j] is not None:
-                word = "mostly" if self.centers[cluster, j] > 0.5 else "more often"
-                found.append(f"{word} {self.described(cluster, int(j))}")
-        return found
+        order = [int(j) for j in np.argsort(-difference, kind="stable") if self.levels[j] is not None]
+        clear = [j for j in order if difference[j] >= CLEAR][:MOST_SAID]
+        most = [self.described(cluster, j) for j in clear if self.centers[cluster, j] > 0.5]
+        more = [self.described(cluster, j) for j in clear if self.centers[cluster, j] <= 0.5]
+        return [
+            f"{word} {listed(names)}" for word, names in (("mostly", most), ("more often", more)) if names
+        ]
 
     def described(self, cluster: int, j: int) -> str:
         """The name of a column, with the count behind it where few rows of the cluster have it."""
@@ -335,7 +338,7 @@ def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:
     return out
 
 
-YEAR = re.compile(r"year|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
+YEAR = re.compile(r"year|decade|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
 
 
 def is_year(name: str, values: AnyFloats) -> bool:
