@@ -163,8 +163,7 @@ def column_cautions(c: Clustering, add: Any) -> None:
             f"How much is missing differs from cluster to cluster in {some(uneven)}. Where gaps depend on "
             "the cluster, a better fit need not be a truer grouping; ask why these values are missing.",
         )
-    columns = [c.values.column(j)[1] for j in range(len(c.names))]
-    variance = np.array([entries.var(dtype=np.float64) if len(entries) else 0.0 for entries in columns])
+    variance = np.nan_to_num(c.values.moments[1] ** 2)
     if len(variance) > 2 and variance.sum() > 0 and variance.max() > 0.5 * variance.sum():
         j = int(variance.argmax())
         add(

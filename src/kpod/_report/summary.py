@@ -7,12 +7,13 @@ the pictures and the report only show them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +21,8 @@ from kpod import _validation
 from kpod._confidence import Sureness, sureness
 from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
-from kpod._report.entries import DenseEntries, Entries, entries_of
+from kpod._report.entries import DenseEntries, Entries, MappedEntries, entries_of
+from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats, Floats, Labels
 from kpod._words import counted, listed, number, percent
 
@@ -145,15 +147,10 @@ class Clustering:
     def missing_by_column(self) -> Floats:
         return 1 - self.table.by_column / len(self.labels)
 
-    @cached_property
+    @property
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the observed entries of each column; NaN for none."""
-        means, stds = np.full(len(self.names), np.nan), np.full(len(self.names), np.nan)
-        for j in range(len(self.names)):
-            _, entries = self.table.column(j)
-            if len(entries):
-                means[j], stds[j] = entries.mean(dtype=np.float64), entries.std(dtype=np.float64)
-        return means, stds
+        return self.table.moments
 
     @cached_property
     def differences(self) -> Floats:
@@ -194,15 +191,19 @@ class Clustering:
         The silhouette with centers in place of clusters: (b - a) / max(a, b), a the partial
         distance to the row's own center and b that to the nearest other one.
         """
-        distances = np.asarray(self.kpod.transform(self.seen), dtype=np.float64)
-        rows = np.arange(len(distances))
-        own = distances[rows, self.labels].copy()
-        distances[rows, self.labels] = np.inf
-        other = distances.min(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            margin = np.where(np.maximum(own, other) > 0, (other - own) / np.maximum(own, other), 0.0)
-        margin[self.labels < 0] = np.nan
-        return margin
+        out = np.empty(len(self.labels))
+        for start, seen in pieces_of(self.seen):
+            distances = np.asarray(self.kpod.transform(seen), dtype=np.float64)
+            labels = self.labels[start : start + len(distances)]
+            rows = np.arange(len(distances))
+            own = distances[rows, labels].copy()
+            distances[rows, labels] = np.inf
+            other = distances.min(axis=1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                margin = np.where(np.maximum(own, other) > 0, (other - own) / np.maximum(own, other), 0.0)
+            margin[labels < 0] = np.nan
+            out[start : start + len(margin)] = margin
+        return out
 
     @cached_property
     def sureness(self) -> Sureness | None:
@@ -291,6 +292,16 @@ class Clustering:
         return [int(i) for i in members[np.argsort(np.nansum(squares, axis=1) / count, kind="stable")[:most]]]
 
 
+def pieces_of(table: Any) -> Iterator[tuple[int, Any]]:
+    """Some rows of a scanned table after the other; any other table whole."""
+    step = max(1, MOST_COMPARED * 4 // table.shape[1]) if isinstance(table, ScannedTable) else 0
+    if not step or sparse.issparse(table.values):
+        yield 0, table
+        return
+    for start in range(0, len(table), step):
+        yield start, table.rows(start, start + step)
+
+
 def explained_share(entries: Floats, labels: Labels, k: int) -> float:
     """The share of the variance that groups explain, less what they would explain by chance."""
     counts = np.bincount(labels, minlength=k)
@@ -309,6 +320,10 @@ def in_units(
     """The table and the centers in units one can read, the names of the columns, and which are levels."""
     centers = np.asarray(kpod.cluster_centers_, dtype=np.float64)
     plain: list[tuple[str, str] | None] = [None] * values.shape[1]
+    if isinstance(X, ScannedTable) and X.scaler_ is not None and before is None:
+        back = np.asarray(X.scaler_.inverse_transform(centers), dtype=np.float64)
+        in_file = MappedEntries(X.values, X.scaler_) if isinstance(values, MappedEntries) else values
+        return in_file, back, X.columns, plain
     if before is None:
         return values, centers, names_of(estimator, kpod, X), plain
     if len(before) == 1 and isinstance(before[0], TableEncoder):
