@@ -449,15 +449,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _check_parameters(self) -> None:
         for name, least in (("n_clusters", 1), ("max_iter", 1), ("n_threads", 1), ("verbose", 0)):
-            value = getattr(self, name)
-            if name == "n_threads" and value is None:
-                continue
-            if (
-                not isinstance(value, Integral)
-                or (isinstance(value, bool) and name != "verbose")
-                or value < least
-            ):
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+            if name != "n_threads" or self.n_threads is not None:
+                check_integer(name, getattr(self, name), least)
         for name in ("tol", "shrinkage"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
@@ -595,3 +588,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         tags.input_tags.sparse = not self._fills_in()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, Integral) or (isinstance(value, bool) and name != "verbose") or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
