@@ -14,12 +14,11 @@ from sklearn.utils import check_random_state
 from kpod import _dask, _validation
 from kpod._engine.blocks import Units, csr_of
 from kpod._engine.executors import Executor, threads
-from kpod._engine.fit import best_of
 from kpod._engine.lloyd import Settings, Start, labels_of, lloyd, loss_of, nearest
 from kpod._engine.minibatch import Pace, Running
 from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
 from kpod._engine.table import Table, make_table
-from kpod._estimator import KPOD, check_integer
+from kpod._estimator import KPOD, Chosen, check_integer, is_auto
 from kpod._typing import Floats, Labels, Positions
 
 
@@ -149,6 +148,7 @@ class MiniBatchKPOD(KPOD):
     tol = 1e-4
     shrinkage = 0.0
     probability = False
+    checkpoint = None
     _shift: Floats
     _scale: float
 
@@ -236,9 +236,10 @@ class MiniBatchKPOD(KPOD):
             _validation.check_finite(table, names)
             if reset:
                 self._check_table(table, names)
-                new._random = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))
+                random_state = check_random_state(self.random_state)
+                new._random = np.random.default_rng(random_state.randint(1 << 31))
                 (new._shift, new._scale), new._batch_losses = table.units, []
-                new._running = new._started(values, weights, table, executor, whole=one_batch)
+                new._running = new._started(values, weights, table, executor, random_state, whole=one_batch)
             else:
                 new._random = copy.deepcopy(self._random)
                 new._running, new._batch_losses = self._running.copy(), list(self._batch_losses)
@@ -257,27 +258,32 @@ class MiniBatchKPOD(KPOD):
         return self
 
     def _started(
-        self, values: Any, weights: Floats | None, table: Table, executor: Executor, *, whole: bool
+        self,
+        values: Any,
+        weights: Floats | None,
+        table: Table,
+        executor: Executor,
+        random_state: np.random.RandomState,
+        *,
+        whole: bool,
     ) -> Running:
         """Where the batches begin: at given centers, or at the clusters of a sample."""
+        k = int(self.n_clusters)
         if not isinstance(self.init, str) and not callable(self.init):
-            (start,) = self._starts(values, table, executor)
-            return Running.at(table.units.back(start().centers))
+            return Running.at(table.units.back(self._start_at(self.init, table, k).centers))
         rows = np.flatnonzero(table.usable)
-        size = max(START_BATCHES * self.batch_size, START_ROWS_PER_CLUSTER * self.n_clusters)
+        size = max(START_BATCHES * self.batch_size, START_ROWS_PER_CLUSTER * k)
         if size < len(rows) and not whole:
             rows = np.sort(self._random.choice(rows, size, replace=False, shuffle=False))
             values, weights = taken(values, rows), None if weights is None else weights[rows]
             table = make_table(values, executor, weights=weights)
-        starter = copy.copy(self)
-        starter.n_init = STARTS_ON_SAMPLE if self.n_init == "auto" else self.n_init
-        solution, _ = best_of(
-            starter._starts(values, table, executor),
+        solution, _ = self._solve(
             table,
             executor,
-            self.algorithm,
-            self.n_clusters,
-            Settings(self.max_iter, self.tol),
+            Chosen(k, self.shrinkage),
+            random_state,
+            STARTS_ON_SAMPLE if is_auto(self.n_init) else None,
+            given=values if callable(self.init) else None,
         )
         known = np.where(solution.counts > 0, table.units.back(solution.centers), np.nan)
         running = Running.at(known, solution.counts)
@@ -341,7 +347,7 @@ class MiniBatchKPOD(KPOD):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, least in (("batch_size", 1), ("n_epochs", 1), ("full_passes", 0)):
+        for name, least in (("n_clusters", 1), ("batch_size", 1), ("n_epochs", 1), ("full_passes", 0)):
             check_integer(name, getattr(self, name), least)
         if self.half_life is not None and not 0 < number("half_life", self.half_life) < np.inf:
             raise ValueError(f"half_life must be a finite number above 0 or None, got {self.half_life!r}.")

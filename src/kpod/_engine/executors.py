@@ -8,9 +8,11 @@ cluster, is another class with these two methods.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -33,12 +35,18 @@ Accumulator = TypeVar("Accumulator", bound=Mergeable)
 def available_threads() -> int:
     """The processors this process may use, or fewer where OMP_NUM_THREADS says so."""
     n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with suppress(OSError, ValueError):  # the quota of a container
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
-        n = min(n, max(1, round(int(quota) / int(period))))
     with suppress(ValueError):
         n = min(n, max(1, int(os.environ.get("OMP_NUM_THREADS", ""))))
-    return n
+    return min(n, container_quota())
+
+
+@cache
+def container_quota() -> int:
+    """The processors that a container may use."""
+    with suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
+        return max(1, round(int(quota) / int(period)))
+    return sys.maxsize
 
 
 class Executor:

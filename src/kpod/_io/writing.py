@@ -39,8 +39,8 @@ def check_packages(kind: str) -> None:
         imported("xlsxwriter", "-o", "writing a workbook")
 
 
-def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool) -> pa.Table:
-    """The table as read and one column more; typed formats get numbers where there was text."""
+def as_typed(table: TableFile, *, typed: bool) -> pa.Table:
+    """The table as read; typed formats get numbers where there was text."""
     schema, columns = table.raw.schema, table.raw.columns
     fields = list(schema)
     if typed and table.dialect:
@@ -48,9 +48,14 @@ def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool) -> pa.
             if has_plain_numbers(column):
                 columns[j] = typed_column(column)
                 fields[j] = pa.field(column.name, columns[j].type)
-    fields.append(pa.field(name, pa.int32()))
-    columns.append(pa.array(labels, pa.int32()))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
+
+
+def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool) -> pa.Table:
+    """That, and one column more."""
+    return as_typed(table, typed=typed).append_column(
+        pa.field(name, pa.int32()), pa.array(labels, pa.int32())
+    )
 
 
 def has_plain_numbers(column: Column) -> bool:

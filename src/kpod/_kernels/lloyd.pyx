@@ -18,7 +18,7 @@ from libc.stdint cimport int32_t
 
 from kpod._kernels.panel cimport Panel
 from kpod._kernels.rows cimport (
-    Rows, Sums, Workspace, add_to, chunk_entries, entries_of, loss_of, real, row_at, weight_of
+    Rows, Sums, Workspace, chunk_entries, entries_of, join, real, row_at
 )
 
 cdef extern from "distances.h" nogil:
@@ -32,6 +32,13 @@ cdef extern from "distances.h" nogil:
     ) noexcept
     void two_smallest_f32(const float*, Py_ssize_t, Py_ssize_t, float*, float*, int32_t*) noexcept
     void two_smallest_f64(const double*, Py_ssize_t, Py_ssize_t, double*, double*, int32_t*) noexcept
+
+cdef extern from "bounds.h" nogil:
+    float UNDERFLOW_SLACK
+    Py_ssize_t near_rows(
+        Py_ssize_t, Py_ssize_t, int32_t, const int32_t*, float*, float*, const float*, const float*, float,
+        Py_ssize_t, Py_ssize_t*, Py_ssize_t*
+    ) noexcept
 
 cdef extern from "few.h" nogil:
     int FEW_CENTERS
@@ -50,9 +57,6 @@ cdef double DOUBLE = 2.0 ** -53
 
 # A distance that single precision holds: a lower bound must not be infinite, which is for good.
 cdef float LARGEST = 1e37
-
-# More than squares too small for single precision can add up to.
-cdef float UNDERFLOW = 1e-17
 
 # The most centers that rows are compared with side by side.
 SIDE_BY_SIDE = FEW_CENTERS
@@ -149,19 +153,21 @@ cdef Py_ssize_t assign_in_single(
     cdef float* best = <float*> space.best
     cdef float* second = <float*> space.second
     cdef Py_ssize_t r, i, n_left = 0
-    cdef float slack = slack_of(rows.n_columns, SINGLE), more = 1 + slack, less = 1 - slack, margin, own, other
+    cdef float slack = slack_of(rows.n_columns, SINGLE), margin, own, other
     cdef float absolute = <float> panel.single_slack
-    cdef float roundoff = <float> (2 * SINGLE), of_centers = <float> (4 * SINGLE * panel.longest) + UNDERFLOW
+    cdef float roundoff = <float> (2 * SINGLE), of_centers = <float> (4 * SINGLE * panel.longest) + UNDERFLOW_SLACK
     nearest_in_single(rows, n, panel, space)
     for r in range(n):
         i = space.index[r]
+        if rows.is_sparse:
+            slack = slack_of(space.end[r] - space.begin[r], SINGLE)
         own = sqrtf(best[r] + absolute)
         other = sqrtf(max(second[r] - absolute, 0))
         margin = roundoff * own + of_centers
-        own = own * more + margin
-        other = other * less - margin
+        own = own * (1 + slack) + margin
+        other = other * (1 - slack) - margin
         # A little more, so that double precision says the same. A single center has no second.
-        if own * more < other and (other < INFINITY or panel.k == 1) and own < INFINITY:
+        if own * (1 + slack) < other and (other < INFINITY or panel.k == 1) and own < INFINITY:
             labels[i] = space.nearest[r]
             upper[i] = own
             lower[i] = min(other, LARGEST)
@@ -190,8 +196,8 @@ cdef void assign_in_double(
         double_distances(rows, i, panel, space)
         two_smallest_f64(<double*> space.distances, 1, panel.stride, &best, &second, &nearest)
         labels[i] = nearest
-        upper[i] = <float> (sqrt(best + panel.slack) * (1 + slack)) + UNDERFLOW
-        lower[i] = <float> min(sqrt(max(second - panel.slack, 0)) * (1 - slack), LARGEST) - UNDERFLOW
+        upper[i] = <float> (sqrt(best + panel.slack) * (1 + slack)) + UNDERFLOW_SLACK
+        lower[i] = <float> min(sqrt(max(second - panel.slack, 0)) * (1 - slack), LARGEST) - UNDERFLOW_SLACK
 
 
 cdef Py_ssize_t carry_over(
@@ -205,9 +211,8 @@ cdef Py_ssize_t carry_over(
     const real* like,             # chooses the precision
 ) noexcept nogil:
     """Take the rows that changed their label from one cluster to the other; returns how many did."""
-    cdef Py_ssize_t r, i, p = rows.n_columns, changed = 0
+    cdef Py_ssize_t r, i, changed = 0
     cdef int32_t now, before
-    cdef double change
     for r in range(n):
         i = space.looked[r]
         now = labels[i]
@@ -216,60 +221,40 @@ cdef Py_ssize_t carry_over(
             continue
         changed += 1
         if to is not None:
-            change = -loss_of(rows, i, panel.by_row + now * p, space, like)
-            if before >= 0:
-                change += loss_of(rows, i, panel.by_row + before * p, space, like)
-                add_to(to, rows, i, before, -1, space, like)
-            add_to(to, rows, i, now, 1, space, like)
-            gain[0] += weight_of(rows, i) * change
+            gain[0] += join(to, rows, i, now, before, panel.by_row, space, like)
     return changed
-
-
-cdef inline bint far_apart(
-    float* upper,                 # INOUT bound on the distance to the own center
-    float* lower,                 # INOUT bound on the distance to the others
-    float drift,                  # IN how far the own center moved
-    float other_drift,            # IN how far any other did
-    float leaving,                # IN factor on the distance to the own center
-) noexcept nogil:
-    """Carry a row's bounds along; whether they say that its own center is the one to have."""
-    upper[0] = (upper[0] + drift) * <float> 1.0000002
-    lower[0] = (lower[0] - other_drift) * <float> 0.9999998
-    return upper[0] * leaving < lower[0] - UNDERFLOW
 
 
 cdef Py_ssize_t assign_rows(
     Rows rows, Py_ssize_t start, Py_ssize_t stop, Panel panel, const float* drift, const float* other_drift,
     int32_t* labels, float* upper, float* lower, Sums to, double* gain, Workspace space
 ) noexcept:
-    cdef Py_ssize_t i, n = 0, n_left, changed = 0
-    cdef int32_t now
+    cdef Py_ssize_t i = start, r, n, n_left, changed = 0
     cdef bint looks = not (rows.is_sparse and rows.is_double)  # whether there is a first look in single precision
     cdef bint clear = looks                                    # and whether it settles most rows
     cdef float leaving = 1 + 2 * slack_of(rows.n_columns, DOUBLE)
     with nogil:
-        for i in range(start, stop):
-            now = labels[i]
-            if now >= panel.k:
+        while i < stop:
+            i = near_rows(i, stop, <int32_t> panel.k, labels, upper, lower, drift, other_drift, leaving,
+                          space.chunk, space.looked, &n)
+            if i < 0:
                 return -1
-            if now < 0 or not far_apart(&upper[i], &lower[i], drift[now], other_drift[now], leaving):
-                space.index[n] = i
-                space.looked[n] = i
-                space.before[n] = now
-                n += 1
-            if n == space.chunk or (n and i == stop - 1):
-                n_left = n
-                if clear:
-                    n_left = assign_in_single(rows, n, panel, labels, upper, lower, space)
-                    clear = 2 * n_left < n
-                else:
-                    clear = looks  # it may settle the next ones
-                assign_in_double(rows, n_left, panel, labels, upper, lower, space)
-                if rows.is_double:
-                    changed += carry_over[double](rows, n, panel, labels, to, gain, space, NULL)
-                else:
-                    changed += carry_over[float](rows, n, panel, labels, to, gain, space, NULL)
-                n = 0
+            if n == 0:
+                break
+            for r in range(n):
+                space.index[r] = space.looked[r]
+                space.before[r] = labels[space.looked[r]]
+            n_left = n
+            if clear:
+                n_left = assign_in_single(rows, n, panel, labels, upper, lower, space)
+                clear = 2 * n_left < n
+            else:
+                clear = looks  # it may settle the next ones
+            assign_in_double(rows, n_left, panel, labels, upper, lower, space)
+            if rows.is_double:
+                changed += carry_over[double](rows, n, panel, labels, to, gain, space, NULL)
+            else:
+                changed += carry_over[float](rows, n, panel, labels, to, gain, space, NULL)
     return changed
 
 

@@ -10,7 +10,7 @@ exactly.
 from libc.stdint cimport int32_t, int64_t
 
 from kpod._kernels.panel cimport Panel
-from kpod._kernels.rows cimport Rows, Sums, Workspace, add_to, chunk_entries, entries_of, mean_of, real, weight_of
+from kpod._kernels.rows cimport Rows, Sums, Workspace, chunk_entries, entries_of, join, mean_of, real, weight_of
 
 cdef extern from "distances.h" nogil:
     void distances_f32(
@@ -231,8 +231,7 @@ cdef tuple move_rows(
                         to = c
             if to == now:
                 continue
-            add_to(totals, rows, i, now, -1, space, like)
-            add_to(totals, rows, i, to, 1, space, like)
+            join(totals, rows, i, to, now, NULL, space, like)
             renew(columns, m, totals, now, prior, fallback, &centers[0, 0], &counts[0, 0])
             renew(columns, m, totals, to, prior, fallback, &centers[0, 0], &counts[0, 0])
             sizes[now] -= 1

@@ -5,6 +5,7 @@
 #include "vectors.h"
 
 #define MOST_LEVELS 3
+#define MEASURES 8
 
 typedef double doubles __attribute__((vector_size(32), aligned(8), may_alias));
 typedef int64_t longs __attribute__((vector_size(32), aligned(8), may_alias));

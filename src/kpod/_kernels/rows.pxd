@@ -13,6 +13,7 @@ cdef extern from "compact.h" nogil:
 
 cdef extern from "passes.h" nogil:
     int MOST_LEVELS
+    int MEASURES
     struct exact_sums:
         double* sums
         double* counts
@@ -21,11 +22,21 @@ cdef extern from "passes.h" nogil:
         int n_levels
         int n_count_levels
     void split(double, const double*, Py_ssize_t, int, double*) noexcept
-    void add_row_f32(const float*, const float*, float, Py_ssize_t, double, const double*, exact_sums) noexcept
-    void add_row_f64(const double*, const double*, double, Py_ssize_t, double, const double*, exact_sums) noexcept
-    void add_list_f32(const int32_t*, const float*, Py_ssize_t, Py_ssize_t, double, const double*, exact_sums) noexcept
-    void add_list_f64(
-        const int32_t*, const double*, Py_ssize_t, Py_ssize_t, double, const double*, exact_sums
+    double join_row_f32(
+        const float*, const float*, float, Py_ssize_t, double, const double*, exact_sums, exact_sums,
+        const double*, const double*
+    ) noexcept
+    double join_row_f64(
+        const double*, const double*, double, Py_ssize_t, double, const double*, exact_sums, exact_sums,
+        const double*, const double*
+    ) noexcept
+    double join_list_f32(
+        const int32_t*, const float*, Py_ssize_t, Py_ssize_t, double, const double*, exact_sums, exact_sums,
+        const double*, const double*
+    ) noexcept
+    double join_list_f64(
+        const int32_t*, const double*, Py_ssize_t, Py_ssize_t, double, const double*, exact_sums, exact_sums,
+        const double*, const double*
     ) noexcept
     double row_loss_f32(const float*, const float*, float, Py_ssize_t, const double*) noexcept
     double row_loss_f64(const double*, const double*, double, Py_ssize_t, const double*) noexcept
@@ -33,12 +44,8 @@ cdef extern from "passes.h" nogil:
     double list_loss_f64(const int32_t*, const double*, Py_ssize_t, const double*) noexcept
     Py_ssize_t measure_row_f32(const float*, const float*, float, Py_ssize_t, double, double*, int64_t*) noexcept
     Py_ssize_t measure_row_f64(const double*, const double*, double, Py_ssize_t, double, double*, int64_t*) noexcept
-    void measure_list_f32(
-        const int32_t*, const float*, Py_ssize_t, Py_ssize_t, double, double*, int64_t*
-    ) noexcept
-    void measure_list_f64(
-        const int32_t*, const double*, Py_ssize_t, Py_ssize_t, double, double*, int64_t*
-    ) noexcept
+    void measure_list_f32(const int32_t*, const float*, Py_ssize_t, double, double*) noexcept
+    void measure_list_f64(const int32_t*, const double*, Py_ssize_t, double, double*) noexcept
 
 
 cdef class Rows:
@@ -195,42 +202,56 @@ cdef inline void chunk_entries(
         space.end[r] = at
 
 
-cdef inline void add_to(
+cdef inline double join(
     Sums to,
     Rows rows,
     Py_ssize_t i,
-    Py_ssize_t label,
-    double sign,                  # 1 to add the row, -1 to take it out
+    Py_ssize_t now,               # the cluster that the row joins
+    Py_ssize_t before,            # the one it leaves, -1 for none
+    const double* centers,        # (k, p), or NULL: nothing is compared
     Workspace space,
     const real* like,             # chooses the precision
 ) noexcept nogil:
-    """Add a row to a cluster."""
-    cdef double weight = sign * weight_of(rows, i)
+    """Add a row to a cluster, take it out of another; returns what that takes off the loss."""
+    cdef double weight = weight_of(rows, i), nearer
     cdef double parts[3]
-    cdef exact_sums kept = to.kept
+    cdef exact_sums joined = to.kept, left = to.kept
+    cdef const double* center = NULL
+    cdef const double* center_before = NULL
     cdef const int32_t* columns
     cdef const real* values
     cdef Py_ssize_t m, p = rows.n_columns
     cdef int level
     parts[0] = weight
-    if kept.n_count_levels > 1:
-        split(weight, to.weight_units, 1, kept.n_count_levels, parts)
-    for level in range(kept.n_count_levels):
-        to.kept_weights[level * to.k + label] += parts[level]
-    kept.sums += label * p
-    kept.counts += label * p
+    if joined.n_count_levels > 1:
+        split(weight, to.weight_units, 1, joined.n_count_levels, parts)
+    for level in range(joined.n_count_levels):
+        to.kept_weights[level * to.k + now] += parts[level]
+        if before >= 0:
+            to.kept_weights[level * to.k + before] -= parts[level]
+    joined.sums += now * p
+    joined.counts += now * p
+    if before >= 0:
+        left.sums += before * p
+        left.counts += before * p
+    else:
+        left.sums = NULL
+    if centers != NULL:
+        center = centers + now * p
+        center_before = centers + max(before, 0) * p
     if rows.is_sparse:
         m = entries_of(rows, i, space, &columns, &values)
         if real is float:
-            add_list_f32(columns, values, m, p, weight, parts, kept)
+            nearer = join_list_f32(columns, values, m, p, weight, parts, joined, left, center, center_before)
         else:
-            add_list_f64(columns, values, m, p, weight, parts, kept)
+            nearer = join_list_f64(columns, values, m, p, weight, parts, joined, left, center, center_before)
     elif real is float:
-        add_row_f32(row_at(rows, i, <float*> space.copies), <const float*> rows.shift, <float> rows.scale, p,
-                    weight, parts, kept)
+        nearer = join_row_f32(row_at(rows, i, <float*> space.copies), <const float*> rows.shift, <float> rows.scale,
+                              p, weight, parts, joined, left, center, center_before)
     else:
-        add_row_f64(row_at(rows, i, <double*> space.copies), <const double*> rows.shift, rows.scale, p,
-                    weight, parts, kept)
+        nearer = join_row_f64(row_at(rows, i, <double*> space.copies), <const double*> rows.shift, rows.scale,
+                              p, weight, parts, joined, left, center, center_before)
+    return weight * nearer
 
 
 cdef inline double loss_of(

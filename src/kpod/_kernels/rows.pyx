@@ -281,35 +281,56 @@ def measure(
         or exponents.shape[1] != rows.n_columns or observed.shape[0] != rows.n_rows
     ):
         raise ValueError("statistics of another shape than the rows")
+    cdef double[:, ::1] listed
+    cdef Py_ssize_t j
+    if not rows.is_sparse:
+        if rows.is_double:
+            measure_dense[double](rows, start, stop, &about[0, 0], &exponents[0, 0], &observed[0], space, NULL)
+        else:
+            measure_dense[float](rows, start, stop, &about[0, 0], &exponents[0, 0], &observed[0], space, NULL)
+        return
+    listed = np.zeros((rows.n_columns, MEASURES))
+    for j in range(rows.n_columns):
+        listed[j, 0], listed[j, 1], listed[j, 2], listed[j, 3] = about[0, j], about[1, j], about[2, j], about[3, j]
     if rows.is_double:
-        measure_rows[double](rows, start, stop, &about[0, 0], &exponents[0, 0], &observed[0], space, NULL)
+        measure_sparse[double](rows, start, stop, &listed[0, 0], &observed[0], space, NULL)
     else:
-        measure_rows[float](rows, start, stop, &about[0, 0], &exponents[0, 0], &observed[0], space, NULL)
+        measure_sparse[float](rows, start, stop, &listed[0, 0], &observed[0], space, NULL)
+    for j in range(rows.n_columns):
+        about[0, j], about[1, j], about[2, j], about[3, j] = listed[j, 0], listed[j, 1], listed[j, 2], listed[j, 3]
+        exponents[0, j] += <int64_t> listed[j, 4]
+        exponents[1, j] += <int64_t> listed[j, 5]
 
 
-cdef void measure_rows(
+cdef void measure_dense(
     Rows rows, Py_ssize_t start, Py_ssize_t stop, double* about, int64_t* exponents, int32_t* observed,
     Workspace space, const real* like
 ) noexcept:
-    cdef const int32_t* columns
-    cdef const real* values
     cdef Py_ssize_t i, m, p = rows.n_columns
-    cdef double weight
     with nogil:
         for i in range(start, stop):
-            weight = weight_of(rows, i)
-            if rows.is_sparse:
-                m = entries_of(rows, i, space, &columns, &values)
-                if real is float:
-                    measure_list_f32(columns, values, m, p, weight, about, exponents)
-                else:
-                    measure_list_f64(columns, values, m, p, weight, about, exponents)
-            elif real is float:
+            if real is float:
                 m = measure_row_f32(row_at(rows, i, <float*> space.copies), <const float*> rows.shift,
-                                    <float> rows.scale, p, weight, about, exponents)
+                                    <float> rows.scale, p, weight_of(rows, i), about, exponents)
             else:
                 m = measure_row_f64(row_at(rows, i, <double*> space.copies), <const double*> rows.shift,
-                                    rows.scale, p, weight, about, exponents)
+                                    rows.scale, p, weight_of(rows, i), about, exponents)
+            observed[i] = <int32_t> m
+
+
+cdef void measure_sparse(
+    Rows rows, Py_ssize_t start, Py_ssize_t stop, double* listed, int32_t* observed, Workspace space, const real* like
+) noexcept:
+    cdef const int32_t* columns
+    cdef const real* values
+    cdef Py_ssize_t i, m
+    with nogil:
+        for i in range(start, stop):
+            m = entries_of(rows, i, space, &columns, &values)
+            if real is float:
+                measure_list_f32(columns, values, m, weight_of(rows, i), listed)
+            else:
+                measure_list_f64(columns, values, m, weight_of(rows, i), listed)
             observed[i] = <int32_t> m
 
 
@@ -334,9 +355,9 @@ def add_up(
         for i in range(start, stop):
             if labels[i] >= 0:
                 if rows.is_double:
-                    add_to[double](to, rows, i, labels[i], 1, space, NULL)
+                    join[double](to, rows, i, labels[i], -1, NULL, space, NULL)
                 else:
-                    add_to[float](to, rows, i, labels[i], 1, space, NULL)
+                    join[float](to, rows, i, labels[i], -1, NULL, space, NULL)
 
 
 def losses(
@@ -510,7 +531,7 @@ def hide(
     uint8_t[::1] bitmap,          # OUT zeros before: as `Rows` takes it, flat
     Workspace space,
 ):
-    """Hide entries by a hash of row, column and seed; the entry of a row that hashes highest never is.
+    """Hide entries by a hash of row, column and seed; of a row that would lose all, the highest stays.
 
     The same entries are hidden wherever the row is and however it is stored.
     """
@@ -532,7 +553,7 @@ cdef void hide_entries(
 ) noexcept:
     cdef const int32_t* columns
     cdef const real* values
-    cdef Py_ssize_t i, e, m, at, kept
+    cdef Py_ssize_t i, e, m, at, kept, n_hidden
     cdef double u, highest
     cdef uint64_t key
     with nogil:
@@ -541,13 +562,15 @@ cdef void hide_entries(
             key = mix(seed + <uint64_t> (first + i) * <uint64_t> 0x9E3779B97F4A7C15)
             highest = -1
             kept = -1
+            n_hidden = 0
             for e in range(m):
                 u = (mix(key + <uint64_t> columns[e] * <uint64_t> 0xD1B54A32D192ED03) >> 11) * 2.0 ** -53
+                n_hidden += low <= u < high
                 if u > highest:
                     highest = u
                     kept = e
             for e in range(m):
                 u = (mix(key + <uint64_t> columns[e] * <uint64_t> 0xD1B54A32D192ED03) >> 11) * 2.0 ** -53
-                if e != kept and low <= u < high:
+                if low <= u < high and not (n_hidden == m and e == kept):
                     at = rows.indptr[i] + e if rows.is_sparse else columns[e]
                     bitmap[(0 if rows.is_sparse else i * step) + (at >> 3)] |= <uint8_t> (1 << (at & 7))

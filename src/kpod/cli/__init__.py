@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from kpod._io.files import printable
-from kpod.cli import choose, demo, describe, fit, predict
+from kpod.cli import choose, demo, describe, fit, impute, predict
 
 
 def run(args: Sequence[str] | None = None) -> int:  # noqa: PLR0911
@@ -66,5 +66,5 @@ def cli() -> None:
     """
 
 
-for command in (fit.fit, choose.choose_k, predict.predict, describe.describe, demo.demo):
+for command in (fit.fit, choose.choose_k, predict.predict, impute.impute, describe.describe, demo.demo):
     cli.add_command(command)

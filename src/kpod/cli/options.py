@@ -157,20 +157,18 @@ preparing = together(
         help="Draw centers that rest on few entries to the column means, as if by so many entries there.",
     ),
 )
-labelling = together(
-    out_file(
+
+
+def table_output(what: str) -> Decorator:
+    return out_file(
         "-o",
         "--output",
-        help="The table with its clusters: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; "
+        help=f"The table {what}: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; "
         "- is CSV on standard output.  [default: -]",
-    ),
-    click.option(
-        "--label",
-        default="cluster",
-        show_default=True,
-        type=Text(),
-        help="Name of the column with the clusters.",
-    ),
+    )
+
+
+telling = together(
     click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
     click.option(
         "--json",
@@ -178,4 +176,15 @@ labelling = together(
         is_flag=True,
         help="A machine-readable summary on standard output; the table then needs -o.",
     ),
+)
+labelling = together(
+    table_output("with its clusters"),
+    click.option(
+        "--label",
+        default="cluster",
+        show_default=True,
+        type=Text(),
+        help="Name of the column with the clusters.",
+    ),
+    telling,
 )

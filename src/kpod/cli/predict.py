@@ -6,85 +6,63 @@ from typing import Any
 
 import click
 
-from kpod._io.files import InputError
-from kpod.cli.options import in_file, labelling, reading
+from kpod.cli.applying import apply
+from kpod.cli.options import in_file, labelling, long_form, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
-from kpod.cli.summaries import noting, summary_of_data
+from kpod.cli.summaries import summary_of_data
 
 
 @click.command(short_help="Assign new rows to the clusters of a model.")
 @in_file("model")
 @in_file("data")
 @labelling
+@long_form
 @reading
 def predict(
-    model: str, data: str, output: str | None, label: str, quiet: bool, as_json: bool, **read: Any
+    model: str,
+    data: str,
+    output: str | None,
+    label: str,
+    quiet: bool,
+    as_json: bool,
+    rows: str | None,
+    items: str | None,
+    values: str | None,
+    **read: Any,
 ) -> None:
     """Assign the rows of DATA, gaps and all, to the clusters of MODEL, made by kpod fit --model.
 
-    Columns are matched by name; the marks of gaps given to kpod fit hold here too.
+    Columns are matched by name; values given to kpod fit as --missing are missing here too.
 
     \b
     Examples:
       kpod predict wine.kpod new.csv > clusters.csv
       kpod predict wine.kpod - -o clusters.parquet < new.csv
+      kpod predict films.kpod new.csv --rows user --items film --values stars -o clusters.csv
     """
     output = output_for(output, as_json)
     check_outputs({"data": data, "model": model}, {"-o": output})
-    from kpod._io import modelfile, tables
-    from kpod._io.choosing import Choice
-    from kpod._io.reading import read_table
+    from kpod._words import counted
     from kpod.cli.progress import Progress
 
     with Progress(quiet) as progress:
         progress.doing(f"reading {data}")
-        with noting() as notes:
-            opened = modelfile.load(model)
-        read["missing"] = [*opened.missing, *read["missing"]]
-        table = read_table(data, **read)
-        check_label(table, label)
-        check_types(table, output)
-        known = {column.name for column in table.columns}
-        absent = [tables.shown(name) for name in opened.columns if name not in known]
-        if absent:
-            raise InputError(
-                f"{table.source}: is missing columns the model needs: {', '.join(absent[:8])}; add them "
-                "(empty where unknown), or fit a model without them."
-            )
-        aside = dict.fromkeys(sorted(known - set(opened.columns)), "not in the model")
+        given = apply(model, data, read, {"--rows": rows, "--items": items, "--values": values})
+        check_label(given.table, label)
+        check_types(given.table, output)
         progress.doing("assigning rows")
-        choice = Choice(opened.columns, aside, categories=categories_of(opened.pipeline))
-        with_words = any(name == "encode" for name, _ in opened.pipeline.steps)
-        values: Any = (
-            choice.frame(table, all_missing=True) if with_words else choice.matrix(table, all_missing=True)
-        )
-        labels = opened.pipeline.predict(values)
+        labels = given.model.pipeline.predict(given.values)
         if output:
             progress.doing("writing")
-            write_labels(table, label, labels, output)
-    kpod = opened.pipeline[-1]
-    sizes = [int((labels == c).sum()) for c in range(kpod.n_clusters)]
+            write_labels(given.table, label, labels, output)
+    sizes = [int((labels == c).sum()) for c in range(given.kpod.n_clusters_)]
     summary = {
-        **summary_of_data(table, choice),
+        **summary_of_data(given.table, given.choice),
         "clusters": [
-            {"cluster": c, "rows": n, "sentence": f"cluster {c}: {n:,} rows"} for c, n in enumerate(sizes)
+            {"cluster": c, "rows": n, "sentence": f"cluster {c}: {counted(n, 'row')}"}
+            for c, n in enumerate(sizes)
         ],
         "unassigned": int((labels < 0).sum()),
-        "notes": notes,
+        "notes": given.notes,
     }
     say(summary, quiet, as_json, written(output))
-
-
-def categories_of(pipeline: Any) -> dict[str, tuple[str, ...]]:
-    """The columns that a model takes as categories, with their order if they have one."""
-    from kpod._encoder import NUMBER, ORDERED, TableEncoder
-
-    encoder = pipeline[0]
-    if not isinstance(encoder, TableEncoder):
-        return {}
-    columns = zip(encoder.feature_names_in_, encoder.kinds_, encoder.levels_, strict=True)
-    return {
-        str(name): tuple(levels) if kind == ORDERED else ()
-        for name, kind, levels in columns
-        if kind != NUMBER
-    }

@@ -1,0 +1,129 @@
+"""A model and a table of new rows: what kpod predict and kpod impute share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kpod._io.files import InputError, printable
+from kpod.cli.summaries import noting
+
+if TYPE_CHECKING:
+    from kpod._io.choosing import Choice
+    from kpod._io.modelfile import Model
+    from kpod._io.tables import TableFile
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A model, a table, and the table as the model takes it."""
+
+    model: Model
+    table: TableFile
+    choice: Choice
+    values: Any
+    notes: list[str]
+
+    @property
+    def kpod(self) -> Any:
+        return self.model.pipeline[-1]
+
+    @property
+    def step(self) -> Any:
+        """What brings columns to one scale, if anything."""
+        return self.model.pipeline[0] if len(self.model.pipeline) > 1 else None
+
+
+def apply(
+    model: str, data: str, read: dict[str, Any], ratings: dict[str, str | None] | None = None
+) -> Applied:
+    """Open the model and read the table: columns by name, or ratings with a line each."""
+    from kpod._io import modelfile
+    from kpod._io.choosing import Choice
+    from kpod._io.reading import read_table
+
+    with noting() as notes:
+        opened = modelfile.load(model)
+    table = read_table(data, **{**read, "missing": [*opened.missing, *read["missing"]]})
+    if ratings and any(ratings.values()):
+        return applied_ratings(opened, table, ratings, notes)
+    known = {column.name for column in table.columns}
+    check_columns(opened, table, known)
+    aside = dict.fromkeys(sorted(known - set(opened.columns)), "not in the model")
+    choice = Choice(opened.columns, aside, categories=categories_of(opened.pipeline))
+    with_words = any(name == "encode" for name, _ in opened.pipeline.steps)
+    take: Any = choice.frame if with_words else choice.matrix
+    return Applied(opened, table, choice, take(table, all_missing=True), notes)
+
+
+def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
+    from kpod._io import tables
+    from kpod._words import some
+
+    absent = [tables.shown(name) for name in model.columns if name not in known]
+    if not absent:
+        return
+    advice = "add them (empty where unknown), or fit a model without them"
+    if takes_ratings(model):
+        advice += "; for ratings with a line each, give --rows, --items and --values as to kpod fit"
+    raise InputError(f"{table.source}: is missing columns the model needs: {some(absent, most=8)}; {advice}.")
+
+
+def takes_ratings(model: Model) -> bool:
+    """Whether the model can take a sparse table: nothing before the KPOD, or a scaler made for that."""
+    from kpod._scaler import ObservedScaler
+
+    *before, _ = [step for _, step in model.pipeline.steps]
+    return all(isinstance(step, ObservedScaler) for step in before)
+
+
+def applied_ratings(
+    model: Model, table: TableFile, ratings: dict[str, str | None], notes: list[str]
+) -> Applied:
+    from kpod._words import counted, some
+    from kpod.cli.fit import as_ratings
+
+    if not takes_ratings(model):
+        raise InputError("--rows, --items and --values need a model that was fitted on ratings.")
+    sparse = as_ratings(table, ratings)
+    at = {name: j for j, name in enumerate(sparse.items)}
+    unknown = [printable(name) for name in sparse.items if name not in set(model.columns)]
+    if unknown:
+        are = "is" if len(unknown) == 1 else "are"
+        what = counted(len(unknown), "item")
+        notes.append(f"{what} ({some(unknown)}) {are} not in the model, and not looked at.")
+    values = columns_of(sparse.values, [at.get(name, -1) for name in model.columns])
+    choice = sparse.choice
+    choice.used = model.columns
+    return Applied(model, sparse.table, choice, values, notes)
+
+
+def columns_of(table: Any, which: list[int]) -> Any:
+    """Some columns of a sparse table in a given order, -1 for one that it has not."""
+    import numpy as np
+    from scipy import sparse
+
+    order = np.full(table.shape[1], -1)
+    for new, old in enumerate(which):
+        if old >= 0:
+            order[old] = new
+    entries = table.tocoo()
+    row, column = entries.coords
+    kept = order[column] >= 0
+    coordinates = (row[kept], order[column[kept]])
+    return sparse.csr_array((entries.data[kept], coordinates), shape=(table.shape[0], len(which)))
+
+
+def categories_of(pipeline: Any) -> dict[str, tuple[str, ...]]:
+    """The columns that a model takes as categories, with their order if they have one."""
+    from kpod._encoder import NUMBER, ORDERED, TableEncoder
+
+    encoder = pipeline[0]
+    if not isinstance(encoder, TableEncoder):
+        return {}
+    columns = zip(encoder.feature_names_in_, encoder.kinds_, encoder.levels_, strict=True)
+    return {
+        str(name): tuple(levels) if kind == ORDERED else ()
+        for name, kind, levels in columns
+        if kind != NUMBER
+    }
