@@ -293,9 +293,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             table = make_table(values, executor, weights=weights)
             _validation.check_finite(table, names)
             self._check_table(table, names)
-            chosen = self._chosen(values, table, executor, numbers, progress)
             given = values if callable(self.init) else None
-            with self._checkpoint(table, executor, chosen) as checkpoint:
+            with self._checkpoint(table, executor, numbers) as checkpoint:
+                chosen = self._chosen(values, table, executor, numbers, progress, checkpoint)
                 solution, losses = self._solve(
                     table,
                     executor,
@@ -564,7 +564,13 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             )
 
     def _chosen(
-        self, values: Any, table: Table, executor: Executor, numbers: Any, progress: Progress | None
+        self,
+        values: Any,
+        table: Table,
+        executor: Executor,
+        numbers: Any,
+        progress: Progress | None,
+        checkpoint: Checkpoint | None = None,
     ) -> Chosen:
         """The number of clusters and the shrinkage: as given, or by the error on hidden entries.
 
@@ -575,14 +581,23 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         shrinkage = 0.0 if auto_shrinkage else float(self.shrinkage)
         if not auto_k and not auto_shrinkage:
             return Chosen(int(self.n_clusters), shrinkage)
-        rng = np.random.RandomState(check_random_state(copy.deepcopy(self.random_state)).randint(2**31 - 1))
+        drawn = int(check_random_state(copy.deepcopy(self.random_state)).randint(2**31 - 1))
+        if checkpoint is not None:
+            drawn = checkpoint.seed = drawn if checkpoint.seed is None else checkpoint.seed
+        rng = np.random.RandomState(drawn)
         seed = int(rng.randint(2**31 - 1))
 
         def fitter(
             table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
         ) -> Solution:
             chosen = Chosen(n_clusters, shrinkage)
-            return self._solve(table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
+
+            def solve() -> Solution:
+                return self._solve(table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
+
+            if checkpoint is None:
+                return solve()
+            return checkpoint.solved(f"{n_clusters} {shrinkage!r} {n_starts} {table.blocks[0].hidden}", solve)
 
         progress = progress or self._tell_search()
         try:
@@ -608,7 +623,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return Chosen(choice.best_k_, shrinkage, choice)
 
     def _checkpoint(
-        self, table: Table, executor: Executor, chosen: Chosen
+        self, table: Table, executor: Executor, numbers: Any
     ) -> AbstractContextManager[Checkpoint | None]:
         """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
         if self.checkpoint is None:
@@ -622,10 +637,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             self.checkpoint,
             {
                 "kpod": version("scikit-kpod"),
-                "n_clusters": chosen.n_clusters,
+                "n_clusters": self.n_clusters if is_auto(self.n_clusters) else int(self.n_clusters),
+                "chosen from": None if numbers is None else str(numbers),
                 "max_iter": int(self.max_iter),
                 "tol": float(self.tol),
-                "shrinkage": chosen.shrinkage,
+                "shrinkage": self.shrinkage if is_auto(self.shrinkage) else float(self.shrinkage),
                 "algorithm": self.algorithm,
                 "n_init": self.n_init if isinstance(self.n_init, str) else int(self.n_init),
                 "init": init,
