@@ -181,11 +181,7 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     >>> found.table["depends_on"]
     ['column 0', 'column 0']
     """
-    return diagnose_table(_validation.as_table(X, None), _validation.column_names(X), labels)
-
-
-def diagnose_table(values: Any, names: Sequence[str] | None, labels: Any = None) -> Diagnosis:
-    """The same of an array with NaN in the gaps, or of a CSR array."""
+    values, names = _validation.as_table(X, None), _validation.column_names(X)
     n_rows, n_columns = values.shape
     names = names or [f"column {j}" for j in range(n_columns)]
     if not sparse.issparse(values):
@@ -193,7 +189,7 @@ def diagnose_table(values: Any, names: Sequence[str] | None, labels: Any = None)
     stored = np.flatnonzero(~np.isnan(values.data))
     of_column = np.bincount(values.indices[stored], minlength=n_columns)
     of_row = np.diff(np.searchsorted(stored, values.indptr))
-    whole = _Whole(names, (n_rows - of_column) / n_rows, n_rows, int((of_row == n_columns).sum()), labels)
+    whole = Whole(names, (n_rows - of_column) / n_rows, n_rows, int((of_row == n_columns).sum()), labels)
     dense = _dense(values, whole.rows, whole.columns)
     return whole.diagnosis(np.isnan(dense), dense)
 
@@ -201,12 +197,12 @@ def diagnose_table(values: Any, names: Sequence[str] | None, labels: Any = None)
 def diagnose_gaps(gaps: Gaps, values: Floats, names: Sequence[str], labels: Any = None) -> Diagnosis:
     """The same from gaps and values; NaN in `values` where nothing but the gaps is to be looked at."""
     n_complete = int((~gaps.any(axis=1)).sum())
-    whole = _Whole(list(names), gaps.mean(axis=0), len(gaps), n_complete, labels)
+    whole = Whole(list(names), gaps.mean(axis=0), len(gaps), n_complete, labels)
     at = np.ix_(whole.rows, whole.columns)
     return whole.diagnosis(gaps[at], values[at].astype(np.float64))
 
 
-class _Whole:
+class Whole:
     """What is known of the whole table, and the rows and columns of it that are compared."""
 
     def __init__(
@@ -534,9 +530,7 @@ def _sample(n: int, most: int) -> Positions:
 
 
 def _dense(table: Any, rows: Positions, columns: Positions) -> Floats:
-    """Some rows and columns of a dense or sparse table with NaN in the gaps."""
-    if not sparse.issparse(table):
-        return table[np.ix_(rows, columns)].astype(np.float64)
+    """Some rows and columns of a CSR array with NaN in the gaps."""
     part = table[rows][:, columns].tocoo()
     out = np.full(part.shape, np.nan)
     out[part.row, part.col] = part.data

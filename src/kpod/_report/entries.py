@@ -33,8 +33,6 @@ class Entries:
     """What both kinds offer."""
 
     shape: tuple[int, int]
-    table: Any
-    """The array with NaN in the gaps, or the CSR array."""
 
     def column(self, j: int) -> tuple[Positions, AnyFloats]:
         """The rows in which a column is observed, and its entries there."""
@@ -82,8 +80,7 @@ class DenseEntries(Entries):
     """Of an array with NaN in the gaps."""
 
     def __init__(self, values: AnyFloats) -> None:
-        self.values = self.table = values
-        self.shape = values.shape
+        self.values, self.shape = values, values.shape
 
     @cached_property
     def observed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:

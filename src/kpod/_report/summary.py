@@ -18,7 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
-from kpod._diagnose import Diagnosis, diagnose_table
+from kpod._confidence import Sureness, sureness
+from kpod._diagnose import Diagnosis, Whole
 from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
 from kpod._report.entries import DenseEntries, Entries, MappedEntries, entries_of
@@ -35,6 +36,8 @@ CLEAR = 0.5
 MOST_SAID = 3
 SMALL = 1e-6
 """In standard deviations of its column, what is as good as 0."""
+ROWS_AT_ONCE = 1_000_000
+"""Entries made dense at once, to see what gaps go with."""
 MOST_COMPARED = 500_000
 """Entries of a cluster looked at for typical rows."""
 
@@ -112,7 +115,12 @@ class Clustering:
     def diagnosis(self) -> Diagnosis:
         """What the gaps of the table go with, the clusters among it."""
         placed = self.k > 1 and bool((self.labels >= 0).any())
-        return diagnose_table(self.source.table, self.source_names, self.labels if placed else None)
+        n_rows, source = len(self.labels), self.source
+        missing = (n_rows - source.by_column) / max(n_rows, 1)
+        whole = Whole(self.source_names, missing, n_rows, source.n_complete, self.labels if placed else None)
+        pieces = np.array_split(whole.rows, max(1, len(whole.rows) * source.shape[1] // ROWS_AT_ONCE))
+        values = np.concatenate([source.rows(piece)[:, whole.columns] for piece in pieces])
+        return whole.diagnosis(np.isnan(values), values)
 
     @cached_property
     def is_year(self) -> list[bool]:
@@ -210,6 +218,13 @@ class Clustering:
             margin[labels < 0] = np.nan
             out[start : start + len(margin)] = margin
         return out
+
+    @cached_property
+    def sureness(self) -> Sureness | None:
+        """How sure the cluster of each row is, where the model has probabilities."""
+        if not hasattr(self.kpod, "cluster_shares_"):
+            return None
+        return sureness(self.kpod.predict_proba(self.seen), self.labels)
 
     @property
     def converged(self) -> bool:
