@@ -12,7 +12,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.hartigan import hartigan
 from kpod._engine.lloyd import Settings, Solution, Start, lloyd
 from kpod._engine.mm import mm
-from kpod._engine.seeding import SEEDINGS, Seeding
+from kpod._engine.seeding import GAP_WEIGHTS, SEEDINGS, GapSeeds, Seeding
 from kpod._engine.sizes import LARGE_TABLE, PASS, SHORT_WORK, STARTS
 from kpod._engine.table import Table
 
@@ -32,11 +32,20 @@ def drawn_starts(
     n_clusters: int,
     n_starts: int,
     random_state: np.random.RandomState,
+    gaps: bool = False,
 ) -> list[Callable[[], Start]]:
-    """Starts that are drawn when their turn comes, but fixed beforehand."""
+    """Starts that are drawn when their turn comes, but fixed beforehand.
+
+    Where `gaps` count, two of three starts look at them as well.
+    """
     numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
-    seeding = SEEDINGS[init](table, executor, n_clusters, np.random.default_rng(numbers[-1]))
-    return [partial(draw, seeding, number) for number in numbers[:-1]]
+    rng = np.random.default_rng(numbers[-1])
+    seedings: list[Seeding] = []
+    if gaps and table.has_gaps:
+        seedings = [GapSeeds(table, executor, n_clusters, rng, weight) for weight in GAP_WEIGHTS[:n_starts]]
+    if n_starts > len(seedings):
+        seedings.append(SEEDINGS[init](table, executor, n_clusters, rng))
+    return [partial(draw, seedings[i % len(seedings)], number) for i, number in enumerate(numbers[:-1])]
 
 
 def draw(seeding: Seeding, number: int) -> Start:

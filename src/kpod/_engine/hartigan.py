@@ -22,7 +22,10 @@ class Moves:
 
     def __init__(self, descent: Descent) -> None:
         self.descent = descent
-        labels = descent.labels()[descent.table.usable]
+        movable = descent.table.usable
+        if descent.settings.gaps:  # a row with nothing observed can move as well
+            movable = np.ones(descent.table.n_rows, bool) if descent.table.weights is None else descent.table.weights > 0
+        labels = descent.labels()[movable]
         self.sizes = np.bincount(labels, minlength=descent.k).astype(np.int64)
 
     def sweep_until_none(self) -> bool:
@@ -30,13 +33,15 @@ class Moves:
         descent = self.descent
         settings = descent.settings
         for sweep in range(1, settings.max_iter + 1):
+            before = descent.value
             n_moves, lowered = self.sweep()
             if n_moves == 0:
                 descent.at_rest = True
                 return True
-            descent.value -= lowered
-            descent.note("moves", sweep, lowered)
-            if lowered <= LITTLE * settings.tol * descent.value:
+            descent.loss -= lowered
+            fall = max(before - descent.value, 0.0) if settings.gaps else lowered
+            descent.note("moves", sweep, fall)
+            if descent.objective.is_little(fall, LITTLE * settings.tol, descent.value):
                 return True
         return False
 
@@ -45,10 +50,9 @@ class Moves:
         descent = self.descent
         means = descent.means
         assert means is not None
-        panel = descent.objective.panel(means.centers)
-        screen = step.Screen(
-            panel, descent.drift_to(panel), *descent.objective.move_factors(means), spaces=descent.spaces
-        )
+        factors = descent.objective.move_factors(means, descent.totals, descent.loss)
+        panel = descent.objective.moving_panel(means, factors)
+        screen = step.Screen(panel, descent.drift_to(panel), *factors, spaces=descent.spaces)
         descent.states, found = descent.executor.accumulate(
             screen, descent.table.blocks, descent.states, step.Found
         )
@@ -66,7 +70,7 @@ class Moves:
                     n, gain = kernels.move(
                         rows, candidates[at : at + length], descent.objective.prior,
                         descent.table.fallback, state.labels, centers, counts, descent.totals,
-                        self.sizes, space,
+                        self.sizes, factors.gaps, space,
                     )  # fmt: skip
                     n_moves += n
                     lowered += gain
@@ -78,7 +82,7 @@ class Moves:
 
 def hartigan(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
     """Lloyd until it converges, then single rows for as long as moving one lowers the loss."""
-    descent = Descent(table, executor, start.centers, settings)
+    descent = Descent(table, executor, start.centers, settings, start.gaps)
     descent.lloyd()
     descent.at_rest = False
     n_iter = len(descent.falls)

@@ -54,6 +54,9 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
         "mixture_centers_": ("k p", "f"),
         "cluster_shares_": ("k", "f"),
         "noise_variance_": ("", "fi"),
+        "missing_rates_": ("k p", "f"),
+        "objective_": ("", "fi"),
+        "objective_curve_": ("iterations", "f"),
         "n_iter_": ("", "i"),
         "converged_": ("", "b"),
         "n_features_in_": ("", "i"),
@@ -75,6 +78,10 @@ NOT_KEPT = {"algorithm_", "labels_"}
 """Not needed to assign other rows, whose number labels grow with: neither written nor read."""
 MAY_LACK = {
     "probability",
+    "missingness",
+    "missing_rates_",
+    "objective_",
+    "objective_curve_",
     "_shift",
     "_scale",
     "_sklearn_version",
@@ -84,9 +91,9 @@ MAY_LACK = {
     "noise_variance_",
 }
 """What a model of 0.1.0 does not have: parameters since then keep their defaults."""
-SQUARES = {"inertia_", "loss_curve_", "losses_", "var_"}
+SQUARES = {"inertia_", "loss_curve_", "var_"}
 POSITIVE = {"scale_", "_scale"}
-NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "losses_", "n_samples_seen_"}
+NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "missing_rates_", "n_samples_seen_"}
 
 
 @dataclass
