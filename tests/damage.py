@@ -1,13 +1,16 @@
 """Damage files and open them with the command line: a process of its own, for it may die.
 
-    python -m tests.damage KIND FIRST COUNT
+    python -m tests.damage FIRST COUNT KIND...
 
-prints the number of each case before it is tried, then "refused", "accepted", or what is wrong.
+prints the kind and number of each case before it is tried, then "refused", "accepted", or what is
+wrong.
 """
 
+import gzip
 import io
 import sys
 import warnings
+import zipfile
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import date
 from pathlib import Path
@@ -15,9 +18,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
+import pyreadstat
 from pyarrow import feather
 
+import kpod as package
 from kpod.cli import run
 
 N_ROWS = 40
@@ -61,6 +67,92 @@ def text(sink):
     write_csv(table(), sink, Dialect())
 
 
+def plain_frame():
+    """What statistics packages know of: numbers and text."""
+    frame = table().select(["a", "b", "c", "name", "digits"]).to_pandas()
+    return frame.assign(code=[1.0, 2, 3, 2] * (N_ROWS // 4))
+
+
+def statistics(write, **options):
+    """A writer of a package that takes a path instead of a file."""
+
+    def writer(sink):
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "data"
+            write(plain_frame(), str(path), **options)
+            sink.write(path.read_bytes())
+
+    return writer
+
+
+LABELS = {"variable_value_labels": {"code": {1: "north", 2: "south", 3: "west"}}}
+
+
+def calc(sink):
+    """An OpenDocument spreadsheet: the table as LibreOffice Calc stores it."""
+    names = 'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
+    names += ' xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"'
+    names += ' xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+
+    def cell(value):
+        if value is None:
+            return "<table:table-cell/>"
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+        return f'<table:table-cell office:value-type="string"><text:p>{value}</text:p></table:table-cell>'
+
+    rows = [table().column_names, *(row.values() for row in table().to_pylist())]
+    lines = [f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows]
+    inside = (
+        f'<office:spreadsheet><table:table table:name="t">{"".join(lines)}</table:table></office:spreadsheet>'
+    )
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("mimetype", kind)
+        archive.writestr(
+            "META-INF/manifest.xml",
+            '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+            f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
+            '<manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml"/>'
+            "</manifest:manifest>",
+        )
+        archive.writestr(
+            "content.xml",
+            f'<?xml version="1.0"?><office:document-content {names}><office:body>{inside}</office:body>'
+            "</office:document-content>",
+        )
+
+
+def packed(pack):
+    def writer(sink):
+        inner = io.BytesIO()
+        text(inner)
+        sink.write(pack(inner.getvalue()))
+
+    return writer
+
+
+def blank_separated(sink):
+    frame = table().select(["a", "b", "c", "truth"]).to_pandas()
+    sink.write(frame.to_string(na_rep="NA").encode())
+
+
+def ratings(sink):
+    lines = ["who,what,how"]
+    frame = table().select(["a", "b", "c"]).to_pydict()
+    for name, cells in frame.items():
+        lines += [f"{i},{name},{cell}" for i, cell in enumerate(cells) if cell is not None]
+    sink.write("\n".join(lines).encode())
+
+
+def json_of(lines):
+    def writer(sink):
+        frame = table().drop_columns(["day", "group"]).to_pandas()
+        frame.to_json(sink, orient="records", lines=lines)
+
+    return writer
+
+
 WRITERS = {
     "arrow": arrow,
     "stream": stream,
@@ -68,8 +160,29 @@ WRITERS = {
     "zstd": lambda sink: feather.write_feather(table(), sink, compression="zstd"),
     "parquet": parquet,
     "csv": text,
+    "xlsx": lambda sink: table().to_pandas().to_excel(sink, index=False),
+    "ods": calc,
+    "dta": statistics(pyreadstat.write_dta, **LABELS),
+    "sav": statistics(pyreadstat.write_sav, **LABELS),
+    "zsav": statistics(pyreadstat.write_sav, compress=True),
+    "xpt": statistics(pyreadstat.write_xport),
+    "jsonl": json_of(lines=True),
+    "json": json_of(lines=False),
+    "gz": packed(gzip.compress),
+    "zst": packed(lambda data: pa.compress(data, "zstd", asbytes=True)),
+    "blanks": blank_separated,
+    "ratings": ratings,
 }
-KINDS = ["model", *WRITERS]
+CHECKSUMS = ("xlsx", "ods", "gz")
+LONG = ("--rows", "who", "--items", "what", "--values", "how")
+MODELS = {"model": (), "encoder": ("--categories", "group", "--robust", "--clip", 0.05)}
+KINDS = {
+    "models": [*MODELS, "mixture"],
+    "arrow": ["arrow", "stream", "feather", "zstd", "parquet"],
+    "workbooks": ["xlsx", "ods"],
+    "statistics": ["dta", "sav", "zsav", "xpt"],
+    "text": ["csv", "jsonl", "json", "gz", "zst", "blanks", "ratings"],
+}
 
 
 def kpod(*args):
@@ -100,26 +213,45 @@ def outcome(code, out, err, expected):
     return "refused" if code == 1 and out == "" and ours and err.count("\n") == 1 else f"{code} {err!r}"
 
 
+def save_mixture(data, path):
+    """A model that knows probabilities, in a pipeline; the command line makes none."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X = pa.csv.read_csv(data).select(["a", "b", "c"]).to_pandas()
+    X = X[X.notna().any(axis=1)]
+    kpod = package.KPOD(2, probability=True, random_state=0)
+    package.save(make_pipeline(StandardScaler(), kpod).fit(X), path)
+
+
 def main(kind, first, count):
     with TemporaryDirectory() as folder:
         path, data = Path(folder) / "damaged", Path(folder) / "table.csv"
-        if kind == "model":
-            with data.open("wb") as file:
-                text(file)
-            _, expected, _ = kpod("fit", data, "-k", 2, "-q", "--model", path)
-            command = ("predict", path, data, "-q")
-        else:
+        with data.open("wb") as file:
+            text(file)
+        expected, command = None, ("fit", path, "-k", 2, "--starts", 1, "-q")
+        if kind in WRITERS:
             with path.open("wb") as file:
                 WRITERS[kind](file)
-            expected, command = None, ("fit", path, "-k", 2, "--starts", 1, "-q")
-        assert kpod(*command)[0] == 0
+            command += LONG if kind == "ratings" else ()
+            if kind in CHECKSUMS:
+                _, expected, _ = kpod(*command)
+        else:
+            command = ("predict", path, data, "-q")
+            if kind == "mixture":
+                save_mixture(data, path)
+            else:
+                kpod("fit", data, "-k", 2, "-q", "--model", path, *MODELS[kind])
+            _, expected, _ = kpod(*command)
+        assert kpod(*command)[0] == 0, kpod(*command)
         whole = path.read_bytes()
         for number in range(first, first + count):
-            print(number, end=" ", flush=True)
+            print(kind, number, end=" ", flush=True)
             path.write_bytes(damaged(whole, number))
             print(outcome(*kpod(*command), expected), flush=True)
 
 
 if __name__ == "__main__":
     warnings.simplefilter("error")
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    for kind_ in sys.argv[3:]:
+        main(kind_, int(sys.argv[1]), int(sys.argv[2]))

@@ -9,7 +9,7 @@ to the file are run on it, cheapest first, until one fails. Tests that pass in s
 be looked at: either the change makes no difference, or a test is missing.
 
 PATTERN is matched against `path:line`, e.g. `_engine/` or `_engine/step.py:1`. Mutants of the
-kernels are a list below; each is built from scratch.
+kernels are a list below; they are compiled one after another in one build directory.
 """
 
 from __future__ import annotations
@@ -41,43 +41,133 @@ ROOT = TESTS.parent
 DURATIONS = ROOT / "build" / "mutants.json"
 
 ENGINE = ["test_kernels", "test_solvers", "test_engine", "test_promises", "test_sparse", "test_estimator"]
-COMMAND = ["test_cli", "test_files"]
+COMMAND = ["test_cli", "test_files", "test_tables"]
 # The tests of a source file: the first pattern that fits.
 TESTS_OF = {
     "_engine/*": ENGINE,
     "_kernels/*": ENGINE,
-    "_estimator.py": ["test_estimator", "test_promises", "test_inputs", "test_sparse", "test_modelfile"],
+    "_estimator.py": [
+        "test_estimator", "test_promises", "test_inputs", "test_sparse", "test_modelfile", "test_mixture",
+    ],
     "_validation.py": ["test_inputs", "test_estimator", "test_sparse", "test_promises", "test_scaler"],
     "_scaler.py": ["test_scaler", "test_sparse", "test_modelfile"],
+    "_choose.py": ["test_choose"],
+    "_search.py": ["test_choose", "test_holdout"],
+    "_holdout.py": ["test_holdout", "test_choose"],
+    "_mixture.py": ["test_mixture"],
+    "_confidence.py": ["test_mixture"],
+    "_encoder.py": ["test_encoder", "test_raw"],
+    "_stability.py": ["test_stability"],
+    "_sums.py": ["test_sums"],
+    "_models.py": ["test_modelfile", "test_report", "test_stability", "test_sums"],
+    "metrics.py": ["test_metrics"],
+    "missingness.py": ["test_missingness"],
     "_io/modelfile.py": ["test_modelfile", "test_cli"],
-    "_io/*": ["test_tables", "test_files", "test_cli"],
-    "cli/*": COMMAND,
-}
+    "_io/encoderfile.py": ["test_encoder", "test_raw", "test_modelfile"],
+    "_io/roles.py": ["test_roles", "test_raw", "test_formats"],
+    "_io/scales.py": ["test_roles", "test_raw"],
+    "_io/vocabulary.py": ["test_roles", "test_raw"],
+    "_io/choosing.py": ["test_tables", "test_roles", "test_raw", "test_formats", "test_cli"],
+    "_io/formats.py": ["test_formats"],
+    "_io/ratings.py": ["test_formats"],
+    "_io/blanks.py": ["test_formats", "test_tables"],
+    "_io/written.py": ["test_raw", "test_tables", "test_roles", "test_formats"],
+    "_io/columns.py": ["test_tables", "test_raw", "test_roles", "test_formats"],
+    "_io/files.py": ["test_files", "test_cli"],
+    "_io/*": ["test_tables", "test_files", "test_formats", "test_cli"],
+    "cli/choose.py": ["test_cli", "test_choose"],
+    "cli/*": [*COMMAND, "test_raw", "test_formats"],
+}  # fmt: skip
 
 # Mutants of the kernels: file, what is there, what is put in its place.
 KERNELS = [
     # Bounds without slack, a first look without margin, centers that drift unnoticed.
     ("lloyd.pyx", "(m + 3) * epsilon + 3e-7", "0"),
-    ("lloyd.pyx", "(2 * SINGLE) * (own + 2 * longest) + UNDERFLOW", "0"),
+    ("lloyd.pyx", "margin = roundoff * own + of_centers", "margin = 0"),
+    ("lloyd.pyx", "<float> (4 * SINGLE * panel.longest) + UNDERFLOW", "0"),
     ("lloyd.pyx", "(upper[0] + drift)", "(upper[0])"),
     ("lloyd.pyx", "(lower[0] - other_drift)", "(lower[0])"),
     ("lloyd.pyx", "second if own[c] == first else first", "second"),
-    # The loss of a row where it was.
+    ("lloyd.pyx", "second if own[c] == first else first", "first"),
+    ("lloyd.pyx", "second = max(second, min(first, own[c]))", "second = max(second, own[c])"),
+    ("lloyd.pyx", "(other < INFINITY or panel.k == 1)", "True"),
+    ("lloyd.pyx", "and own < INFINITY:", "and True:"),
+    ("lloyd.pyx", "absolute = <float> panel.single_slack", "absolute = 0"),
+    ("lloyd.pyx", "sqrt(best + panel.slack)", "sqrt(best)"),
+    ("lloyd.pyx", "lower[i] = min(other, LARGEST)", "lower[i] = LARGEST"),
+    ("lloyd.pyx", "if now >= panel.k:", "if now > panel.k:"),
+    ("lloyd.pyx", "clear = 2 * n_left < n", "clear = 2 * n_left > n"),
+    # The loss of a row where it was, its weight, and its sums.
     ("lloyd.pyx", "change += loss_of", "change -= loss_of"),
+    ("lloyd.pyx", "gain[0] += weight_of(rows, i) * change", "gain[0] += change"),
+    ("lloyd.pyx", "add_to(to, rows, i, before, -1, space, like)", "pass"),
     # The last of equally near centers, gaps in the last columns of a row, columns beyond the eighth.
     ("few.inc", "less = sums[c] < low", "less = sums[c] <= low"),
+    ("few.inc", "SELECT(nearer, sums[c], next)", "next"),
+    ("few.inc", "j + 8 <= p ? j : p - 8", "j"),
+    ("few.inc", "rows[r + (t < n ? t : 0)]", "rows[r + t]"),
+    ("few.h", "(vector_f32)((mask_f32)(z - panel[j * stride + c]) & observed)", "z - panel[j * stride + c]"),
+    ("few.h", "sum[c] = offsets[c] + (vector_f32){0};", "sum[c] = (vector_f32){0};"),
     ("compact.h", "m += values[m] == values[m];", "m += 1;"),
     ("compact.h", "_mm256_set1_epi32((int)j)", "_mm256_set1_epi32(0)"),
+    ("distances.inc", "(low2 == *low) & (place2 < *place)", "(low2 == *low) & (place2 > *place)"),
+    ("distances.inc", "CHOOSE(larger < nearer, larger, nearer)", "larger"),
+    ("distances.inc", "larger < next, larger, next", "larger < next, next, larger"),
+    ("distances.inc", "sum[v] += odd[v];", ";"),
+    ("distances.inc", "left < strip ? left : strip", "strip"),
+    (
+        "panel.pyx",
+        "<float> shifts[c] if c < self.k else <float> INFINITY",
+        "<float> shifts[c] if c < self.k else 0",
+    ),
+    ("panel.pyx", "self.longest = max(self.longest, sqrt(squares))", "self.longest = sqrt(squares)"),
+    ("panel.pyx", "if squares != squares or sizes != sizes:", "if sizes != sizes:"),
     # The second level of exact sums, the number of entries that are not 0.
     ("passes.inc", "left -= part;", ""),
     ("passes.inc", "*(longs *)(nonzero + j) -= moving;", "*(longs *)(nonzero + j) += moving;"),
+    ("passes.inc", "largest[j] = size > largest[j] ? size : largest[j];", "largest[j] = size;"),
+    ("passes.inc", "gaps += z != z;", "gaps -= z != z;"),
+    (
+        "passes.inc",
+        "const double d = values[e] - center[columns[e]];",
+        "const double d = values[e] - center[e];",
+    ),
+    ("passes.h", "value -= parts[l];", ""),
     # Hidden entries, rows that leave a cluster.
     ("rows.pxd", "== rows.only_hidden", "!= rows.only_hidden"),
     ("rows.pxd", "double weight = sign * weight_of(rows, i)", "double weight = weight_of(rows, i)"),
-    # A cluster's last row, a column that a row alone supports, seeds.
+    ("rows.pxd", "else fallback", "else 0"),
+    ("rows.pxd", "if kept.n_count_levels > 1:", "if kept.n_count_levels > 2:"),
+    ("rows.pyx", "0 <= self.indices[e] < self.n_columns", "0 <= self.indices[e] <= self.n_columns"),
+    ("rows.pyx", "self.indptr[self.n_rows] == n", "True"),
+    ("rows.pyx", "not array.flags.aligned", "False"),
+    ("rows.pyx", "if e != kept and low <= u < high:", "if low <= u < high:"),
+    ("rows.pyx", "loss *= weight_of(rows, i)", "pass"),
+    ("rows.pyx", "min(max(value, -1e15), 1e15)", "value"),
+    ("rows.pyx", "self.weights += other.weights", "pass"),
+    # A cluster's last row, a column that a row alone supports, the best of several moves.
     ("moves.pyx", "if sizes[now] <= 1:", "if sizes[now] <= 0:"),
     ("moves.pyx", "if n > alone:", "if n > 0:"),
+    ("moves.pyx", "n / (n - weight)", "n / (n + weight)"),
+    ("moves.pyx", "if total >= limit:", "if total >= 0:"),
+    ("moves.pyx", "best = gain * (1 - ROUNDING)", "best = gain"),
+    ("moves.pyx", "best = cost\n", "pass\n"),
+    ("moves.pyx", "if cost < gain * (1 + 2 * (m + 4) * epsilon):", "if cost < gain / 2:"),
+    ("moves.pyx", "second[r] if space.nearest[r] == now else best[r]", "best[r]"),
+    ("moves.pyx", "second[r] if space.nearest[r] == now else best[r]", "second[r]"),
+    ("moves.pyx", "if weight_of(rows, i) == 0:", "if False:"),
+    ("moves.pyx", "sizes[to] += 1", "pass"),
+    ("moves.pyx", "lowered += weight * (gain - best)", "lowered += gain - best"),
+    ("moves.pyx", "upper[i] * leaving[now] < lower[i] * joining", "upper[i] < lower[i]"),
+    # Seeds.
     ("seeds.pyx", "if potentials[c] < potentials[best]:", "if potentials[c] > potentials[best]:"),
+    ("seeds.pyx", "if mass[middle] > target:", "if mass[middle] >= target:"),
+    ("seeds.pyx", "weights[i] * nearest[i]", "nearest[i]"),
+    ("seeds.pyx", "nearest[candidate[best]] = 0", "pass"),
+    ("seeds.pyx", "if total <= 0:", "if total < 0:"),
+    ("seeds.h", "both * d * d", "d * d"),
+    ("seeds.h", "d[t] < nearest ? d[t] : nearest", "d[t]"),
+    ("seeds.h", "out + c, 1);", "out + c, 2);"),
 ]
 
 
@@ -211,6 +301,16 @@ def all_mutants(package: Path, pattern: str) -> list[Mutant]:
     return [mutant for mutant in out if pattern in mutant.place]
 
 
+def sampled(mutants: list[Mutant], size: int | None, seed: int) -> list[Mutant]:
+    """Some mutants of each file, drawn at random."""
+    by_file: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        by_file.setdefault(mutant.path, []).append(mutant)
+    for path, same in by_file.items():
+        random.Random(f"{path} {seed}").shuffle(same)
+    return [mutant for same in by_file.values() for mutant in same[:size]]
+
+
 def tests_of(path: str) -> list[str]:
     names = next(names for known, names in TESTS_OF.items() if fnmatch.fnmatch(path, known))
     return [str(TESTS / f"{name}.py") for name in names]
@@ -341,52 +441,73 @@ def verdict(mutant: Mutant, package: Path, choice: Choice, log: Path) -> str:
         file.write_text(original, "utf-8")
 
 
-def measure_tests(package: Path, mutants: list[Mutant], each: int, log: Path) -> None:
+def measure_tests(package: Path, paths: set[str], each: int, log: Path) -> None:
     """Run the tests not run before once, to know that they pass and how long they take."""
     known = {name.split("::")[0] for name in durations()}
-    files = sorted({file for mutant in mutants for file in tests_of(mutant.path)})
-    for file in files:
+    for file in sorted({file for path in paths for file in tests_of(path)}):
         if Path(file).relative_to(ROOT).as_posix() in known:
             continue
         if run(package, [file], Stopwatch(each), 1800, log) != "survived":
             sys.exit(f"the tests fail without any change: {log.read_text()}")
 
 
-def build(kernel: tuple[str, str, str], target: Path, log: Path) -> bool:
-    """Install the sources with one of the kernels changed; whether that compiles."""
-    path, before, after = kernel
-    sources = target / "sources"
-    shutil.copytree(
-        ROOT, sources, ignore=shutil.ignore_patterns(".*", "build", "docs", "paper", "benchmarks")
-    )
-    file = sources / "src" / "kpod" / path
-    text = file.read_text("utf-8")
-    assert text.count(before) >= 1, f"{path} has no {before!r}"
-    file.write_text(text.replace(before, after, 1), "utf-8")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
-    path_ = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with log.open("w") as sink:
-        done = subprocess.run(
-            [*command, "--target", str(target / "site"), str(sources)],
-            env=os.environ | {"PATH": path_},
-            stdout=sink,
-            stderr=sink,
-            check=False,
-        )
-    return done.returncode == 0
+class Kernels:
+    """A build directory of the kernels, for one mutant after another."""
+
+    def __init__(self, folder: Path, package: Path, log: Path) -> None:
+        self.sources, self.build, self.package, self.log = folder / "sources", folder / "build", package, log
+        left_out = shutil.ignore_patterns(".*", "build", "docs", "paper", "benchmarks", "tests")
+        shutil.copytree(ROOT, self.sources, ignore=left_out)
+        # One copy of the loops instead of one per instruction set, little optimised: fast to compile.
+        options = ["-Dbuildtype=plain", "-Dc_args=-O1 -DKPOD_SANITIZE -march=native"]
+        if not self.call("meson", "setup", *options, str(self.build), str(self.sources)) or not self.make():
+            sys.exit(f"the kernels do not build without any change: {log.read_text()}")
+
+    def call(self, *command: str) -> bool:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        with self.log.open("w") as sink:
+            env = os.environ | {"PATH": path}
+            return subprocess.run(command, env=env, stdout=sink, stderr=sink, check=False).returncode == 0
+
+    def make(self) -> bool:
+        """Compile what changed, and put it into the package."""
+        if not self.call("ninja", "-C", str(self.build)):
+            return False
+        for file in self.build.rglob("_kernels/*.so"):
+            shutil.copy(file, self.package / "_kernels")
+        return True
+
+    @contextlib.contextmanager
+    def changed(self, name: str, before: str, after: str) -> Iterator[bool]:
+        """The package with one kernel changed; whether that compiles."""
+        folder = self.sources / "src" / "kpod" / "_kernels"
+        file = folder / name
+        text = file.read_text("utf-8")
+        assert before in text, f"{name} has no {before!r}"
+        file.write_text(text.replace(before, after), "utf-8")
+        try:
+            if name.endswith(".pxd"):
+                for module in folder.glob("*.pyx"):
+                    module.touch()
+            yield self.make()
+        finally:
+            file.write_text(text, "utf-8")
 
 
-def try_kernels(pattern: str, choice: Choice, log: Path) -> None:
+def try_kernels(pattern: str, package: Path, choice: Choice, log: Path) -> None:
     """Build and test each mutant of the kernels."""
-    for kernel in KERNELS:
-        if pattern not in kernel[0]:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            target, said = Path(folder), "not built"
-            if build(kernel, target, log):
-                limit = 2 * choice.budget + 8
-                said = run(target / "site" / "kpod", tests_of("_kernels/*"), choice, limit, log)
-        print(f"{said:9}  {kernel[0]}  {kernel[1]}  ->  {kernel[2]}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = Kernels(Path(folder), package, log)
+        limit, files = 2 * choice.budget + 8, tests_of("_kernels/*")
+        said = run(package, files, choice, limit, log)
+        if said != "survived":
+            sys.exit(f"the tests fail without any change: {log.read_text()}")
+        for name, before, after in KERNELS:
+            if pattern not in f"_kernels/{name}  {before}":
+                continue
+            with kernels.changed(name, before, after) as built:
+                said = run(package, files, choice, limit, log) if built else "not built"
+            print(f"{said:9}  {name}  {before}  ->  {after}", flush=True)
 
 
 def main() -> None:
@@ -394,7 +515,7 @@ def main() -> None:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("pattern", nargs="?", default="")
-    parser.add_argument("--sample", type=int)
+    parser.add_argument("--sample", type=int, help="mutants of each file")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--budget", type=float, default=25, help="seconds of tests for a mutant")
     parser.add_argument("--each", type=int, default=3, help="parameters of each test")
@@ -406,15 +527,14 @@ def main() -> None:
     with scratch_copy(installed()) as package:
         log = package.parent / "log.txt"
         if options.kernels:
-            try_kernels(options.pattern, Choice(options.budget, options.each), log)
+            measure_tests(package, {"_kernels/*"}, options.each, log)
+            try_kernels(options.pattern, package, Choice(options.budget, options.each), log)
             return
-        mutants = all_mutants(package, options.pattern)
-        random.Random(options.seed).shuffle(mutants)
-        mutants = mutants[: options.sample]
+        mutants = sampled(all_mutants(package, options.pattern), options.sample, options.seed)
         if options.list:
             print(*sorted(map(str, mutants)), sep="\n")
             return
-        measure_tests(package, mutants, options.each, log)
+        measure_tests(package, {mutant.path for mutant in mutants}, options.each, log)
         choice = Choice(options.budget, options.each)
         counts: dict[str, Counter[str]] = {}
         for mutant in mutants:

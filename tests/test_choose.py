@@ -268,3 +268,14 @@ def test_the_display_draws_the_curve_and_the_choice(rng):
     again = ChooseKDisplay.from_estimator(KPOD(3, random_state=0).fit(X), X, k=range(1, 6), random_state=0)
     assert_allclose(again.error, display.error)
     plt.close(again.figure_)
+
+
+@pytest.mark.parametrize("power", [-400, 400])
+def test_the_scale_does_not_matter(power):
+    X, _ = make_mixture(3, n_samples=150, n_features=8, rng=0)
+    X = mcar(X, 0.2, 0)
+    here, there = (choose_k(X * 2.0**e, range(1, 6), random_state=0) for e in (0, power))
+    assert (there.best_k_, there.clear_) == (here.best_k_, here.clear_)
+    for name in ("above_best", "above_best_se"):
+        assert_allclose(there.table_[name] / 4.0**power, here.table_[name], rtol=1e-6)
+    assert_allclose(there.table_["silhouette"], here.table_["silhouette"], rtol=1e-6)

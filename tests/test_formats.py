@@ -131,6 +131,24 @@ def test_an_absent_package_is_named(tmp_path, monkeypatch, package, suffix, extr
         read_table(str(path))
 
 
+def test_a_stata_file_cut_short_is_refused(tmp_path):
+    """The labels of values stand at the end, and a reader does without them."""
+    path = tmp_path / "t.dta"
+    frame = pd.DataFrame({"region": [1, 2, 3] * 5, "height": np.arange(15.0)})
+    pyreadstat.write_dta(frame, str(path), variable_value_labels={"region": {1: "N", 2: "S", 3: "W"}})
+    assert read_table(str(path)).column("region").role.role == "category"
+    path.write_bytes(path.read_bytes()[:-120])
+    with pytest.raises(InputError, match="is damaged: it ends before its last part"):
+        read_table(str(path))
+
+
+@pytest.mark.parametrize("version", [5, 8])
+def test_both_versions_of_sas_transport_files(tmp_path, version):
+    frame = FRAME.rename(columns=dict(zip(FRAME, [f"c{j}" for j in range(13)], strict=True)))
+    pyreadstat.write_xport(frame, str(tmp_path / "t.xpt"), file_format_version=version)
+    assert_allclose(numbers(tmp_path / "t.xpt"), WINE.data, rtol=1e-12)
+
+
 def survey(path):
     frame = pd.DataFrame({
         "region": [1, 2, 3, 1, 2], "agree": [1, 2, 3, 2, 1], "owns": [0, 1, 1, 0, 1],

@@ -196,3 +196,12 @@ def test_other_column_order_at_predict():
 def test_ragged_lists():
     with pytest.raises(ValueError, match="inhomogeneous"):
         KPOD(1).fit([[1.0, 2.0], [3.0]])
+
+
+def test_one_value_too_large_is_refused_without_a_warning():
+    X = np.arange(8.0).reshape(4, 2)
+    X[2, 1] = 1e300
+    with pytest.raises(
+        ValueError, match=r"too large to compute with in float64, in column 1 \(first in row 2"
+    ):
+        KPOD(1).fit(X)

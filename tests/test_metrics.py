@@ -131,3 +131,27 @@ def test_bad_input_is_refused_with_a_reason(name):
         score(X, [0, 1, 2, 3])
     with pytest.raises(ValueError, match="infinity"):
         score(np.where(X == 3, np.inf, X), [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="labels contains NaN"):
+        score(X, [0, 0, 1, np.nan])
+    with pytest.raises(ValueError, match="no observed entry"):
+        score(np.full((4, 2), np.nan), [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("size", [0, 1, -3, 2.5, "all", True])
+def test_a_sample_of_no_size_is_refused(size, rng):
+    X, labels = clustered(rng)
+    with pytest.raises(ValueError, match="sample_size must be a whole number from 2 up"):
+        silhouette_score(X, labels, sample_size=size)
+
+
+def test_where_no_rows_can_be_compared_there_is_no_silhouette():
+    with pytest.raises(ValueError, match="there is no silhouette"):
+        silhouette_score(np.where(np.eye(4) > 0, 1.0, np.nan), [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("power", [-500, -400, 400, 500])
+@pytest.mark.parametrize("name", SCORES)
+def test_the_scale_does_not_matter(name, power, form, rng):
+    X, labels = clustered(rng, missing=0.3)
+    score = getattr(metrics, name)
+    assert_allclose(score(form(X * 2.0**power), labels), score(form(X), labels), rtol=1e-9)

@@ -47,7 +47,9 @@ def test_densities_and_predictions_are_those_of_the_full_covariance(q, own, rng)
     entries = _mixture.Entries(X)
     expected = slow_log_density(X - entries.means, m)
     (part,) = entries.parts
-    assert_allclose(_mixture.expect(part, m).log_density, expected, rtol=1e-9)
+    found = _mixture.expect(part, m)
+    assert_allclose(found.log_density + found.common[:, None], expected, rtol=1e-9)
+    assert_allclose(found.evidence(), np.logaddexp.reduce(expected, axis=1), rtol=1e-9)
     posterior = np.exp(expected - np.logaddexp.reduce(expected, axis=1, keepdims=True))
     rows, columns = np.nonzero(np.isnan(X))
     predicted = _mixture.predict_entries(entries, m, rows, columns)
@@ -178,3 +180,33 @@ def test_probabilities_mean_what_they_say_and_centers_are_consistent(spread, rng
     assert error < 0.08
     if spread < 1:
         assert error < np.sqrt(((model.cluster_centers_ - means[of]) ** 2).mean())
+
+
+def test_a_row_far_out_in_one_column_is_placed_by_the_others(rng):
+    """What all clusters share of a distance must not take the digits of what they differ in."""
+    X = rng.normal(size=(400, 3)) + [0, 0, 6] * (np.arange(400) % 2)[:, None]
+    model = KPOD(2, probability=True, random_state=0).fit(X)
+    low, high = model.predict([[0, 0, 0], [0, 0, 6]])
+    assert_allclose(model.predict_proba([[1e12, 0, 0]]).sum(), 1)
+    near = model.mixture_centers_[:, :2].mean(axis=0)
+    model.mixture_centers_[:, :2] = near  # so that only the last column tells
+    for far in (1e3, 1e6, 1e9, 1e12):
+        rows = model.predict_proba([[near[0] + far, near[1], 0.0], [near[0] + far, near[1], 6.0]])
+        assert_allclose(rows.sum(axis=1), 1)
+        assert rows[0, low] > 0.999
+        assert rows[1, high] > 0.999
+
+
+@pytest.mark.parametrize("power", [-400, 400])
+def test_probabilities_do_not_depend_on_the_scale(power, rng):
+    X, _ = clustered(rng, missing=0.3, spread=1.2)
+    here, there = (KPOD(5, probability=True, random_state=0).fit(X * 2.0**e) for e in (0, power))
+    assert_allclose(there.predict_proba(X * 2.0**power), here.predict_proba(X), atol=1e-9)
+
+
+def test_infinity_has_no_probabilities(rng):
+    X, _ = clustered(rng)
+    model = KPOD(5, probability=True, random_state=0).fit(X)
+    X[3, 2] = np.inf
+    with pytest.raises(ValueError, match=r"infinity.* column 2 \(first in row 3\)"):
+        model.predict_proba(X)

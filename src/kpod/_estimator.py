@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from numbers import Integral, Real
 from typing import Any
 
@@ -25,22 +27,43 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod import _dask, _validation
+from kpod._choice import KChoice, conclusion, too_little
 from kpod._confidence import SoftClustering, soften
 from kpod._engine import step
 from kpod._engine.blocks import Block, Units
+from kpod._engine.checkpoint import Checkpoint, fingerprint
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.fit import SOLVERS, best_of, drawn_starts, enough_starts
-from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels
+from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels, sizes_of
 from kpod._engine.objective import GapModel, GapObjective, panel_of
 from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
+from kpod._search import Progress, Search, TooLittleError
 from kpod._typing import AnyFloats, Floats, Labels
 
 # What `probability` adds to a fitted model.
 MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
 
 MISSINGNESS = ("ignore", "informative")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was given or found before the fit."""
+
+    n_clusters: int
+    shrinkage: float
+    choice: KChoice | None = None
+    gaps: bool = False  # whether they count
+
+    def attributes(self) -> dict[str, Any]:
+        of_choice = {} if self.choice is None else {"choice_": self.choice}
+        return {"shrinkage_": self.shrinkage, **of_choice}
+
+
+def is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -60,8 +83,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters.
+    n_clusters : int or "auto", default=8
+        The number of clusters. "auto" chooses it by hiding observed entries and predicting them: 1 to
+        10, and up to 40 for as long as more clusters predict better, see `kpod.choose_k`. That takes
+        as long as several dozen fits; in a cross-validation or a grid search it is done anew on every
+        training set. One cluster, with a warning, where there is too little to hide.
 
     init : {"k-means++", "mean-fill", "random"}, array or callable, default="k-means++"
         Where a fit starts. "k-means++" draws rows far apart by partial distances (from a
@@ -92,10 +118,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         goes on until no row moves, or a sweep of moves lowers the loss by no more than
         `tol` / 10 of it.
 
-    shrinkage : float, default=0.0
+    shrinkage : float or "auto", default=0.0
         Pulls centers that rest on few observations to the column's mean: the objective gets
         :math:`+\ \lambda \sum_{lj} (c_{lj} - \bar x_j)^2`, as if every cluster had `shrinkage`
-        more units of weight there. Worth trying on very sparse tables; not for "mm".
+        more units of weight there. "auto" chooses it by hiding observed entries, among 0 and 0.5 to 32
+        rows of mean weight. Worth trying on very sparse tables; not for "mm".
 
     missingness : {"ignore", "informative"}, default="ignore"
         Whether *which* entries are missing says something of the cluster a row is in. "ignore" is
@@ -125,6 +152,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     n_threads : int or None, default=None
         The number of threads; None for as many as there are processors to use, or as
         OMP_NUM_THREADS says.
+
+    checkpoint : str, path or None, default=None
+        A directory in which a fit leaves what it needs to go on, every few seconds. A fit that was
+        killed goes on from there when `fit` is called again with the same table and parameters, and ends
+        in the same result, to the bit. The directory is empty again when the fit has ended; one with the
+        checkpoint of another fit is refused.
 
     verbose : int, default=0
         1 prints a line for each start, 2 for each iteration.
@@ -159,6 +192,15 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     column_means_ : ndarray of shape (n_features,)
         The mean of the observed entries of each column.
+
+    n_clusters_ : int
+        The number of clusters: `n_clusters`, or what "auto" chose.
+
+    choice_ : KChoice
+        With `n_clusters="auto"`: why this number, see `kpod.choose_k`. `print(model.choice_)` shows it.
+
+    shrinkage_ : float
+        `shrinkage`, or what "auto" chose.
 
     mixture_centers_ : ndarray of shape (n_clusters, n_features)
         With `probability`: the centers of the mixture. Where clusters overlap they are nearer to the
@@ -220,18 +262,19 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         *,
         init: str | Any | Callable[..., Any] = "k-means++",
         n_init: str | int = "auto",
         algorithm: str = "hartigan",
         max_iter: int = 300,
         tol: float = 1e-4,
-        shrinkage: float = 0.0,
+        shrinkage: float | str = 0.0,
         missingness: str = "ignore",
         probability: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -245,6 +288,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.probability = probability
         self.random_state = random_state
         self.n_threads = n_threads
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KPOD:
@@ -263,9 +307,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         -------
         self
         """
+        return self._fit(X, sample_weight)
+
+    def _fit(self, X: Any, sample_weight: Any, numbers: Any = None, progress: Progress | None = None) -> KPOD:
+        """Fit; `numbers` are those that `kpod.choose_k` chooses from."""
         self._check_parameters()
         # Nothing of a fitted model changes before the new fit has succeeded.
         new = copy.copy(self)
+        random_state = check_random_state(self.random_state)
         with _dask.executor_for(X, self._n_threads()) as executor:
             algorithm = self._check_place(X, executor)
             values = new._validate(X, executor, reset=True)
@@ -279,28 +328,35 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             table = make_table(values, executor, weights=weights)
             _validation.check_finite(table, names)
             self._check_table(table, names)
-            gaps = self.missingness == "informative" and table.has_gaps
-            settings = Settings(self.max_iter, self.tol, self.shrinkage, gaps, self._observer())
-            starts = self._starts(values, table, executor)
-            solution, losses = best_of(
-                starts,
-                table,
-                executor,
-                algorithm,
-                self.n_clusters,
-                settings,
-                self._tell_start(len(starts)),
-            )
+            chosen = self._chosen(values, table, executor, numbers, progress)
+            given = values if callable(self.init) else None
+            with self._checkpoint(table, executor, chosen) as checkpoint:
+                solution, losses = self._solve(
+                    table,
+                    executor,
+                    chosen,
+                    random_state,
+                    algorithm=algorithm,
+                    given=given,
+                    checkpoint=checkpoint,
+                    told=True,
+                )
         self._warn_of(solution, table)
-        attributes = self._attributes(solution, losses, table) | {"algorithm_": algorithm}
-        if self.probability and not gaps:
-            attributes |= self._mixture(values, attributes["labels_"], weights)
+        attributes = self._attributes(solution, losses, table) | chosen.attributes()
+        attributes["algorithm_"] = algorithm
+        if self.probability and not chosen.gaps:
+            attributes |= self._mixture(values, attributes["labels_"], weights, chosen.n_clusters)
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update({} if names is None else {"feature_names_in_": names})
-        for name in (*MIXTURE, "missing_rates_"):
+        for name in (*MIXTURE, "choice_", "missing_rates_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
         return self
+
+    @property
+    def n_clusters_(self) -> int:
+        """The number of clusters of the fit."""
+        return len(self.cluster_centers_)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
         """Cluster the rows of X and return their labels."""
@@ -348,7 +404,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             return softmax(logs, axis=1)
         check_is_fitted(self, MIXTURE)
         _dask.refuse(X, "predict_proba")
-        values = self._validate(X, Executor(), reset=False)
+        with self._fitted_table(X, here=True):  # refuses what cannot be computed with
+            values = _validation.as_table(X, self)
         mixture = SoftClustering(
             self.cluster_shares_, self.mixture_centers_, self.noise_variance_, self.column_means_
         )
@@ -371,17 +428,16 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         _dask.refuse(X, "transform")
         with self._fitted_table(X, here=True) as (table, executor):
             panel = self._panel(table)
-            out = np.empty((table.n_rows, self.n_clusters), table.dtype)
+            out = np.empty((table.n_rows, self.n_clusters_), table.dtype)
 
             def measure(block: Block) -> None:
                 rows = slice(block.first, block.first + block.n_rows)
                 if panel.terms is not None:
                     out[rows] = np.sqrt(np.maximum(step.distances(block, panel), 0)) / table.units.scale
                     return
+                observed = table.observed[rows].astype(np.float64)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    scale = np.where(
-                        table.observed[rows] > 0, self.n_features_in_ / table.observed[rows], np.nan
-                    )
+                    scale = np.where(observed > 0, self.n_features_in_ / observed, np.nan)
                 out[rows] = np.sqrt(step.distances(block, panel) * scale[:, None]) / table.units.scale
 
             executor.map(measure, table.blocks)
@@ -437,6 +493,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             "init='mean-fill'": isinstance(self.init, str) and self.init == "mean-fill",
             "a callable init": callable(self.init),
             "probability=True": self.probability,
+            "n_clusters='auto'": is_auto(self.n_clusters),
+            "shrinkage='auto'": is_auto(self.shrinkage),
         }.items():
             if wants:
                 raise ValueError(
@@ -476,10 +534,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _centers(self, table: Table) -> Floats:
         """The centers in the units of a table."""
         centers = np.asarray(self.cluster_centers_, np.float64)
-        if centers.shape != (self.n_clusters, table.n_columns):
+        k = self.n_clusters_ if self.n_clusters == "auto" else self.n_clusters
+        if centers.shape != (k, table.n_columns):
             raise ValueError(
                 f"The model is damaged: its centers have shape {centers.shape}, expected "
-                f"{(self.n_clusters, table.n_columns)}. Fit it again."
+                f"{(k, table.n_columns)}. Fit it again."
             )
         return table.units.to(centers)
 
@@ -499,37 +558,43 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if getattr(self, "missing_rates_", None) is None:
             return None
         rates, shares = (np.asarray(a, np.float64) for a in (self.missing_rates_, self.cluster_shares_))
-        if rates.shape != (self.n_clusters, table.n_columns) or shares.shape != (self.n_clusters,):
+        if rates.shape != (self.n_clusters_, table.n_columns) or shares.shape != (self.n_clusters_,):
             raise ValueError("The model is damaged: its rates of gaps do not fit its clusters. Fit it again.")
         return GapModel(rates, shares, float(self.noise_variance_) * table.units.scale * table.units.scale)
 
     def _check_parameters(self) -> None:
         for name, least in (("n_clusters", 1), ("max_iter", 1), ("n_threads", 1), ("verbose", 0)):
             value = getattr(self, name)
-            if name == "n_threads" and value is None:
+            if (name == "n_threads" and value is None) or (name == "n_clusters" and is_auto(value)):
                 continue
             if (
                 not isinstance(value, Integral)
                 or (isinstance(value, bool) and name != "verbose")
                 or value < least
             ):
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-        for name in ("tol", "shrinkage"):
+                auto = "'auto' or " if name == "n_clusters" else ""
+                raise ValueError(f"{name} must be {auto}an integer of at least {least}, got {value!r}.")
+        for name, auto in (("tol", ""), ("shrinkage", "'auto' or ")):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
+            if not (auto and is_auto(value)) and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+                raise ValueError(f"{name} must be {auto}a finite number of at least 0, got {value!r}.")
         if self.algorithm not in SOLVERS:
             raise ValueError(f"algorithm must be one of {sorted(SOLVERS)}, got {self.algorithm!r}.")
         if isinstance(self.init, str) and self.init not in SEEDINGS:
             raise ValueError(
                 f"init must be one of {sorted(SEEDINGS)}, an array or a callable, got {self.init!r}."
             )
-        auto = isinstance(self.n_init, str) and self.n_init == "auto"
-        if not auto and (
+        chosen = [name for name in ("n_clusters", "shrinkage") if is_auto(getattr(self, name))]
+        if chosen and not isinstance(self.init, str):
+            raise ValueError(
+                f"{chosen[0]}='auto' fits parts of the table as well: init must be one of "
+                f"{sorted(SEEDINGS)}, not an array or a callable."
+            )
+        if not is_auto(self.n_init) and (
             not isinstance(self.n_init, Integral) or isinstance(self.n_init, bool) or self.n_init < 1
         ):
             raise ValueError(f"n_init must be 'auto' or an integer of at least 1, got {self.n_init!r}.")
-        if self.algorithm == "mm" and self.shrinkage > 0:
+        if self.algorithm == "mm" and self.shrinkage != 0:
             raise ValueError("shrinkage is not supported with algorithm='mm'.")
         if not isinstance(self.missingness, str) or self.missingness not in MISSINGNESS:
             raise ValueError(f"missingness must be one of {list(MISSINGNESS)}, got {self.missingness!r}.")
@@ -543,9 +608,10 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _check_table(self, table: Table, names: Any) -> None:
         n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())
-        if self.n_clusters > n_usable:
+        least = 1 if is_auto(self.n_clusters) else int(self.n_clusters)
+        if least > n_usable:
             raise ValueError(
-                f"n_samples={n_usable} should be >= n_clusters={self.n_clusters}: of {table.n_rows} rows, "
+                f"n_samples={n_usable} should be >= n_clusters={least}: of {table.n_rows} rows, "
                 f"{n_usable} have an observed entry and a positive weight. Ask for fewer clusters."
             )
         if n_empty and self.missingness == "ignore":
@@ -553,7 +619,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"{n_empty} of {table.n_rows} rows have nothing observed: they get the label -1 and "
                 "do not influence the clustering.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         ignored = np.flatnonzero(~table.live)
         if len(ignored):
@@ -561,30 +627,144 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"Nothing is observed in column {_validation.name_columns(ignored, names)}: ignored, NaN in "
                 "the centers.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
-    def _starts(self, values: Any, table: Table, executor: Executor) -> list[Callable[[], Start]]:
+    def _chosen(
+        self, values: Any, table: Table, executor: Executor, numbers: Any, progress: Progress | None
+    ) -> Chosen:
+        """The number of clusters and the shrinkage: as given, or by the error on hidden entries.
+
+        Where both are chosen, the number comes first; shrinkage that helps makes more clusters
+        affordable, so the number is then chosen once more.
+        """
+        auto_k, auto_shrinkage = is_auto(self.n_clusters), is_auto(self.shrinkage)
+        shrinkage = 0.0 if auto_shrinkage else float(self.shrinkage)
+        gaps = self.missingness == "informative" and table.has_gaps
+        if not auto_k and not auto_shrinkage:
+            return Chosen(int(self.n_clusters), shrinkage, gaps=gaps)
+        rng = np.random.RandomState(check_random_state(copy.deepcopy(self.random_state)).randint(2**31 - 1))
+        seed = int(rng.randint(2**31 - 1))
+
+        def fitter(
+            table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
+        ) -> Solution:
+            chosen = Chosen(n_clusters, shrinkage, gaps=gaps)
+            return self._solve(table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
+
+        progress = progress or self._tell_search()
+        try:
+            search = Search.of(values, table, executor, fitter, shrinkage, rng, progress)
+        except TooLittleError as error:
+            if numbers is not None:
+                raise
+            choice = too_little(str(error)) if auto_k else None
+            used = f"{int(self.n_clusters)} clusters and" if choice is None else "one cluster and"
+            warnings.warn(f"{error} Until then: {used} shrinkage={shrinkage:g}.", UserWarning, stacklevel=5)
+            return Chosen(int(self.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
+        if not auto_k:
+            return Chosen(int(self.n_clusters), search.best_shrinkage(int(self.n_clusters)), gaps=gaps)
+        choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
+        if auto_shrinkage:
+            shrinkage = search.best_shrinkage(choice.best_k_)
+            if shrinkage > 0:
+                search = search.with_shrinkage(shrinkage)
+                choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
+        tell = self._teller(1)
+        if tell is not None:
+            tell(choice.sentence_)
+        return Chosen(choice.best_k_, shrinkage, choice, gaps)
+
+    def _checkpoint(
+        self, table: Table, executor: Executor, chosen: Chosen
+    ) -> AbstractContextManager[Checkpoint | None]:
+        """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
+        if self.checkpoint is None:
+            return nullcontext()
+        seed, init = self.random_state, self.init
+        if callable(init):
+            init = getattr(init, "__qualname__", type(init).__qualname__)
+        elif not isinstance(init, str):
+            init = np.asarray(_validation.as_array(init, self), np.float64).tolist()
+        return Checkpoint(
+            self.checkpoint,
+            {
+                "kpod": version("scikit-kpod"),
+                "n_clusters": chosen.n_clusters,
+                "max_iter": int(self.max_iter),
+                "tol": float(self.tol),
+                "shrinkage": chosen.shrinkage,
+                "gaps": chosen.gaps,
+                "algorithm": self.algorithm,
+                "n_init": self.n_init if isinstance(self.n_init, str) else int(self.n_init),
+                "init": init,
+                "random_state": int(seed) if isinstance(seed, Integral) else str(type(seed).__name__),
+                "table": fingerprint(table, executor),
+            },
+        )
+
+    def _solve(
+        self,
+        table: Table,
+        executor: Executor,
+        chosen: Chosen,
+        random_state: np.random.RandomState,
+        n_starts: int | None = None,
+        *,
+        algorithm: str | None = None,
+        given: Any = None,
+        checkpoint: Checkpoint | None = None,
+        told: bool = False,
+    ) -> tuple[Solution, list[float]]:
+        """The best of several starts, and the losses of all; a callable init is called with `given`."""
+        settings = Settings(
+            self.max_iter, self.tol, chosen.shrinkage, chosen.gaps, self._observer() if told else None
+        )
+        starts = self._starts(given, table, executor, chosen, n_starts, random_state, checkpoint)
+        done = self._tell_start(len(starts)) if told else None
+        return best_of(
+            starts,
+            table,
+            executor,
+            algorithm or self.algorithm,
+            chosen.n_clusters,
+            settings,
+            done,
+            checkpoint,
+        )
+
+    def _starts(
+        self,
+        given: Any,
+        table: Table,
+        executor: Executor,
+        chosen: Chosen,
+        n_starts: int | None,
+        random_state: np.random.RandomState,
+        checkpoint: Checkpoint | None = None,
+    ) -> list[Callable[[], Start]]:
         """What to start from."""
-        random_state = check_random_state(self.random_state)
+        n_clusters = chosen.n_clusters
         if not isinstance(self.init, str) and not callable(self.init):
             if self.n_init not in ("auto", 1):
                 warnings.warn(
                     f"init is an array: 1 start instead of n_init={self.n_init}.",
                     RuntimeWarning,
-                    stacklevel=3,
+                    stacklevel=5,
                 )
-            return [partial(self._start_at, self.init, table)]
-        n_init = enough_starts(table) if self.n_init == "auto" else int(self.n_init)
+            return [partial(self._start_at, self.init, table, n_clusters)]
+        if n_starts is None:
+            n_starts = enough_starts(table) if is_auto(self.n_init) else int(self.n_init)
         if callable(self.init):
-            given = [self.init(values, self.n_clusters, random_state=random_state) for _ in range(n_init)]
-            return [partial(self._start_at, centers, table) for centers in given]
-        gaps = self.missingness == "informative"
-        return drawn_starts(table, executor, self.init, self.n_clusters, n_init, random_state, gaps)
+            centers = [self.init(given, n_clusters, random_state=random_state) for _ in range(n_starts)]
+            return [partial(self._start_at, of_start, table, n_clusters) for of_start in centers]
+        return drawn_starts(
+            table, executor, self.init, n_clusters, n_starts, random_state, checkpoint, chosen.gaps
+        )
 
-    def _start_at(self, centers: Any, table: Table) -> Start:
+    def _start_at(self, centers: Any, table: Table, n_clusters: int) -> Start:
         centers = _validation.as_array(centers, self)
-        expected = (self.n_clusters, table.n_columns)
+        expected = (n_clusters, table.n_columns)
         if centers.shape != expected:
             raise ValueError(
                 f"The initial centers have shape {centers.shape}, expected {expected}: one row per cluster."
@@ -610,21 +790,28 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             return None
         return lambda number, solution: tell(f"start {number + 1}/{n_starts}: loss {solution.loss:.6g}")
 
+    def _tell_search(self) -> Progress | None:
+        tell = self._teller(2)
+        if tell is None:
+            return None
+        return lambda done, total, text: tell(f"choosing, fit {done} of {total} ({text})")
+
     def _warn_of(self, solution: Solution, table: Table) -> None:
         if not solution.converged:
             warnings.warn(
                 f"Not converged after {self.max_iter} iterations; the result is usable, and increasing "
                 "max_iter or tol may help.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        n_distinct = len(np.unique(solution.labels[table.observed > 0]))
-        if n_distinct < self.n_clusters:
+        k = len(solution.centers)
+        n_distinct = int((sizes_of(solution.labels, table, k) > 0).sum())
+        if n_distinct < k:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                f"({k}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _attributes(self, solution: Solution, losses: list[float], table: Table) -> dict[str, Any]:
@@ -637,7 +824,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             trace, ends = trace / scale / scale, ends / scale / scale
         else:
             # A table in other units has another F, by a constant.
-            constant = -2 * np.log(scale) * GapObjective(table, self.n_clusters).degrees
+            constant = -2 * np.log(scale) * GapObjective(table, len(solution.centers)).degrees
             trace, ends = trace + constant, ends + constant
             fitted = {
                 "missing_rates_": gaps.missing_rates,
@@ -657,14 +844,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             "converged_": solution.converged,
             "column_means_": table.column_means,
             "n_features_in_": table.n_columns,
-            "_n_features_out": self.n_clusters,
+            "_n_features_out": len(solution.centers),
             "_shift": table.units.shift,
             "_scale": scale,
         }
 
-    def _mixture(self, values: Any, labels: Labels, weights: Floats | None) -> dict[str, Any]:
+    def _mixture(self, values: Any, labels: Labels, weights: Floats | None, k: int) -> dict[str, Any]:
         """The mixture of round clusters behind the clustering."""
-        found = soften(values, labels, self.n_clusters, weights)
+        found = soften(values, labels, k, weights)
         return dict(zip(MIXTURE, (found.centers, found.shares, found.variance), strict=True))
 
     def __sklearn_tags__(self) -> Any:

@@ -69,11 +69,14 @@ class Part:
 class Entries:
     """The observed entries of a dense or CSR table, less the column means, in chunks of rows."""
 
-    def __init__(self, X: Any, weights: Floats | None = None) -> None:
+    def __init__(
+        self, X: Any, weights: Floats | None = None, hidden: tuple[Positions, Positions] | None = None
+    ) -> None:
+        """Those of X without the `hidden` ones (rows and columns, row by row)."""
         n_rows, self.n_columns = X.shape
         weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
         chunks = [slice(start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
-        tables = [(*_values_and_mask(X[at]), at) for at in chunks]
+        tables = [(*_without(*_values_and_mask(X[at]), at, hidden), at) for at in chunks]
         self.weight = float(weights.sum())
         self.counts = sum((mask.T @ weights[at] for _, mask, at in tables), np.zeros(self.n_columns))
         counts = np.where(self.counts > 0, self.counts, 1)
@@ -107,6 +110,23 @@ def _values_and_mask(X: Any) -> tuple[Any, Any]:
     return np.where(observed, X, 0.0).astype(np.float64), observed.astype(np.float64)
 
 
+def _without(
+    values: Any, mask: Any, at: slice, hidden: tuple[Positions, Positions] | None
+) -> tuple[Any, Any]:
+    """The same without the hidden entries of the rows `at`."""
+    if hidden is None:
+        return values, mask
+    low, high = np.searchsorted(hidden[0], [at.start, at.stop])
+    rows, columns = hidden[0][low:high] - at.start, hidden[1][low:high]
+    if not sparse.issparse(values):
+        values[rows, columns] = mask[rows, columns] = 0.0
+        return values, mask
+    n_columns = values.shape[1]
+    own = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr)) * n_columns + values.indices
+    data = np.where(np.isin(own, rows * n_columns + columns), np.nan, values.data)
+    return _values_and_mask(_like(values, data))
+
+
 def _like(table: Any, data: Floats) -> Any:
     return sparse.csr_array((data, table.indices, table.indptr), shape=table.shape)
 
@@ -121,14 +141,24 @@ def _part(values: Any, mask: Any, means: Floats, weights: Floats, at: slice) -> 
 
 @dataclass
 class Expected:
-    """Log of share times density (n, k); means (n, k, q) and covariances (n, 1 or k, q, q) of factors."""
+    """Log of share times density (n, k), less what all clusters share; means and covariances of factors.
+
+    What they share (n,) stands alone: of a row far out, it would leave no digits for the differences.
+    Means are (n, k, q), covariances (n, 1 or k, q, q).
+    """
 
     log_density: Floats
+    common: Floats
     scores: Floats
     covariances: Floats
 
     def posterior(self) -> Floats:
-        return np.exp(self.log_density - log_sums(self.log_density)[:, None])
+        out = np.exp(self.log_density - self.log_density.max(axis=1, keepdims=True))
+        return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+    def evidence(self) -> Floats:
+        """The log-likelihood of each row."""
+        return self.common + log_sums(self.log_density)
 
 
 def log_sums(a: Floats) -> Floats:
@@ -142,16 +172,13 @@ def expect(part: Part, m: Mixture) -> Expected:
     (k, p), q, own = m.centers.shape, m.n_factors, len(m.loadings)
     n = part.values.shape[0]
     precision = 1 / m.variances
-    distances = (
-        (part.squares @ precision)[:, None]
-        - 2 * (part.values @ (m.centers * precision).T)
-        + part.mask @ (m.centers**2 * precision).T
-    )
-    log_density = -0.5 * (distances + (part.mask @ np.log(2 * np.pi * m.variances))[:, None])
+    common = -0.5 * (part.squares @ precision + part.mask @ np.log(2 * np.pi * m.variances))
+    log_density = part.values @ (m.centers * precision).T
+    log_density -= 0.5 * (part.mask @ (m.centers**2 * precision).T)
     with np.errstate(divide="ignore"):
         log_density += np.log(m.shares)
     if not q:
-        return Expected(log_density, np.zeros((n, k, 0)), np.zeros((n, own, 0, 0)))
+        return Expected(log_density, common, np.zeros((n, k, 0)), np.zeros((n, own, 0, 0)))
     weighted = m.loadings * precision[:, None]
     outer = np.einsum("lpq,lpr->plqr", m.loadings, weighted).reshape(p, -1)
     inverse = np.eye(q) + (part.mask @ outer).reshape(n, own, q, q)
@@ -166,7 +193,7 @@ def expect(part: Part, m: Mixture) -> Expected:
         log_determinant = 2 * np.log(np.diagonal(root, axis1=2, axis2=3)).sum(axis=2)
     scores = b @ covariances[:, 0] if own == 1 else np.einsum("nlq,nlqr->nlr", b, covariances)
     log_density += 0.5 * ((b * scores).sum(axis=2) - log_determinant)
-    return Expected(log_density, scores, covariances)
+    return Expected(log_density, common, scores, covariances)
 
 
 def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
@@ -178,9 +205,8 @@ def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
     second_moment = np.zeros((own, q, q))
     for part in entries:
         e = expect(part, m)
-        evidence = log_sums(e.log_density)
-        total += float(part.weights @ evidence)
-        r = np.exp(e.log_density - evidence[:, None]) * part.weights[:, None]
+        total += float(part.weights @ e.evidence())
+        r = e.posterior() * part.weights[:, None]
         shares += r.sum(axis=0)
         s += part.mask.T @ r
         t += part.values.T @ r
@@ -271,6 +297,13 @@ def with_factor(entries: Entries, m: Mixture) -> Mixture:
     size = np.sqrt(max(amount / max(entries.weight, 1e-300), 1e-12))
     loading = (direction * size / scale)[None, :, None]
     return Mixture(m.shares, m.centers, np.concatenate([m.loadings, loading], axis=2), m.variances)
+
+
+def with_factors(entries: Entries, m: Mixture, number: int) -> Mixture:
+    """Several more common factors."""
+    for _ in range(number):
+        m = with_factor(entries, m)
+    return m
 
 
 def _scores(part: Part, residual: Any, scale: Floats, direction: Floats) -> Floats:

@@ -10,5 +10,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Labels = NDArray[np.int32]
+Counts = NDArray[np.unsignedinteger[Any]]
 Positions = NDArray[np.intp]
 AnyFloats = NDArray[Any]

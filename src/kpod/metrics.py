@@ -7,6 +7,7 @@ with a negative label (rows with nothing observed, in `KPOD.labels_`) are left o
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from kpod._typing import Floats, Labels
 
 __all__ = ["calinski_harabasz_score", "davies_bouldin_score", "silhouette_samples", "silhouette_score"]
 
+NOTHING = 1e-8  # of another length: rounding
 CHUNK_ENTRIES = 4_000_000  # of the distances between a chunk of rows and all others: 32 MB
 
 
@@ -52,12 +54,22 @@ def silhouette_score(
     >>> round(silhouette_score(X, [0, 0, 1, 1]), 3)
     1.0
     """
+    if sample_size is not None and (
+        not isinstance(sample_size, Integral) or isinstance(sample_size, bool) or sample_size < 2
+    ):
+        raise ValueError(f"sample_size must be a whole number from 2 up, or None; got {sample_size!r}.")
     values, labels = _table_and_labels(X, labels)
     if sample_size is not None:
         rng = check_random_state(random_state)
         chosen = rng.permutation(values.shape[0])[:sample_size]
         values, labels = values[chosen], labels[chosen]
-    return float(np.nanmean(_silhouettes(values, labels)))
+    scores = _silhouettes(values, labels)
+    if np.isnan(scores).all():
+        raise ValueError(
+            "No row shares an observed column both with a row of its own cluster and with one of another "
+            "cluster: there is no silhouette."
+        )
+    return float(np.nanmean(scores))
 
 
 def silhouette_samples(X: Any, labels: Any) -> Floats:
@@ -186,8 +198,9 @@ def davies_bouldin_score(X: Any, labels: Any) -> float:
     apart = filled**2 @ known.T + known @ (filled**2).T - 2 * filled @ filled.T
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.sqrt(np.maximum(apart, 0) * live / shared)
-    if np.allclose(spread, 0) or np.allclose(distance[np.isfinite(distance)], 0):
-        return 0.0
+    farthest = np.max(distance, where=np.isfinite(distance), initial=0)
+    if spread.max() <= NOTHING * farthest or farthest <= NOTHING * spread.max():
+        return 0.0  # as scikit-learn has it
     np.fill_diagonal(distance, np.inf)
     distance[(distance == 0) | np.isnan(distance)] = np.inf
     return float(np.max((spread[:, None] + spread) / distance, axis=1).mean())
@@ -209,6 +222,10 @@ def _table_and_labels(X: Any, labels: Any) -> tuple[Any, Labels]:
     data = values.data if sparse.issparse(values) else values
     if np.isinf(data).any():
         raise ValueError("X contains infinity. Replace it by NaN if it stands for a missing value.")
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise ValueError(
+            "labels contains NaN or infinity. Every row needs a cluster; a negative label leaves a row out."
+        )
     used = _used(given)
     encoded = LabelEncoder().fit_transform(given[used])
     n_clusters, n_rows = len(np.unique(encoded)), int(used.sum())
@@ -217,7 +234,18 @@ def _table_and_labels(X: Any, labels: Any) -> tuple[Any, Labels]:
             f"{n_clusters} {'cluster' if n_clusters == 1 else 'clusters'} in {n_rows:,} rows with a label: "
             "these measures need at least 2 clusters, and fewer clusters than rows."
         )
-    return (values if used.all() else values[used]), encoded.astype(np.int32)
+    return _in_range(values if used.all() else values[used]), encoded.astype(np.int32)
+
+
+def _in_range(values: Any) -> Any:
+    """The table with values whose squares can be added up: the measures do not depend on the scale."""
+    data = values.data if sparse.issparse(values) else values
+    largest = float(np.fmax.reduce(np.abs(data), axis=None, initial=0.0))
+    if not (~np.isnan(data)).any():
+        raise ValueError("X has no observed entry in the rows with a label.")
+    if largest == 0 or 1e-100 < largest < 1e100:
+        return values
+    return values.astype(np.float64) * 2.0 ** -np.frexp(largest)[1]
 
 
 def _entries(values: Any) -> tuple[Any, Any, Floats]:

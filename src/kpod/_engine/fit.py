@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 
+from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
 from kpod._engine.hartigan import hartigan
 from kpod._engine.lloyd import Settings, Solution, Start, lloyd
@@ -32,16 +34,20 @@ def drawn_starts(
     n_clusters: int,
     n_starts: int,
     random_state: np.random.RandomState,
+    checkpoint: Checkpoint | None = None,
     gaps: bool = False,
 ) -> list[Callable[[], Start]]:
-    """Starts that are drawn when their turn comes, but fixed beforehand.
+    """Starts that are drawn when their turn comes, but fixed beforehand: by a checkpoint, if it has any.
 
     Where `gaps` count, two of three starts look at them as well.
     """
     numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
+    if checkpoint is not None:
+        checkpoint.numbers = numbers.tolist() if checkpoint.numbers is None else checkpoint.numbers
+        numbers = np.array(checkpoint.numbers)
     rng = np.random.default_rng(numbers[-1])
     seedings: list[Seeding] = []
-    if gaps and table.has_gaps:
+    if gaps:
         seedings = [GapSeeds(table, executor, n_clusters, rng, weight) for weight in GAP_WEIGHTS[:n_starts]]
     if n_starts > len(seedings):
         seedings.append(SEEDINGS[init](table, executor, n_clusters, rng))
@@ -60,20 +66,35 @@ def best_of(
     n_clusters: int,
     settings: Settings,
     done: Callable[[int, Solution], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[Solution, list[float]]:
     """The solution with the lowest objective, and the objectives of all starts.
 
     Starts of a table whose passes are short share the threads of the executor; a large table's
-    blocks do. `done` is told of each start that ended.
+    blocks do. `done` is told of each start that ended. What a checkpoint has of a start is not done
+    again.
     """
     short = not executor.remote and (
         table.n_entries * (PASS + n_clusters) < SHORT_WORK or len(table.blocks) == 1
     )
 
     def solve(number: int) -> Solution:
-        solution = SOLVERS[algorithm](table, Executor() if short else executor, starts[number](), settings)
+        solution = None if checkpoint is None else checkpoint.solution(number)
+        if solution is None:
+            solution = solve_anew(number)
         if done is not None:
             done(number, solution)
+        return solution
+
+    def solve_anew(number: int) -> Solution:
+        solver, own = SOLVERS[algorithm], Executor() if short else executor
+        if checkpoint is None:
+            return solver(table, own, starts[number](), settings)
+        kept = checkpoint.running.get(number)
+        start = starts[number]() if kept is None else Start(kept["centers"])
+        saving = replace(settings, keep=partial(checkpoint.keep, number), resume=kept)
+        solution = solver(table, own, start, saving)
+        checkpoint.ended(number, solution)
         return solution
 
     order = range(len(starts))

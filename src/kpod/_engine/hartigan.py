@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from kpod._engine import step
 from kpod._engine.executors import Executor
-from kpod._engine.lloyd import Descent, Settings, Solution, Start
+from kpod._engine.lloyd import Descent, Settings, Snapshot, Solution, Start, states_of
 from kpod._engine.sizes import CALL_WORK
 from kpod._engine.table import Table
 from kpod._kernels import moves as kernels
@@ -20,11 +22,14 @@ LITTLE = 0.1
 class Moves:
     """Sweeps of single-row moves over a clustering that Lloyd left."""
 
-    def __init__(self, descent: Descent) -> None:
+    def __init__(self, descent: Descent, n_iter: int = 0, n_sweeps: int = 0) -> None:
         self.descent = descent
-        movable = descent.table.usable
+        self.n_iter = n_iter  # of Lloyd, before
+        self.n_sweeps = n_sweeps
+        table = descent.table
+        movable = table.usable
         if descent.settings.gaps:  # a row with nothing observed can move as well
-            movable = np.ones(descent.table.n_rows, bool) if descent.table.weights is None else descent.table.weights > 0
+            movable = np.ones(table.n_rows, bool) if table.weights is None else table.weights > 0
         labels = descent.labels()[movable]
         self.sizes = np.bincount(labels, minlength=descent.k).astype(np.int64)
 
@@ -32,7 +37,7 @@ class Moves:
         """Sweep until no move lowers the loss, or one lowers it by little; whether that came about."""
         descent = self.descent
         settings = descent.settings
-        for sweep in range(1, settings.max_iter + 1):
+        for sweep in range(self.n_sweeps + 1, settings.max_iter + 1):
             before = descent.value
             n_moves, lowered = self.sweep()
             if n_moves == 0:
@@ -43,7 +48,12 @@ class Moves:
             descent.note("moves", sweep, fall)
             if descent.objective.is_little(fall, LITTLE * settings.tol, descent.value):
                 return True
+            descent.keep(partial(self.snapshot, sweep))
         return False
+
+    def snapshot(self, n_sweeps: int) -> Snapshot:
+        """What the sweeps to come depend on beside the descent: labels, which are data by now."""
+        return {"labels": self.descent.labels(), "sweeps": np.array([self.n_iter, n_sweeps])}
 
     def sweep(self) -> tuple[int, float]:
         """Try every row that a move may pay for, in order; returns the moves made and what they gained."""
@@ -83,9 +93,16 @@ class Moves:
 def hartigan(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
     """Lloyd until it converges, then single rows for as long as moving one lowers the loss."""
     descent = Descent(table, executor, start.centers, settings, start.gaps)
-    descent.lloyd()
-    descent.at_rest = False
-    n_iter = len(descent.falls)
-    descent.settle_relabelled()
-    converged = Moves(descent).sweep_until_none()
+    kept = settings.resume
+    if kept is not None:
+        descent.take_up(kept)
+    if kept is not None and "sweeps" in kept:
+        descent.states = states_of(table, kept["labels"])
+        n_iter, n_sweeps = kept["sweeps"].tolist()
+    else:
+        descent.lloyd()
+        descent.at_rest = False
+        n_iter, n_sweeps = len(descent.falls), 0
+        descent.settle_relabelled()
+    converged = Moves(descent, n_iter, n_sweeps).sweep_until_none()
     return descent.finish(n_iter, converged)

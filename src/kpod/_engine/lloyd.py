@@ -19,6 +19,9 @@ from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Sums
 from kpod._typing import Floats, Labels, Positions
 
+Snapshot = dict[str, Any]
+"""Arrays and numbers by name: what a start needs in order to go on."""
+
 # Rounds of assignment and update after which labels that ties pass to and fro are left alone.
 MOST_ROUNDS = 10
 
@@ -31,8 +34,9 @@ class Settings:
     columns (squared, in all); with 0, when no row changes its label or the objective no longer
     falls. Single-row moves stop when no row moves, or when a sweep lowers the objective by no more
     than a tenth of `tol` of it. `observer` is told of every iteration: what was done, its number
-    and the objective. `bounded=False` compares every row in every iteration. `gaps` says whether
-    those count (`GapObjective`).
+    and the objective. `bounded=False` compares every row in every iteration. `keep` is given a function
+    after every iteration that makes a snapshot to go on from; `resume` is such a snapshot. `gaps` says
+    whether those count (`GapObjective`).
     """
 
     max_iter: int = 300
@@ -41,6 +45,8 @@ class Settings:
     gaps: bool = False
     observer: Callable[[str, int, float], None] | None = None
     bounded: bool = True
+    keep: Callable[[Callable[[], Snapshot]], None] | None = None
+    resume: Snapshot | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,49 @@ class Descent:
         self.losses: list[float] = []
         self.at_rest = False  # whether the last thing done changed no label
         self.spaces = step.Spaces()
+        self.iteration = 0
+        self.lowest = self.value
+        self.path = self.centers  # the means after each iteration, which momentum follows
+        self.run = 0  # how many steps they have been going one way
+
+    def snapshot(self) -> Snapshot:
+        """What the rest of the descent depends on; states are not, as long as labels are a cache."""
+        assert self.panel is not None
+        recall = self.recall().relabelled
+        panel = {
+            f"panel_{name}": getattr(self.panel, name)
+            for name in ("centers", "offsets", "terms", "roots")
+            if getattr(self.panel, name) is not None
+        }
+        return {
+            **panel,
+            **{f"totals_{name}": getattr(self.totals, name).copy() for name in ("sums", "counts", "weights")},
+            "centers": self.centers.copy(),
+            "path": self.path.copy(),
+            "falls": np.array(self.falls),
+            "losses": np.array(self.losses),
+            "numbers": np.array([self.loss, self.lowest]),
+            "counted": np.array([self.iteration, self.run]),
+            "relabelled": recall.rows,
+            "relabelled_as": recall.labels,
+        }
+
+    def take_up(self, kept: Snapshot) -> None:
+        """Go on from a snapshot."""
+        self.panel = Panel(*(kept.get(f"panel_{name}") for name in ("centers", "offsets", "terms", "roots")))
+        for name in ("sums", "counts", "weights"):
+            getattr(self.totals, name)[...] = kept[f"totals_{name}"]
+        self.centers, self.path = kept["centers"], kept["path"]
+        self.falls, self.losses = kept["falls"].tolist(), kept["losses"].tolist()
+        self.loss, self.lowest = kept["numbers"].tolist()
+        self.iteration, self.run = kept["counted"].tolist()
+        self.relabelled = dict(zip(kept["relabelled"].tolist(), kept["relabelled_as"].tolist(), strict=True))
+        self.means = self.objective.means(self.totals)
+
+    def keep(self, more: Callable[[], Snapshot] = dict) -> None:
+        """Offer a snapshot to whoever keeps them."""
+        if self.settings.keep is not None:
+            self.settings.keep(lambda: self.snapshot() | more())
 
     @property
     def value(self) -> float:
@@ -197,32 +246,33 @@ class Descent:
         """
         settings, table = self.settings, self.table
         creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps and not settings.gaps else range(0)
-        means, run = self.centers, 0  # how many steps the centers have been going one way
-        lowest = self.value
-        for iteration in range(1, settings.max_iter + 1):
+        for iteration in range(self.iteration + 1, settings.max_iter + 1):
+            self.iteration = iteration
             before = self.centers
             changed = self.assign()
             moved = self.update()
-            fall = lowest - self.value
-            if run > 1 and fall < 0:
+            fall = self.lowest - self.value
+            if self.run > 1 and fall < 0:
                 self.note("lloyd", iteration, 0.0)
-                self.centers, run = means, 0
+                self.centers, self.run = self.path, 0
+                self.keep()
                 continue
             self.note("lloyd", iteration, max(fall, 0.0))
-            lowest = self.value
-            if run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
+            self.lowest = self.value
+            if self.run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
                 self.at_rest = True
                 return True
             if moved <= settings.tol * table.variance and (
                 not settings.gaps or self.objective.is_little(fall, settings.tol, self.value)
             ):
                 return True
-            step_, means = self.centers - means, self.centers
-            if iteration not in creeping or ((means - before) * step_).sum() < 0:
-                run = 0
-            run += 1
-            if run > 1:
-                self.centers = means + momentum(run) * step_
+            step_, self.path = self.centers - self.path, self.centers
+            if iteration not in creeping or ((self.path - before) * step_).sum() < 0:
+                self.run = 0
+            self.run += 1
+            if self.run > 1:
+                self.centers = self.path + momentum(self.run) * step_
+            self.keep()
         return False
 
     def note(self, what: str, iteration: int, fall: float) -> None:
@@ -248,6 +298,9 @@ class Descent:
                 break
             self.centers = self.means.centers  # type: ignore[union-attr]
         loss = loss_of(self.table, self.executor, self.states, self.centers, self.recall())
+        for state in self.states:  # two thirds of what a row takes, before labels are copied
+            if isinstance(state, State):
+                state.drop_bounds()
         value = objective.value(loss + objective.penalty(self.centers), self.totals)
         return Solution(
             self.labels(),
@@ -335,8 +388,27 @@ def nearest_labels(table: Table, executor: Executor, panel: Panel) -> Labels:
     return labels_of(table, executor, *nearest(table, executor, panel))
 
 
+def states_of(table: Table, labels: Labels) -> list[State]:
+    """States with these labels."""
+    return [
+        State.unknown(block.n_rows, labels[block.first : block.first + block.n_rows], block.scratch)
+        for block in table.blocks
+    ]
+
+
+def sizes_of(labels: Labels, table: Table, k: int) -> Positions:
+    """The number of rows with anything observed in each cluster."""
+    out = np.zeros(k, np.intp)
+    for block in table.blocks:
+        rows = slice(block.first, block.first + block.n_rows)
+        out += np.bincount(labels[rows][table.observed[rows] > 0], minlength=k)
+    return out
+
+
 def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
     """Assign every row to its nearest center, move the centers to their rows, repeat."""
     descent = Descent(table, executor, start.centers, settings, start.gaps)
+    if settings.resume is not None:
+        descent.take_up(settings.resume)
     converged = descent.lloyd()
     return descent.finish(len(descent.falls), converged)

@@ -7,9 +7,18 @@ import numpy as np
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.hartigan import Moves
-from kpod._engine.lloyd import Descent, Settings, Solution, Start, loss_of, nearest_labels, rounded
+from kpod._engine.lloyd import (
+    Descent,
+    Settings,
+    Solution,
+    Start,
+    loss_of,
+    nearest_labels,
+    rounded,
+    states_of,
+)
 from kpod._engine.objective import Objective
-from kpod._engine.step import AddUp, Partial, Spaces, State
+from kpod._engine.step import AddUp, Partial, Spaces
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels
@@ -25,10 +34,13 @@ def mm(table: Table, executor: Executor, start: Start, settings: Settings) -> So
     entries = table.entries(members)
     gaps = np.isnan(entries)
     centers = start.centers
+    kept = settings.resume
     labels = nearest_labels(table, executor, Panel(centers)) if start.labels is None else start.labels
     weights = None if table.weights is None else table.weights[members]
     trace: list[float] = []
     converged = False
+    if kept is not None:
+        centers, labels, trace = kept["centers"], kept["labels"], kept["trace"].tolist()
     while len(trace) < settings.max_iter and not converged:
         filled = np.where(gaps, centers[labels[members]], entries)
         inner = Descent(complete_table(table, filled, weights, executor), executor, centers)
@@ -43,6 +55,9 @@ def mm(table: Table, executor: Executor, start: Start, settings: Settings) -> So
         trace.append(loss_of(table, executor, states_of(table, labels), centers))
         if settings.observer is not None:
             settings.observer("mm", len(trace), trace[-1])
+        if settings.keep is not None and not converged:
+            now = {"centers": centers, "labels": labels, "trace": np.array(trace)}
+            settings.keep(now.copy)
     return own_centers(table, executor, labels, len(centers), trace, converged)
 
 
@@ -59,14 +74,6 @@ def own_centers(
     loss = loss_of(table, executor, states, centers)
     counts = objective.counts(partial.sums)
     return Solution(labels, centers, counts, loss, loss, [*trace[:-1], loss], len(trace), converged, [*trace[:-1], loss])
-
-
-def states_of(table: Table, labels: Labels) -> list[State]:
-    """States with these labels."""
-    return [
-        State.unknown(block.n_rows, labels[block.first : block.first + block.n_rows])
-        for block in table.blocks
-    ]
 
 
 def complete_table(table: Table, filled: Floats, weights: Floats | None, executor: Executor) -> Table:

@@ -37,6 +37,10 @@ CALL_WORK = 1 << 30
 # Rows that say roughly where the columns lie, before the first pass over the table.
 GLANCE_ROWS = 16
 
+# Bytes of labels or bounds up to which they are on the heap, where what is freed need not be given back
+# (`disk`).
+SMALL_ROOM = 1 << 16
+
 # On a cluster (`cluster`): bytes that travel with every task rather than as one of their own, results
 # that one task merges, and the share of a worker's memory that blocks may take up at a time.
 SMALL_PARCEL = 1 << 16

@@ -10,14 +10,18 @@ and partials are picklable, so that a step can be run wherever the block is.
 from __future__ import annotations
 
 import math
+import mmap
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kpod._engine.blocks import Block
+from kpod._engine.sizes import SMALL_ROOM
 from kpod._kernels import lloyd as comparing
 from kpod._kernels import moves as moving
 from kpod._kernels import rows as kernels
@@ -25,6 +29,19 @@ from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
 from kpod._typing import AnyFloats, Floats, Labels, Positions, Singles
+
+
+def room(n: int, dtype: np.dtype[Any], scratch: str | None) -> AnyFloats:
+    """Zeros in memory of their own, which is given back at once; or in a file without a name."""
+    n_bytes = max(1, n * dtype.itemsize)
+    if n_bytes < SMALL_ROOM:
+        return np.zeros(n, dtype)
+    with suppress(OSError):  # no room there: memory will do
+        if scratch is not None:
+            with tempfile.TemporaryFile(dir=scratch) as file:
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+                return np.frombuffer(mmap.mmap(file.fileno(), n_bytes), dtype, n)
+    return np.frombuffer(mmap.mmap(-1, n_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype, n)
 
 
 @dataclass
@@ -45,10 +62,23 @@ class State:
     lower: Singles
 
     @classmethod
-    def unknown(cls, n_rows: int, labels: Labels | None = None) -> State:
-        """Before the first step: no labels, or those given, and no bounds."""
-        start = np.full(n_rows, -1, np.int32) if labels is None else labels.astype(np.int32)
-        return cls(start, np.full(n_rows, np.inf, np.float32), np.zeros(n_rows, np.float32))
+    def unknown(cls, n_rows: int, labels: Labels | None = None, scratch: str | None = None) -> State:
+        """Before the first step: no labels, or those given, and no bounds.
+
+        With a `scratch` directory they are kept in a file there, without a name, which goes with
+        the state or its process.
+        """
+        state = cls(
+            room(n_rows, np.dtype(np.int32), scratch),
+            *room(2 * n_rows, np.dtype(np.float32), scratch).reshape(2, -1),
+        )
+        state.labels[:] = -1 if labels is None else labels
+        state.upper[:] = np.inf
+        return state
+
+    def drop_bounds(self) -> None:
+        """Free the memory of the bounds, when labels are all that is still wanted."""
+        self.upper = self.lower = np.empty(0, np.float32)
 
     def forget_bounds(self, rows: Positions | slice) -> None:
         self.upper[rows], self.lower[rows] = np.inf, 0
@@ -152,7 +182,7 @@ class Recall:
     def __call__(self, block: Block, rows: Rows, state: State | None, spaces: Spaces) -> State:
         """The state, with labels that are up to date."""
         if state is None:
-            state = State.unknown(block.n_rows)
+            state = State.unknown(block.n_rows, scratch=block.scratch)
             if self.panel is not None:
                 compare(block, rows, self.panel, Drift.none(self.panel.k), state, None, spaces)
         last = block.first + block.n_rows

@@ -20,7 +20,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.sizes import GLANCE_ROWS
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
-from kpod._typing import AnyFloats, Floats, Labels, Positions
+from kpod._typing import AnyFloats, Counts, Floats, Positions
 
 GLANCE_ENTRIES = 1 << 20
 # Powers of two: how far entries of usual size may be from 1, and the largest of all.
@@ -47,7 +47,7 @@ class Statistics:
     largest: Floats
     exponent: Floats
     nonzero: NDArray[np.int64]
-    observed: list[Labels]
+    observed: list[Counts]
 
     @classmethod
     def of(cls, blocks: list[Block], executor: Executor) -> Statistics:
@@ -72,26 +72,28 @@ class Statistics:
     def times(self, power: int) -> Statistics:
         """The same after scaling by a power of two."""
         factor = 2.0**power
-        return Statistics(
-            self.weights,
-            self.sums * factor,
-            self.squares * factor**2,
-            self.largest * factor,
-            self.exponent + power * (self.nonzero > 0),
-            self.nonzero,
-            self.observed,
-        )
+        with np.errstate(invalid="ignore"):  # of infinities, which are refused by column and row later
+            return Statistics(
+                self.weights,
+                self.sums * factor,
+                self.squares * factor**2,
+                self.largest * factor,
+                self.exponent + power * (self.nonzero > 0),
+                self.nonzero,
+                self.observed,
+            )
 
 
-def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Labels]:
+def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Counts]:
     """What the rows of one block tell of the columns, and how much of each row is observed."""
     about, exponents = np.zeros((4, block.n_columns)), np.zeros((2, block.n_columns), np.int64)
     observed = np.empty(block.n_rows, np.int32)
+    smallest = np.min_scalar_type(block.n_columns)  # a byte a row, as a rule
     with block.rows() as rows:
         space = Workspace(rows, 0, 1)
         for start, stop in block.pieces(8):
             kernels.measure(rows, start, stop, about, exponents, observed, space)
-    return about, exponents, observed
+    return about, exponents, observed.astype(smallest)
 
 
 class Table:
@@ -121,8 +123,8 @@ class Table:
         self.variance = float(self.variances[self.live].mean()) if self.live.any() else 0.0
 
     @cached_property
-    def observed(self) -> Labels:
-        """The number of observed columns of each row."""
+    def observed(self) -> Counts:
+        """The number of observed columns of each row: the smallest integers that hold it."""
         return np.concatenate(self.about.observed)
 
     @cached_property
@@ -150,7 +152,7 @@ class Table:
         """Standard deviations, in the table's own units; 0 where nothing was observed."""
         return np.sqrt(self.variances) / self.units.scale
 
-    @cached_property
+    @property
     def usable(self) -> NDArray[np.bool_]:
         """Rows that say anything: something observed, and a positive weight."""
         return self.observed > 0 if self.weights is None else (self.observed > 0) & (self.weights > 0)
@@ -164,6 +166,17 @@ class Table:
         """The same table with some entries not looked at; nothing is copied."""
         blocks = [block.replace(hidden=hidden) for block in self.blocks]
         return Table(blocks, Statistics.of(blocks, executor))
+
+    def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
+        """Row, column and value (in the table's own units) of the hidden entries, row by row."""
+        found = [block.hidden_entries() for block in self.blocks]
+        rows = [block.first + at for block, (at, _, _) in zip(self.blocks, found, strict=True)]
+        return np.concatenate(rows), *(np.concatenate([part[i] for part in found]) for i in (1, 2))  # type: ignore[return-value]
+
+    @cached_property
+    def column_counts(self) -> Positions:
+        """How many rows observe each column."""
+        return np.sum([block.column_counts() for block in self.blocks], axis=0)
 
     def entries(self, rows: Positions) -> Floats:
         """Some rows as a dense array with NaN, in the engine's units."""

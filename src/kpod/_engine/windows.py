@@ -7,11 +7,15 @@ as such a window, and is opened there again.
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kpod._typing import AnyFloats
+
+SCRATCH = ".scratch"  # how the names of scratch files end
 
 
 class Window(NamedTuple):
@@ -65,3 +69,11 @@ def opened(array: Any) -> Any:
 def packed(array: Any) -> Any:
     """The window of a mapped array, else the array: what to pickle of it."""
     return Window.of(array) or array
+
+
+def scratch_of(array: Any) -> str | None:
+    """Where to put what belongs to a mapped array: beside its scratch file, or with temporary files."""
+    window = Window.of(array)
+    if window is None:
+        return None
+    return str(Path(window.path).parent) if window.path.endswith(SCRATCH) else tempfile.gettempdir()

@@ -13,6 +13,7 @@ import json
 import math
 import re
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +51,7 @@ def unpacked(data: Any, source: str) -> Any:
             return gzip.decompress(data[:])
         if data[:4] == ZSTD:
             return pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{source}: is compressed and damaged: {printable(error)}.") from error
     return data
 
@@ -123,12 +124,12 @@ def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, 
         )
     notes = []
     if sheet is None:
-        filled = [name for name in names if book.get_sheet_by_name(name).total_height]
+        filled = [name for name in names if sheet_of(book, name, source).total_height]
         sheet = (filled or names)[0]
         if len(names) > 1:
             others = [name for name in names if name != sheet]
             notes = [f"sheet '{sheet}' was read, not {', '.join(others[:5])}; choose with --sheet."]
-    page = book.get_sheet_by_name(sheet)
+    page = sheet_of(book, sheet, source)
     rows = page.to_python(skip_empty_area=True)
     top, left = page.start or (0, 0)
     spans = [
@@ -138,6 +139,13 @@ def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, 
     ]
     table, remarks = from_rows(rows, spans, f"{source}, sheet '{printable(sheet)}'")
     return table, [*notes, *remarks]
+
+
+def sheet_of(book: Any, name: str, source: str) -> Any:
+    try:
+        return book.get_sheet_by_name(name)
+    except Exception as error:
+        raise InputError(f"{source}, sheet '{printable(name)}': is damaged: {printable(error)}.") from error
 
 
 def from_rows(
@@ -237,6 +245,8 @@ def read_statistics(data: Any, kind: str, source: str) -> tuple[pa.Table, list[s
     pyreadstat = imported(
         "pyreadstat", source, f"reading a {'SAS' if kind in ('sas', 'xport') else kind.title()} file"
     )
+    if data[:11] == b"<stata_dta>" and not bytes(data[-64:]).rstrip().endswith(b"</stata_dta>"):
+        raise InputError(f"{source}: is damaged: it ends before its last part; get a whole copy of it.")
     readers = {"stata": "read_dta", "spss": "read_sav", "sas": "read_sas7bdat", "xport": "read_xport"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data"

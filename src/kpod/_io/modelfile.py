@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 FORMAT = "kpod model"
 VERSION = 2
-"""1: a scaler and a KPOD; 2: or a TableEncoder and a KPOD. The lowest that will do is written."""
+"""1: a scaler and a KPOD; 2: or a TableEncoder and a KPOD, whose number of clusters may have been chosen. The
+lowest that will do is written."""
 HEADER = "kpod.json"
 SCHEMA = "schema.json"
 SMALL = 1 << 20
@@ -57,6 +58,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
         "missing_rates_": ("k p", "f"),
         "objective_": ("", "fi"),
         "objective_curve_": ("iterations", "f"),
+        "shrinkage_": ("", "fi"),
         "n_iter_": ("", "i"),
         "converged_": ("", "b"),
         "n_features_in_": ("", "i"),
@@ -74,9 +76,10 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-NOT_KEPT = {"algorithm_", "labels_"}
-"""Not needed to assign other rows, whose number labels grow with: neither written nor read."""
+NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "labels_"}
+"""Not needed to assign other rows; the choice has a place of its own."""
 MAY_LACK = {
+    "checkpoint",
     "probability",
     "missingness",
     "missing_rates_",
@@ -89,11 +92,12 @@ MAY_LACK = {
     "mixture_centers_",
     "cluster_shares_",
     "noise_variance_",
+    "shrinkage_",
 }
 """What a model of 0.1.0 does not have: parameters since then keep their defaults."""
-SQUARES = {"inertia_", "loss_curve_", "var_"}
+SQUARES = {"inertia_", "loss_curve_", "losses_", "objective_", "objective_curve_", "var_"}
 POSITIVE = {"scale_", "_scale"}
-NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "missing_rates_", "n_samples_seen_"}
+NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "missing_rates_", "n_samples_seen_", "shrinkage_"}
 
 
 @dataclass
@@ -118,7 +122,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     from sklearn.pipeline import Pipeline
 
     from kpod._encoder import TableEncoder
-    from kpod._io import encoderfile
+    from kpod._io import choicefile, encoderfile
 
     *before, (name, kpod) = model.pipeline.steps
     kept = copy.copy(kpod)
@@ -129,8 +133,11 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     content = {"pipeline": pipeline, "columns": model.columns, "missing": model.missing}
     if encoder:
         content["encoder"] = encoderfile.to_json(encoder)
+    chosen = kpod.n_clusters == "auto"
+    if chosen and hasattr(kpod, "choice_"):
+        content["choice"] = choicefile.to_json(kpod.choice_)
     archive = io.BytesIO(skops.io.dumps(content))
-    header = {"format": FORMAT, "version": VERSION if encoder else 1, "kpod": __version__}
+    header = {"format": FORMAT, "version": VERSION if encoder or chosen else 1, "kpod": __version__}
     with zipfile.ZipFile(archive, "a") as members:
         members.writestr(HEADER, json.dumps(header))
     with written_whole(path) as file:
@@ -232,7 +239,10 @@ def read_model(members: Members, version: str) -> Model:
     *before, last = [(str(plain(name)), step) for name, step in steps]
     if len(before) > 1 or class_of(last[1]) != KPOD_CLASS:
         raise ForeignError(", ".join(class_of(step) for _, step in [*before, last]))
-    k = plain(items(last[1]["content"])["n_clusters"])
+    about = items(last[1]["content"])
+    k = plain(about["n_clusters"])
+    if k == "auto":
+        k = plain(about["_n_features_out"])
     if type(k) is not int or k < 1:
         raise ValueError("n_clusters is not a number of clusters")
     encoder = None
@@ -245,6 +255,10 @@ def read_model(members: Members, version: str) -> Model:
     maker = Maker(members, {"k": k, "p": encoder._n_features_out if encoder else len(columns)})
     kpod = maker.make(last[1], (KPOD_CLASS,))
     scalers = [(name, maker.make(step, SCALER_CLASSES)) for name, step in before]
+    if "choice" in top:
+        from kpod._io import choicefile
+
+        kpod.choice_ = choicefile.from_json(str(plain(top["choice"])), k)
     check_values([kpod, *(scaler for _, scaler in scalers)], kpod)
     first = [("encode", encoder)] if encoder else scalers
     return Model(Pipeline([*first, (last[0], kpod)]), columns, missing, version)
@@ -264,11 +278,13 @@ class Maker:
         estimator = new(which)
         parameters, known, state = estimator.get_params(), ATTRIBUTES[which], {}
         for name, value in items(node["content"]).items():
+            if name in NOT_KEPT:
+                continue
             if name in parameters:
                 state[name] = plain(value)
             elif name in known:
                 state[name] = self.attribute(name, value, *known[name])
-            elif name not in NOT_KEPT:
+            else:
                 raise ForeignError(f"{which}.{name}")
         lacking = [name for name in [*parameters, *known] if name not in state and name not in MAY_LACK]
         if lacking:

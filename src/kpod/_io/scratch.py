@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from kpod._engine.windows import SCRATCH
 from kpod._io.files import InputError, printable
 from kpod._typing import AnyFloats
 
-PREFIX, SUFFIX = "kpod-", ".scratch"
+PREFIX, SUFFIX = "kpod-", SCRATCH
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 IN_MEMORY = ("tmpfs", "ramfs")
 

@@ -28,7 +28,7 @@ from kpod._report.summary import FEW, Clustering
 from kpod._words import counted, number, percent, some
 
 if TYPE_CHECKING:
-    from kpod._choose import KChoice
+    from kpod._choice import KChoice
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6

@@ -124,7 +124,7 @@ class Clustering:
 
     @property
     def k(self) -> int:
-        return int(self.kpod.n_clusters)
+        return int(self.kpod.n_clusters_)
 
     @cached_property
     def sizes(self) -> np.ndarray[Any, Any]:
@@ -365,7 +365,7 @@ def labels_of(kpod: KPOD, values: Entries, seen: Any) -> tuple[Labels, bool]:
     """
     labels = np.asarray(getattr(kpod, "labels_", ()))
     if len(labels) == values.shape[0] and np.array_equal(
-        values.by_group(labels, int(kpod.n_clusters)), kpod.counts_
+        values.by_group(labels, int(kpod.n_clusters_)), kpod.counts_
     ):
         return labels, True
     return np.asarray(kpod.predict(seen)), False

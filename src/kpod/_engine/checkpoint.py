@@ -1,0 +1,197 @@
+"""What a fit needs in order to go on after it was killed, in a file.
+
+A start that is under way is kept as a snapshot that its solver makes after an iteration (`Settings.keep`)
+and takes up again (`Settings.resume`); one that ended, as its solution. In Lloyd's iteration a snapshot
+is a few centers and sums: labels are a cache, and made again. After single-row moves they are data.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from kpod._engine.blocks import Block
+from kpod._engine.executors import Executor
+from kpod._engine.lloyd import Snapshot, Solution
+from kpod._engine.table import Table
+
+FILE = "fit.npz"
+SECONDS = 5.0  # between two writes, at the least
+SHARE = 0.05  # of the time that writing may take
+
+
+class Checkpoint:
+    """A directory in which a fit leaves what it needs to go on.
+
+    Parameters
+    ----------
+    directory : made if it is not there
+    about : parameters and table of the fit, as plain values: what is found must be of the same
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], about: dict[str, Any]) -> None:
+        self.directory = Path(directory)
+        self.about = json.loads(json.dumps(about))
+        self.numbers: list[int] | None = None  # that the starts were drawn by
+        self.done: dict[int, Snapshot] = {}
+        self.running: dict[int, Snapshot] = {}
+        self._lock = Lock()
+        self._written = time.monotonic()
+        self._took = 0.0
+        self._descriptor = locked(self.directory)
+        try:
+            self._load()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def path(self) -> Path:
+        return self.directory / FILE
+
+    def _load(self) -> None:
+        if not self.path.exists():
+            return
+        try:
+            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                kept = {name: file[name] for name in file.files}
+            head = json.loads(str(kept.pop("head")))
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(
+                f"{self.path}: is damaged, or no checkpoint ({error}). Remove it to start again."
+            ) from error
+        for name, value in self.about.items():
+            if head["about"].get(name) != value:
+                there = head["about"].get(name)
+                what = (
+                    "is that of another table" if name == "table" else f"has {name}={there!r}, not {value!r}"
+                )
+                raise ValueError(
+                    f"The checkpoint in {self.directory} {what}. Give another directory, or remove "
+                    f"{self.path} to start again."
+                )
+        self.numbers = head["numbers"]
+        for name, value in kept.items():
+            kind, number, key = name.split("/")
+            place = self.done if kind == "done" else self.running
+            place.setdefault(int(number), {})[key] = value
+
+    def is_due(self) -> bool:
+        """Whether it is time to write again: a few seconds later, and seldom if it takes long."""
+        return time.monotonic() - self._written >= max(SECONDS, self._took / SHARE)
+
+    def keep(self, number: int, take: Callable[[], Snapshot]) -> None:
+        """Keep a start that is under way, if it is time to."""
+        with self._lock:
+            if self.is_due():
+                self.running[number] = take()
+                self._write()
+
+    def ended(self, number: int, solution: Solution) -> None:
+        """Keep a start that ended; the labels of the best one only."""
+        with self._lock:
+            self.running.pop(number, None)
+            self.done[number] = {name: np.asarray(value) for name, value in vars(solution).items()}
+            best = min(self.done, key=lambda n: (float(self.done[n]["objective"]), n))
+            for n, other in self.done.items():
+                if n != best:
+                    self.done[n] = {**other, "labels": np.empty(0, np.int32)}
+            if self.is_due():
+                self._write()
+
+    def solution(self, number: int) -> Solution | None:
+        """Of a start that ended already, without labels if it is not the best."""
+        if number not in self.done:
+            return None
+        kept = {name: value if value.ndim else value.item() for name, value in self.done[number].items()}
+        return Solution(**kept | {"trace": self.done[number]["trace"].tolist()})
+
+    def _write(self) -> None:
+        began = time.monotonic()
+        head = json.dumps({"about": self.about, "numbers": self.numbers})
+        arrays: dict[str, Any] = {"head": np.array(head)}
+        for kind, starts in (("done", self.done), ("running", self.running)):
+            for number, kept in starts.items():
+                arrays |= {f"{kind}/{number}/{key}": value for key, value in kept.items()}
+        write_whole(self.path, arrays)
+        self._written = time.monotonic()
+        self._took = self._written - began
+
+    def close(self) -> None:
+        """Let others use the directory."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def remove(self) -> None:
+        """After the fit: nothing to go on with is left."""
+        self.path.unlink(missing_ok=True)
+        part_of(self.path).unlink(missing_ok=True)
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self.remove()
+        self.close()
+
+
+def locked(directory: Path) -> int:
+    """The directory, made and locked: for as long as this process lives, at the most."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise ValueError(
+            f"checkpoint={str(directory)!r}: is no usable directory: {error.strerror}."
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise ValueError(
+            f"checkpoint={str(directory)!r}: is in use by another fit. Give each its own directory."
+        ) from error
+    return descriptor
+
+
+def part_of(path: Path) -> Path:
+    return path.with_name(path.name + ".part")
+
+
+def write_whole(path: Path, arrays: dict[str, Any]) -> None:
+    """An .npz file that takes its name only once it is complete and on the disk."""
+    part = part_of(path)
+    try:
+        with part.open("wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise OSError(error.errno, f"no checkpoint could be written: {error.strerror}", str(path)) from error
+
+
+def checksum(block: Block) -> int:
+    return block.checksum()
+
+
+def fingerprint(table: Table, executor: Executor) -> dict[str, Any]:
+    """What tells a table from others: shape, precision, and a checksum of every block and its weights."""
+    return {
+        "shape": [table.n_rows, table.n_columns],
+        "dtype": str(table.dtype),
+        "checksums": executor.map(checksum, table.blocks),
+    }
