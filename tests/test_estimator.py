@@ -137,8 +137,8 @@ def test_unfitted_is_said_so(X):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters must be an integer of at least 1, got 0"),
-        ({"n_clusters": 2.5}, "n_clusters must be an integer"),
+        ({"n_clusters": 0}, "n_clusters must be .auto. or an integer of at least 1, got 0"),
+        ({"n_clusters": 2.5}, "n_clusters must be .auto. or an integer"),
         ({"n_init": 0}, "n_init must be 'auto' or an integer of at least 1, got 0"),
         ({"n_init": "many"}, "n_init must be 'auto'"),
         ({"algorithm": "elkan"}, r"algorithm must be one of \['hartigan', 'lloyd', 'mm'\], got 'elkan'"),
@@ -148,7 +148,7 @@ def test_unfitted_is_said_so(X):
         ({"max_iter": 0}, "max_iter must be an integer of at least 1"),
         ({"tol": -1}, "tol must be a finite number of at least 0"),
         ({"tol": nan}, "tol must be a finite number of at least 0"),
-        ({"shrinkage": -1}, "shrinkage must be a finite number of at least 0"),
+        ({"shrinkage": -1}, "shrinkage must be .auto. or a finite number of at least 0"),
         ({"n_threads": 0}, "n_threads must be an integer of at least 1"),
         ({"n_threads": -1}, "n_threads must be an integer of at least 1"),
     ],

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from kpod import _mixture
+from kpod._blas import one_thread
 from kpod._typing import Floats, Labels
 
 STEPS = 200
@@ -62,7 +63,8 @@ def soften(X: Any, labels: Labels, k: int, weights: Floats | None = None) -> Sof
         X, labels, weight = X[chosen], labels[chosen], weight[chosen]
     entries = _mixture.Entries(X, weight)
     start = _mixture.from_labels(entries, labels, k, isotropic=True)
-    m = _mixture.run(entries, start, isotropic=True, n_steps=STEPS, tol=TOL)
+    with one_thread():
+        m = _mixture.run(entries, start, isotropic=True, n_steps=STEPS, tol=TOL)
     observed = float(entries.counts.sum())
     live = entries.counts > 0
     fitted = min(k * float(live.sum()), observed / 2)

@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from numbers import Integral, Real
@@ -25,6 +26,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod import _dask, _validation
+from kpod._choice import KChoice, conclusion, too_little
 from kpod._confidence import SoftClustering, soften
 from kpod._engine import step
 from kpod._engine.blocks import Block, Units
@@ -35,10 +37,28 @@ from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, near
 from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
+from kpod._search import Progress, Search, TooLittleError
 from kpod._typing import AnyFloats, Floats, Labels
 
 # What `probability` adds to a fitted model.
 MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was given or found before the fit."""
+
+    n_clusters: int
+    shrinkage: float
+    choice: KChoice | None = None
+
+    def attributes(self) -> dict[str, Any]:
+        of_choice = {} if self.choice is None else {"choice_": self.choice}
+        return {"shrinkage_": self.shrinkage, **of_choice}
+
+
+def is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -58,8 +78,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number of clusters.
+    n_clusters : int or "auto", default=8
+        The number of clusters. "auto" chooses it by hiding observed entries and predicting them: 1 to
+        10, and up to 40 for as long as more clusters predict better, see `kpod.choose_k`. That takes
+        as long as several dozen fits; in a cross-validation or a grid search it is done anew on every
+        training set. One cluster, with a warning, where there is too little to hide.
 
     init : {"k-means++", "mean-fill", "random"}, array or callable, default="k-means++"
         Where a fit starts. "k-means++" draws rows far apart by partial distances (from a
@@ -90,10 +113,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         goes on until no row moves, or a sweep of moves lowers the loss by no more than
         `tol` / 10 of it.
 
-    shrinkage : float, default=0.0
+    shrinkage : float or "auto", default=0.0
         Pulls centers that rest on few observations to the column's mean: the objective gets
         :math:`+\ \lambda \sum_{lj} (c_{lj} - \bar x_j)^2`, as if every cluster had `shrinkage`
-        more units of weight there. Worth trying on very sparse tables; not for "mm".
+        more units of weight there. "auto" chooses it by hiding observed entries, among 0 and 0.5 to 32
+        rows of mean weight. Worth trying on very sparse tables; not for "mm".
 
     probability : bool, default=False
         Whether `predict_proba` is wanted: after the clustering, the mixture of round clusters behind
@@ -148,6 +172,15 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     column_means_ : ndarray of shape (n_features,)
         The mean of the observed entries of each column.
 
+    n_clusters_ : int
+        The number of clusters: `n_clusters`, or what "auto" chose.
+
+    choice_ : KChoice
+        With `n_clusters="auto"`: why this number, see `kpod.choose_k`. `print(model.choice_)` shows it.
+
+    shrinkage_ : float
+        `shrinkage`, or what "auto" chose.
+
     mixture_centers_ : ndarray of shape (n_clusters, n_features)
         With `probability`: the centers of the mixture. Where clusters overlap they are nearer to the
         truth than `cluster_centers_`, which minimise the loss (see Notes).
@@ -196,14 +229,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         *,
         init: str | Any | Callable[..., Any] = "k-means++",
         n_init: str | int = "auto",
         algorithm: str = "hartigan",
         max_iter: int = 300,
         tol: float = 1e-4,
-        shrinkage: float = 0.0,
+        shrinkage: float | str = 0.0,
         probability: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
@@ -239,9 +272,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         -------
         self
         """
+        return self._fit(X, sample_weight)
+
+    def _fit(self, X: Any, sample_weight: Any, numbers: Any = None, progress: Progress | None = None) -> KPOD:
+        """Fit; `numbers` are those that `kpod.choose_k` chooses from."""
         self._check_parameters()
         # Nothing of a fitted model changes before the new fit has succeeded.
         new = copy.copy(self)
+        random_state = check_random_state(self.random_state)
         with _dask.executor_for(X, self._n_threads()) as executor:
             algorithm = self._check_place(X, executor)
             values = new._validate(X, executor, reset=True)
@@ -255,29 +293,35 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             table = make_table(values, executor, weights=weights)
             _validation.check_finite(table, names)
             self._check_table(table, names)
-            settings = Settings(self.max_iter, self.tol, self.shrinkage, self._observer())
-            with self._checkpoint(table, executor) as checkpoint:
-                starts = self._starts(values, table, executor, checkpoint)
-                solution, losses = best_of(
-                    starts,
+            given = values if callable(self.init) else None
+            with self._checkpoint(table, executor, numbers) as checkpoint:
+                chosen = self._chosen(values, table, executor, numbers, progress, checkpoint)
+                solution, losses = self._solve(
                     table,
                     executor,
-                    algorithm,
-                    self.n_clusters,
-                    settings,
-                    self._tell_start(len(starts)),
-                    checkpoint,
+                    chosen,
+                    random_state,
+                    algorithm=algorithm,
+                    given=given,
+                    checkpoint=checkpoint,
+                    told=True,
                 )
         self._warn_of(solution, table)
-        attributes = self._attributes(solution, losses, table) | {"algorithm_": algorithm}
+        attributes = self._attributes(solution, losses, table) | chosen.attributes()
+        attributes["algorithm_"] = algorithm
         if self.probability:
-            attributes |= self._mixture(values, attributes["labels_"], weights)
+            attributes |= self._mixture(values, attributes["labels_"], weights, chosen.n_clusters)
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update({} if names is None else {"feature_names_in_": names})
-        for name in MIXTURE:
+        for name in (*MIXTURE, "choice_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
         return self
+
+    @property
+    def n_clusters_(self) -> int:
+        """The number of clusters of the fit."""
+        return len(self.cluster_centers_)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
         """Cluster the rows of X and return their labels."""
@@ -344,7 +388,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         _dask.refuse(X, "transform")
         with self._fitted_table(X, here=True) as (table, executor):
             panel = Panel(self._centers(table))
-            out = np.empty((table.n_rows, self.n_clusters), table.dtype)
+            out = np.empty((table.n_rows, self.n_clusters_), table.dtype)
 
             def measure(block: Block) -> None:
                 rows = slice(block.first, block.first + block.n_rows)
@@ -407,6 +451,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             "init='mean-fill'": isinstance(self.init, str) and self.init == "mean-fill",
             "a callable init": callable(self.init),
             "probability=True": self.probability,
+            "n_clusters='auto'": is_auto(self.n_clusters),
+            "shrinkage='auto'": is_auto(self.shrinkage),
         }.items():
             if wants:
                 raise ValueError(
@@ -446,10 +492,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _centers(self, table: Table) -> Floats:
         """The centers in the units of a table."""
         centers = np.asarray(self.cluster_centers_, np.float64)
-        if centers.shape != (self.n_clusters, table.n_columns):
+        k = self.n_clusters_ if self.n_clusters == "auto" else self.n_clusters
+        if centers.shape != (k, table.n_columns):
             raise ValueError(
                 f"The model is damaged: its centers have shape {centers.shape}, expected "
-                f"{(self.n_clusters, table.n_columns)}. Fit it again."
+                f"{(k, table.n_columns)}. Fit it again."
             )
         return table.units.to(centers)
 
@@ -462,30 +509,36 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _check_parameters(self) -> None:
         for name, least in (("n_clusters", 1), ("max_iter", 1), ("n_threads", 1), ("verbose", 0)):
             value = getattr(self, name)
-            if name == "n_threads" and value is None:
+            if (name == "n_threads" and value is None) or (name == "n_clusters" and is_auto(value)):
                 continue
             if (
                 not isinstance(value, Integral)
                 or (isinstance(value, bool) and name != "verbose")
                 or value < least
             ):
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-        for name in ("tol", "shrinkage"):
+                auto = "'auto' or " if name == "n_clusters" else ""
+                raise ValueError(f"{name} must be {auto}an integer of at least {least}, got {value!r}.")
+        for name, auto in (("tol", ""), ("shrinkage", "'auto' or ")):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
+            if not (auto and is_auto(value)) and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+                raise ValueError(f"{name} must be {auto}a finite number of at least 0, got {value!r}.")
         if self.algorithm not in SOLVERS:
             raise ValueError(f"algorithm must be one of {sorted(SOLVERS)}, got {self.algorithm!r}.")
         if isinstance(self.init, str) and self.init not in SEEDINGS:
             raise ValueError(
                 f"init must be one of {sorted(SEEDINGS)}, an array or a callable, got {self.init!r}."
             )
-        auto = isinstance(self.n_init, str) and self.n_init == "auto"
-        if not auto and (
+        chosen = [name for name in ("n_clusters", "shrinkage") if is_auto(getattr(self, name))]
+        if chosen and not isinstance(self.init, str):
+            raise ValueError(
+                f"{chosen[0]}='auto' fits parts of the table as well: init must be one of "
+                f"{sorted(SEEDINGS)}, not an array or a callable."
+            )
+        if not is_auto(self.n_init) and (
             not isinstance(self.n_init, Integral) or isinstance(self.n_init, bool) or self.n_init < 1
         ):
             raise ValueError(f"n_init must be 'auto' or an integer of at least 1, got {self.n_init!r}.")
-        if self.algorithm == "mm" and self.shrinkage > 0:
+        if self.algorithm == "mm" and self.shrinkage != 0:
             raise ValueError("shrinkage is not supported with algorithm='mm'.")
 
     def _fills_in(self) -> bool:
@@ -493,9 +546,10 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _check_table(self, table: Table, names: Any) -> None:
         n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())
-        if self.n_clusters > n_usable:
+        least = 1 if is_auto(self.n_clusters) else int(self.n_clusters)
+        if least > n_usable:
             raise ValueError(
-                f"n_samples={n_usable} should be >= n_clusters={self.n_clusters}: of {table.n_rows} rows, "
+                f"n_samples={n_usable} should be >= n_clusters={least}: of {table.n_rows} rows, "
                 f"{n_usable} have an observed entry and a positive weight. Ask for fewer clusters."
             )
         if n_empty:
@@ -503,7 +557,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"{n_empty} of {table.n_rows} rows have nothing observed: they get the label -1 and "
                 "do not influence the clustering.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         ignored = np.flatnonzero(~table.live)
         if len(ignored):
@@ -511,10 +565,71 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"Nothing is observed in column {_validation.name_columns(ignored, names)}: ignored, NaN in "
                 "the centers.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
-    def _checkpoint(self, table: Table, executor: Executor) -> AbstractContextManager[Checkpoint | None]:
+    def _chosen(
+        self,
+        values: Any,
+        table: Table,
+        executor: Executor,
+        numbers: Any,
+        progress: Progress | None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Chosen:
+        """The number of clusters and the shrinkage: as given, or by the error on hidden entries.
+
+        Where both are chosen, the number comes first; shrinkage that helps makes more clusters
+        affordable, so the number is then chosen once more.
+        """
+        auto_k, auto_shrinkage = is_auto(self.n_clusters), is_auto(self.shrinkage)
+        shrinkage = 0.0 if auto_shrinkage else float(self.shrinkage)
+        if not auto_k and not auto_shrinkage:
+            return Chosen(int(self.n_clusters), shrinkage)
+        drawn = int(check_random_state(copy.deepcopy(self.random_state)).randint(2**31 - 1))
+        if checkpoint is not None:
+            drawn = checkpoint.seed = drawn if checkpoint.seed is None else checkpoint.seed
+        rng = np.random.RandomState(drawn)
+        seed = int(rng.randint(2**31 - 1))
+
+        def fitter(
+            table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
+        ) -> Solution:
+            chosen = Chosen(n_clusters, shrinkage)
+
+            def solve() -> Solution:
+                return self._solve(table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
+
+            if checkpoint is None:
+                return solve()
+            return checkpoint.solved(f"{n_clusters} {shrinkage!r} {n_starts} {table.blocks[0].hidden}", solve)
+
+        progress = progress or self._tell_search()
+        try:
+            search = Search.of(values, table, executor, fitter, shrinkage, rng, progress)
+        except TooLittleError as error:
+            if numbers is not None:
+                raise
+            choice = too_little(str(error)) if auto_k else None
+            used = f"{int(self.n_clusters)} clusters and" if choice is None else "one cluster and"
+            warnings.warn(f"{error} Until then: {used} shrinkage={shrinkage:g}.", UserWarning, stacklevel=5)
+            return Chosen(int(self.n_clusters) if choice is None else 1, shrinkage, choice)
+        if not auto_k:
+            return Chosen(int(self.n_clusters), search.best_shrinkage(int(self.n_clusters)))
+        choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
+        if auto_shrinkage:
+            shrinkage = search.best_shrinkage(choice.best_k_)
+            if shrinkage > 0:
+                search = search.with_shrinkage(shrinkage)
+                choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
+        tell = self._teller(1)
+        if tell is not None:
+            tell(choice.sentence_)
+        return Chosen(choice.best_k_, shrinkage, choice)
+
+    def _checkpoint(
+        self, table: Table, executor: Executor, numbers: Any
+    ) -> AbstractContextManager[Checkpoint | None]:
         """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
         if self.checkpoint is None:
             return nullcontext()
@@ -527,8 +642,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             self.checkpoint,
             {
                 "kpod": version("scikit-kpod"),
-                **{name: int(getattr(self, name)) for name in ("n_clusters", "max_iter")},
-                **{name: float(getattr(self, name)) for name in ("tol", "shrinkage")},
+                "n_clusters": self.n_clusters if is_auto(self.n_clusters) else int(self.n_clusters),
+                "chosen from": None if numbers is None else str(numbers),
+                "max_iter": int(self.max_iter),
+                "tol": float(self.tol),
+                "shrinkage": self.shrinkage if is_auto(self.shrinkage) else float(self.shrinkage),
                 "algorithm": self.algorithm,
                 "n_init": self.n_init if isinstance(self.n_init, str) else int(self.n_init),
                 "init": init,
@@ -537,28 +655,63 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             },
         )
 
+    def _solve(
+        self,
+        table: Table,
+        executor: Executor,
+        chosen: Chosen,
+        random_state: np.random.RandomState,
+        n_starts: int | None = None,
+        *,
+        algorithm: str | None = None,
+        given: Any = None,
+        checkpoint: Checkpoint | None = None,
+        told: bool = False,
+    ) -> tuple[Solution, list[float]]:
+        """The best of several starts, and the losses of all; a callable init is called with `given`."""
+        settings = Settings(self.max_iter, self.tol, chosen.shrinkage, self._observer() if told else None)
+        starts = self._starts(given, table, executor, chosen.n_clusters, n_starts, random_state, checkpoint)
+        done = self._tell_start(len(starts)) if told else None
+        return best_of(
+            starts,
+            table,
+            executor,
+            algorithm or self.algorithm,
+            chosen.n_clusters,
+            settings,
+            done,
+            checkpoint,
+        )
+
     def _starts(
-        self, values: Any, table: Table, executor: Executor, checkpoint: Checkpoint | None = None
+        self,
+        given: Any,
+        table: Table,
+        executor: Executor,
+        n_clusters: int,
+        n_starts: int | None,
+        random_state: np.random.RandomState,
+        checkpoint: Checkpoint | None = None,
     ) -> list[Callable[[], Start]]:
         """What to start from."""
-        random_state = check_random_state(self.random_state)
         if not isinstance(self.init, str) and not callable(self.init):
             if self.n_init not in ("auto", 1):
                 warnings.warn(
                     f"init is an array: 1 start instead of n_init={self.n_init}.",
                     RuntimeWarning,
-                    stacklevel=3,
+                    stacklevel=5,
                 )
-            return [partial(self._start_at, self.init, table)]
-        n_init = enough_starts(table) if self.n_init == "auto" else int(self.n_init)
+            return [partial(self._start_at, self.init, table, n_clusters)]
+        if n_starts is None:
+            n_starts = enough_starts(table) if is_auto(self.n_init) else int(self.n_init)
         if callable(self.init):
-            given = [self.init(values, self.n_clusters, random_state=random_state) for _ in range(n_init)]
-            return [partial(self._start_at, centers, table) for centers in given]
-        return drawn_starts(table, executor, self.init, self.n_clusters, n_init, random_state, checkpoint)
+            centers = [self.init(given, n_clusters, random_state=random_state) for _ in range(n_starts)]
+            return [partial(self._start_at, of_start, table, n_clusters) for of_start in centers]
+        return drawn_starts(table, executor, self.init, n_clusters, n_starts, random_state, checkpoint)
 
-    def _start_at(self, centers: Any, table: Table) -> Start:
+    def _start_at(self, centers: Any, table: Table, n_clusters: int) -> Start:
         centers = _validation.as_array(centers, self)
-        expected = (self.n_clusters, table.n_columns)
+        expected = (n_clusters, table.n_columns)
         if centers.shape != expected:
             raise ValueError(
                 f"The initial centers have shape {centers.shape}, expected {expected}: one row per cluster."
@@ -584,21 +737,28 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             return None
         return lambda number, solution: tell(f"start {number + 1}/{n_starts}: loss {solution.loss:.6g}")
 
+    def _tell_search(self) -> Progress | None:
+        tell = self._teller(2)
+        if tell is None:
+            return None
+        return lambda done, total, text: tell(f"choosing, fit {done} of {total} ({text})")
+
     def _warn_of(self, solution: Solution, table: Table) -> None:
         if not solution.converged:
             warnings.warn(
                 f"Not converged after {self.max_iter} iterations; the result is usable, and increasing "
                 "max_iter or tol may help.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        n_distinct = int((sizes_of(solution.labels, table, self.n_clusters) > 0).sum())
-        if n_distinct < self.n_clusters:
+        k = len(solution.centers)
+        n_distinct = int((sizes_of(solution.labels, table, k) > 0).sum())
+        if n_distinct < k:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                f"({k}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _attributes(self, solution: Solution, losses: list[float], table: Table) -> dict[str, Any]:
@@ -616,14 +776,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             "converged_": solution.converged,
             "column_means_": table.column_means,
             "n_features_in_": table.n_columns,
-            "_n_features_out": self.n_clusters,
+            "_n_features_out": len(solution.centers),
             "_shift": table.units.shift,
             "_scale": scale,
         }
 
-    def _mixture(self, values: Any, labels: Labels, weights: Floats | None) -> dict[str, Any]:
+    def _mixture(self, values: Any, labels: Labels, weights: Floats | None, k: int) -> dict[str, Any]:
         """The mixture of round clusters behind the clustering."""
-        found = soften(values, labels, self.n_clusters, weights)
+        found = soften(values, labels, k, weights)
         return dict(zip(MIXTURE, (found.centers, found.shares, found.variance), strict=True))
 
     def __sklearn_tags__(self) -> Any:

@@ -1,56 +1,73 @@
 """Hold observed entries out, fit on the rest, and see how well the centers predict what was hidden.
 
-Which entries a fold hides is a function of row, column and seed alone, so that a fold need not be
-stored, and is the same for a dense table and for the same table as CSR.
+One routine for every choice that is made that way: `held_out` takes the folds and a function that
+fits a table, and whatever differs between two fits (the number of clusters, shrinkage, another
+objective) is the function's own business. Errors on the same folds are compared entry by entry.
+Which entries a fold hides is a function of row, column and seed alone: nothing is copied, and a dense
+table and the same table as CSR hide the same entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
+from kpod._engine.blocks import Hidden
+from kpod._engine.executors import Executor
+from kpod._engine.lloyd import Solution
+from kpod._engine.table import Table
 from kpod._typing import Floats, Labels, Positions
 
 N_FOLDS = 10
 SHARE = 0.1  # of the observed entries a fold hides
-KEPT_IN_COLUMN = 2  # observed entries of a column that no fold hides
+KEPT_IN_COLUMN = 2  # observed entries that a fold leaves of every column
+
+Fit = Callable[[Table, Executor], Solution]
+Setting = TypeVar("Setting", int, float)
 
 
 @dataclass(frozen=True)
 class Fold:
-    """A table with some of its observed entries hidden, and the hidden entries.
+    """A table with some of its observed entries hidden, and these entries, row by row.
 
-    `table` is a copy of the table with the hidden entries missing; `rows`, `columns` and `values`
-    are the entries that were hidden, row by row.
+    `values` are in the table's own units.
     """
 
-    table: Any
+    table: Table
     rows: Positions
     columns: Positions
     values: Floats
 
-    def squared_errors(self, predicted: Floats) -> Floats:
-        """The squared error of each hidden entry."""
+    def squared_errors(self, labels: Labels, centers: Floats) -> Floats:
+        """The squared error of each hidden entry, each row at the center of its cluster."""
+        predicted = self.table.units.back(centers)[labels[self.rows], self.columns]
         return (self.values - predicted) ** 2
 
 
-def uniform(rows: Positions, columns: Positions, seed: int) -> Floats:
-    """A number in [0, 1) for each entry, by mixing row, column and seed (splitmix64)."""
-    with np.errstate(over="ignore"):
-        key = _mixed(np.uint64(seed & (2**64 - 1)) + rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-        key = _mixed(key + (columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0xD1B54A32D192ED03))
-    return (key >> np.uint64(11)).astype(np.float64) * 2.0**-53
+def folds(
+    table: Table, executor: Executor, seed: int, *, n_folds: int = N_FOLDS, share: float = SHARE
+) -> list[Fold]:
+    """`n_folds` disjoint folds, each hiding about `share` of the observed entries of a table.
 
-
-def _mixed(z: Any) -> Any:
-    """The finalizer of splitmix64 (Steele, Lea & Flood 2014): every bit depends on every other."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    Every row keeps an entry (of one that would lose all, the one that hashes highest stays) and every
+    column at least two: a fold that would leave fewer hides nothing of that column.
+    """
+    found = []
+    for fold in range(n_folds):
+        hidden = Hidden(seed, fold * share, (fold + 1) * share)
+        covered = table.hiding(hidden, executor)
+        at = covered.hidden_entries()
+        n_hidden = np.bincount(at[1], minlength=table.n_columns)
+        short = np.flatnonzero((n_hidden > 0) & (table.column_counts - n_hidden < KEPT_IN_COLUMN))
+        if len(short):
+            covered = table.hiding(replace(hidden, spared=tuple(short.tolist())), executor)
+            at = covered.hidden_entries()
+        found.append(Fold(covered, *at))
+    return found
 
 
 def entries(X: Any) -> tuple[Positions, Positions, Floats]:
@@ -61,53 +78,6 @@ def entries(X: Any) -> tuple[Positions, Positions, Floats]:
         return rows[stored], X.indices[stored].astype(np.intp), X.data[stored].astype(np.float64)
     rows, columns = np.nonzero(~np.isnan(X))
     return rows, columns, X[rows, columns].astype(np.float64)
-
-
-def folds(X: Any, seed: int, *, n_folds: int = N_FOLDS, share: float = SHARE) -> Iterator[Fold]:
-    """`n_folds` disjoint folds, each hiding about `share` of the observed entries of X.
-
-    Fold f hides the entries whose number u(row, column, seed) lies in [f * share, (f + 1) * share). Of
-    a row that would lose all its entries that way, the one with the largest u stays; of a column that
-    would keep fewer than two, the two with the largest u stay.
-    """
-    rows, columns, values = entries(X)
-    u = uniform(rows, columns, seed)
-    last_of_row, last_of_column = _largest(rows, u, 1), _largest(columns, u, KEPT_IN_COLUMN)
-    for fold in range(n_folds):
-        hidden = (u >= fold * share) & (u < (fold + 1) * share)
-        for groups, size, least, last in (
-            (rows, X.shape[0], 1, last_of_row),
-            (columns, X.shape[1], KEPT_IN_COLUMN, last_of_column),
-        ):
-            short = np.bincount(groups[~hidden], minlength=size) < least
-            hidden[last[short[groups[last]]]] = False
-        at = rows[hidden], columns[hidden]
-        yield Fold(without(X, hidden, at), *at, values[hidden])
-
-
-def _largest(groups: Positions, u: Floats, number: int) -> Positions:
-    """Where each group has its `number` largest u."""
-    order = np.lexsort((-u, groups))
-    ordered = groups[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(order) else np.zeros(0, int)
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
-    return order[rank < number]
-
-
-def without(X: Any, hidden: Any, at: tuple[Positions, Positions]) -> Any:
-    """A copy of X in which some of the observed entries are missing.
-
-    The one place where a fold takes memory: `hidden` marks them in the order of `entries`.
-    """
-    if not sparse.issparse(X):
-        table = X.copy()
-        table[at] = np.nan
-        return table
-    stored = ~np.isnan(X.data)
-    keep = np.ones(X.nnz, bool)
-    keep[np.flatnonzero(stored)[hidden]] = False
-    indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr]
-    return sparse.csr_array((X.data[keep], X.indices[keep], indptr), shape=X.shape)
 
 
 @dataclass(frozen=True)
@@ -153,25 +123,82 @@ def spread_of_sum(a: Floats) -> float:
     return size * float(np.sqrt(len(a) * np.var(a / size, ddof=1)))
 
 
+def above(errors: Errors, other: Errors) -> float:
+    """By how many standard errors the one lies above the other."""
+    difference, error = errors.above(other)
+    if difference == 0:
+        return 0.0
+    return difference / error if error > 0 else float(np.copysign(np.inf, difference))
+
+
+def smallest_within(curve: Mapping[Setting, Errors], noise: float) -> Setting:
+    """The smallest setting whose error is within so many standard errors of the smallest error."""
+    best = min(curve.values(), key=lambda e: e.mean)
+    return min(setting for setting in curve if above(curve[setting], best) <= noise)
+
+
 def add_up(
-    X_shape: tuple[int, int], folds: list[Fold], errors: list[Floats], weights: Floats | None = None
+    shape: tuple[int, int], folds: Sequence[Any], squared: Sequence[Floats], weights: Floats | None = None
 ) -> Errors:
-    """The errors of all folds: a list with the squared errors of each fold's hidden entries."""
-    n_rows, n_columns = X_shape
+    """The errors of all folds: the squared errors of the entries that each fold hides."""
+    n_rows, n_columns = shape
     rows = np.concatenate([fold.rows for fold in folds])
     columns = np.concatenate([fold.columns for fold in folds])
     weight = np.ones(len(rows)) if weights is None else weights[rows]
-    squared = np.concatenate(errors) * weight
+    all_squared = np.concatenate(squared) * weight
     # A row of which nothing was hidden, or without weight, is no observation of the error.
-    by_row = np.bincount(rows, squared, n_rows).astype(np.float64)
+    by_row = np.bincount(rows, all_squared, n_rows).astype(np.float64)
     return Errors(
         by_row[np.bincount(rows, weight, n_rows) > 0],
-        np.bincount(columns, squared, n_columns).astype(np.float64),
+        np.bincount(columns, all_squared, n_columns).astype(np.float64),
         float(weight.sum()),
         np.bincount(columns, weight, n_columns).astype(np.float64),
     )
 
 
-def center_predictions(fold: Fold, labels: Labels, centers: Floats) -> Floats:
-    """What the centers say of the hidden entries, each row at the center of its cluster."""
-    return np.asarray(centers[labels[fold.rows], fold.columns], dtype=np.float64)
+@dataclass(frozen=True)
+class HeldOut:
+    """What one way of fitting is worth: its errors on hidden entries, and the labels of each fold."""
+
+    errors: Errors
+    labels: list[Labels]
+
+
+def held_out(
+    folds: Sequence[Fold],
+    fits: Sequence[Fit],
+    executor: Executor,
+    done: Callable[[int], None] | None = None,
+) -> list[HeldOut]:
+    """Fit every fold in each of several ways, and square the errors of the centers on what it hides.
+
+    Parameters
+    ----------
+    folds : as `folds` makes them, of one table
+    fits : each takes a table and an executor, and returns a `Solution`
+    executor : shared by the fits of a small table, given to each fit of a large one
+    done : told the number of the way after each fit, from the thread that ran it
+
+    Returns
+    -------
+    A `HeldOut` for each way.
+    """
+    table = folds[0].table
+    short = len(table.blocks) == 1
+
+    def judge(pair: tuple[int, Fold]) -> tuple[Floats, Labels]:
+        way, fold = pair
+        solution = fits[way](fold.table, Executor() if short else executor)
+        squared = fold.squared_errors(solution.labels, solution.centers)
+        if done is not None:
+            done(way)
+        return squared, solution.labels
+
+    pairs = [(way, fold) for way in range(len(fits)) for fold in folds]
+    found = executor.map(judge, pairs) if short else [judge(pair) for pair in pairs]
+    out = []
+    for way in range(len(fits)):
+        of = found[way * len(folds) : (way + 1) * len(folds)]
+        errors = add_up((table.n_rows, table.n_columns), folds, [squared for squared, _ in of], table.weights)
+        out.append(HeldOut(errors, [labels for _, labels in of]))
+    return out

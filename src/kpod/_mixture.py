@@ -69,11 +69,14 @@ class Part:
 class Entries:
     """The observed entries of a dense or CSR table, less the column means, in chunks of rows."""
 
-    def __init__(self, X: Any, weights: Floats | None = None) -> None:
+    def __init__(
+        self, X: Any, weights: Floats | None = None, hidden: tuple[Positions, Positions] | None = None
+    ) -> None:
+        """Those of X without the `hidden` ones (rows and columns, row by row)."""
         n_rows, self.n_columns = X.shape
         weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
         chunks = [slice(start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
-        tables = [(*_values_and_mask(X[at]), at) for at in chunks]
+        tables = [(*_without(*_values_and_mask(X[at]), at, hidden), at) for at in chunks]
         self.weight = float(weights.sum())
         self.counts = sum((mask.T @ weights[at] for _, mask, at in tables), np.zeros(self.n_columns))
         counts = np.where(self.counts > 0, self.counts, 1)
@@ -105,6 +108,23 @@ def _values_and_mask(X: Any) -> tuple[Any, Any]:
         return values, _like(values, np.ones(values.nnz))
     observed = ~np.isnan(X)
     return np.where(observed, X, 0.0).astype(np.float64), observed.astype(np.float64)
+
+
+def _without(
+    values: Any, mask: Any, at: slice, hidden: tuple[Positions, Positions] | None
+) -> tuple[Any, Any]:
+    """The same without the hidden entries of the rows `at`."""
+    if hidden is None:
+        return values, mask
+    low, high = np.searchsorted(hidden[0], [at.start, at.stop])
+    rows, columns = hidden[0][low:high] - at.start, hidden[1][low:high]
+    if not sparse.issparse(values):
+        values[rows, columns] = mask[rows, columns] = 0.0
+        return values, mask
+    n_columns = values.shape[1]
+    own = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr)) * n_columns + values.indices
+    data = np.where(np.isin(own, rows * n_columns + columns), np.nan, values.data)
+    return _values_and_mask(_like(values, data))
 
 
 def _like(table: Any, data: Floats) -> Any:
@@ -277,6 +297,13 @@ def with_factor(entries: Entries, m: Mixture) -> Mixture:
     size = np.sqrt(max(amount / max(entries.weight, 1e-300), 1e-12))
     loading = (direction * size / scale)[None, :, None]
     return Mixture(m.shares, m.centers, np.concatenate([m.loadings, loading], axis=2), m.variances)
+
+
+def with_factors(entries: Entries, m: Mixture, number: int) -> Mixture:
+    """Several more common factors."""
+    for _ in range(number):
+        m = with_factor(entries, m)
+    return m
 
 
 def _scores(part: Part, residual: Any, scale: Floats, direction: Floats) -> Floats:

@@ -7,21 +7,24 @@ follows. The constants were chosen on tables of other seeds than those of `pytho
 from __future__ import annotations
 
 import itertools
-import warnings
+import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from numbers import Integral
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils import check_random_state
 
-from kpod import _holdout, _mixture, _validation
-from kpod._estimator import KPOD
-from kpod._holdout import Errors, Fold
-from kpod._typing import Floats, Labels
+from kpod import _holdout, _mixture
+from kpod._blas import one_thread
+from kpod._engine.blocks import some_rows
+from kpod._engine.executors import Executor
+from kpod._engine.lloyd import Solution
+from kpod._engine.table import Table, make_table
+from kpod._holdout import Errors, Fold, above, smallest_within
+from kpod._typing import Floats, Labels, Positions
 from kpod.metrics import silhouette_score
 
 FIRST_RANGE = 10  # "auto" looks at 1 to 10 first,
@@ -37,6 +40,7 @@ MOST_OWN_FACTORS = 4
 MIXTURE_STEPS = 20
 MIXTURE_TOL = 3e-3  # of log-likelihood a row
 FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this number and below
+SHRINKAGES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # in rows of mean weight
 
 # All in standard errors of the difference of two errors, paired:
 NOISE = 1.0  # the smallest number of centers within this of the best is taken
@@ -48,13 +52,27 @@ HOPELESS = 3.0  # above the best; after two such numbers in a row, fewer cluster
 Progress = Callable[[int, int, str], None]
 
 
+class TooLittleError(ValueError):
+    """Nothing can be hidden and predicted."""
+
+
+class Fitter(Protocol):
+    """How an estimator fits a table of the engine; None for its own number of starts."""
+
+    def __call__(
+        self, table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
+    ) -> Solution:
+        """Fit."""
+        ...
+
+
 @dataclass
 class Trial:
-    """What is known about one number of clusters."""
+    """What is known about one number of clusters: on hidden entries, and on all that is observed."""
 
     errors: Errors
     labels: list[Labels]  # of each fold
-    model: KPOD  # on all rows that the choice rests on
+    whole: Solution
 
 
 @dataclass
@@ -95,73 +113,62 @@ class Verdict:
 class Search:
     """The state of a search: what was tried so far, on which folds."""
 
-    X: Any  # the rows that the choice rests on
-    whole: Any
-    weights: Floats | None
-    whole_weights: Any
-    estimator: KPOD
-    usable: int
-    rng: np.random.RandomState
-    progress: Progress | None
+    values: Any  # the rows that the choice rests on: an array with NaN, or CSR
+    table: Table  # the same for the engine
+    executor: Executor
+    fitter: Fitter
+    shrinkage: float
+    usable: int  # rows of the whole table that it could rest on
     folds: list[Fold]
-    seed: int
+    progress: Progress | None = None
     centers: dict[int, Trial] = field(default_factory=dict)
     correlated: dict[int, Correlated] = field(default_factory=dict)
     done: int = 0
     planned: int = 0
+    lock: Any = field(default_factory=threading.Lock)
 
     @classmethod
     def of(
-        cls, X: Any, estimator: KPOD | None, sample_weight: Any, random_state: Any, progress: Progress | None
+        cls,
+        values: Any,
+        table: Table,
+        executor: Executor,
+        fitter: Fitter,
+        shrinkage: float,
+        rng: np.random.RandomState,
+        progress: Progress | None = None,
     ) -> Search:
-        estimator = KPOD() if estimator is None else estimator
-        if not isinstance(estimator, KPOD):
-            raise TypeError(f"estimator must be a KPOD, got {type(estimator).__name__}.")
-        rng = check_random_state(random_state)
-        values = _validation.as_table(X, None)
-        data = values.data if sparse.issparse(values) else values
-        if np.isinf(data).any():
-            raise ValueError("X contains infinity. Replace it by NaN if it stands for a missing value.")
-        weights = _validation.check_weights(sample_weight, values.shape[0])
-        observed = np.diff(values.indptr) if sparse.issparse(values) else (~np.isnan(values)).sum(axis=1)
-        usable = np.flatnonzero((observed > 0) & (True if weights is None else weights > 0))
-        rows = usable
-        if len(rows) > MOST_ROWS:
-            rows = np.sort(rng.permutation(rows)[:MOST_ROWS])
-        table = values if len(rows) == values.shape[0] else values[rows]
-        if sparse.issparse(table):
-            table = sparse.csr_array(table)
-        if values.shape[1] == 1:
-            raise ValueError(
-                "X has one column: with its entry hidden, nothing is left of a row to predict it from. "
-                "Give the number of clusters yourself."
+        """A search on a table, or on a sample of its rows."""
+        usable = np.flatnonzero(table.usable)
+        if table.n_columns == 1:
+            raise TooLittleError(
+                "X has one column (n_features = 1): with its entry hidden, nothing is left of a row to "
+                "predict it from. Give the number of clusters yourself."
             )
+        rows = usable if len(usable) <= MOST_ROWS else np.sort(rng.permutation(usable)[:MOST_ROWS])
+        if len(rows) < table.n_rows:
+            values = some_rows(values, rows)
+            weights = None if table.weights is None else table.weights[rows]
+            table = make_table(values, executor, weights=weights)
         seed = int(rng.randint(2**31 - 1))
-        n_folds = _holdout.N_FOLDS if observed[rows].sum() <= MANY_ENTRIES else _holdout.N_FOLDS // 2
-        folds = list(_holdout.folds(table, seed, n_folds=n_folds))
+        n_folds = _holdout.N_FOLDS if table.n_observed <= MANY_ENTRIES else _holdout.N_FOLDS // 2
+        folds = _holdout.folds(table, executor, seed, n_folds=n_folds)
         hidden = sum(len(fold.rows) for fold in folds)
         if hidden < LEAST_HIDDEN or min(len(fold.rows) for fold in folds) == 0:
-            raise ValueError(
-                f"X has too few observed entries to hide some and predict them ({hidden} could be hidden, at "
-                f"least {LEAST_HIDDEN} are needed): every row must keep one entry and every column two. "
-                "Give the number of clusters yourself."
+            raise TooLittleError(
+                f"X has too few observed entries to hide some and predict them: {hidden} could be hidden, at "
+                f"least {LEAST_HIDDEN} are needed (n_samples = {table.n_rows}; every row must keep one entry "
+                "and every column two). Give the number of clusters yourself."
             )
-        return cls(
-            table,
-            X,
-            None if weights is None else weights[rows],
-            sample_weight,
-            estimator,
-            len(usable),
-            rng,
-            progress,
-            folds,
-            seed,
-        )
+        return cls(values, table, executor, fitter, shrinkage, len(usable), folds, progress)
+
+    def with_shrinkage(self, shrinkage: float) -> Search:
+        """The same search from the beginning, on the same folds, with another shrinkage."""
+        return replace(self, shrinkage=shrinkage, centers={}, correlated={})
 
     @property
-    def n_folds(self) -> int:
-        return len(self.folds)
+    def weights(self) -> Floats | None:
+        return self.table.weights
 
     @property
     def most(self) -> int:
@@ -172,77 +179,94 @@ class Search:
         self.planned += more
 
     def tell(self, text: str) -> None:
-        self.done += 1
-        if self.progress:
-            self.progress(self.done, max(self.planned, self.done), text)
+        with self.lock:
+            self.done += 1
+            if self.progress:
+                self.progress(self.done, max(self.planned, self.done), text)
 
-    def fitted(self, table: Any, k: int, **settings: Any) -> KPOD:
-        """A fit whose warnings are for the model that is returned to give, once."""
-        model = clone(self.estimator).set_params(n_clusters=k, random_state=self.seed, **settings)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return model.fit(table, sample_weight=self.weights)
+    def held_out(self, settings: list[tuple[int, float]]) -> list[_holdout.HeldOut]:
+        """What some numbers of clusters with some shrinkage are worth on the folds."""
+        fits = [
+            partial(self.fitter, n_clusters=k, shrinkage=shrinkage, n_starts=STARTS if k > 1 else 1)
+            for k, shrinkage in settings
+        ]
+        return _holdout.held_out(
+            self.folds, fits, self.executor, lambda way: self.tell(counted(settings[way][0]))
+        )
 
     def try_centers(self, ks: Iterable[int]) -> None:
         """Hold entries out and predict them by the centers, for each of some numbers of clusters."""
-        for k in ks:
-            errors, labels = [], []
-            for fold in self.folds:
-                model = self.fitted(fold.table, k, n_init=STARTS if k > 1 else 1)
-                predicted = _holdout.center_predictions(fold, model.labels_, model.cluster_centers_)
-                errors.append(fold.squared_errors(predicted))
-                labels.append(model.labels_)
-                self.tell(counted(k))
-            model = self.fitted(self.X, k)
+        ks = list(ks)
+        self.plan(len(ks) * (len(self.folds) + 1))
+        for k, trial in zip(ks, self.held_out([(k, self.shrinkage) for k in ks]), strict=True):
+            whole = self.fitter(self.table, self.executor, k, self.shrinkage, None)
             self.tell(counted(k))
-            self.centers[k] = Trial(
-                _holdout.add_up(self.X.shape, self.folds, errors, self.weights), labels, model
-            )
+            self.centers[k] = Trial(trial.errors, trial.labels, whole)
+
+    def try_all(self, k: Any) -> bool:
+        """Try what "auto" or a list of numbers asks for; returns whether it was "auto"."""
+        ks, extendable = numbers(k, self.usable)
+        self.try_centers(ks)
+        while extendable and self.centers_choice() == max(self.centers) and max(self.centers) < self.most:
+            end = max(self.centers)
+            self.try_centers(range(end + 1, min(2 * end, LAST_RANGE, self.most) + 1))
+        return extendable
+
+    def best_shrinkage(self, k: int) -> float:
+        """The smallest shrinkage whose error at k clusters is within the noise of the best."""
+        unit = 1.0 if self.weights is None else float(self.weights.mean())
+        tried = [unit * shrinkage for shrinkage in SHRINKAGES]
+        self.plan(len(tried) * len(self.folds))
+        found = self.held_out([(k, shrinkage) for shrinkage in tried])
+        curve = {shrinkage: trial.errors for shrinkage, trial in zip(tried, found, strict=True)}
+        return smallest_within(curve, NOISE)
 
     def centers_choice(self) -> int:
         return smallest_within({k: trial.errors for k, trial in self.centers.items()}, NOISE)
 
     def mixture_rows(self) -> Any:
         """A sample of the rows where the table is too large for mixtures: evenly spaced."""
-        n = self.X.shape[0]
-        entries = self.X.nnz if sparse.issparse(self.X) else self.X.size
-        most = max(200, int(MOST_MIXTURE_ENTRIES / max(1, entries / n)))
+        n = self.table.n_rows
+        most = max(200, int(MOST_MIXTURE_ENTRIES / max(1, self.table.n_entries / n)))
         return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
     def loss(self, k: int) -> float:
         """The loss for each observed entry, on the same scale as the error."""
-        model = self.centers[k].model
-        return float(model.inertia_ / max(model.counts_.sum(), 1e-300))
+        whole, scale = self.centers[k].whole, self.table.units.scale
+        return float(whole.loss / max(whole.counts.sum(), 1e-300)) / scale / scale
 
     def silhouette(self, k: int) -> float:
         """NaN where there is none: one cluster, or as many as rows."""
-        labels = self.centers[k].model.labels_
+        labels = self.centers[k].whole.labels
         most = MOST_SILHOUETTE_ROWS
         chosen = np.linspace(0, len(labels) - 1, min(most, len(labels))).astype(np.intp)
         labels = labels[chosen]
         n_clusters = len(np.unique(labels[labels >= 0]))
         if not 1 < n_clusters < (labels >= 0).sum():
             return np.nan
-        return silhouette_score(self.X[chosen], labels)
+        return silhouette_score(self.values[chosen], labels)
 
     def agreement(self, verdict: Verdict) -> float:
         """Adjusted Rand index of the clusters and the groups of the mixture with correlated columns."""
         k, own = verdict.k, verdict.kind == "own"
-        found, labels = self.correlated[k], self.centers[k].model.labels_
+        found, labels = self.correlated[k], self.centers[k].whole.labels
         rows = self.mixture_rows()
-        entries = _mixture.Entries(self.X[rows], None if self.weights is None else self.weights[rows])
-        m = settled(entries, _mixture.from_labels(entries, labels[rows], k, isotropic=False))
-        for _ in range(found.n_own if own else found.n_common):
-            m = settled(entries, _mixture.with_factor(entries, m))
-        m = settled(entries, m.own()) if own else m
-        return float(adjusted_rand_score(labels[rows], _mixture.posterior(entries, m).argmax(axis=1)))
+        entries = _mixture.Entries(self.values[rows], None if self.weights is None else self.weights[rows])
+        with one_thread():
+            m = settled(entries, _mixture.from_labels(entries, labels[rows], k, isotropic=False))
+            for _ in range(found.n_own if own else found.n_common):
+                m = settled(entries, _mixture.with_factor(entries, m))
+            m = settled(entries, m.own()) if own else m
+            groups = _mixture.posterior(entries, m).argmax(axis=1)
+        return float(adjusted_rand_score(labels[rows], groups))
 
     def verdict(self) -> Verdict:
         by_centers = self.centers_choice()
         if by_centers == 1:
             errors = {k: trial.errors for k, trial in self.centers.items()}
             return Verdict(1, 1, False, errors, None, "")
-        return Mixtures(self, self.mixture_rows()).verdict(by_centers)
+        with one_thread():
+            return Mixtures(self, self.mixture_rows()).verdict(by_centers)
 
 
 def counted(k: int) -> str:
@@ -259,16 +283,34 @@ class Mixtures:
     def __init__(self, search: Search, rows: Any) -> None:
         self.search = search
         self.rows = rows
-        self.folds = [_fold_of(fold, rows) for fold in search.folds]
+        self.folds = [some_of(fold, rows) for fold in search.folds]
         self.weights = None if search.weights is None else search.weights[rows]
-        self.entries = [_mixture.Entries(fold.table, self.weights) for fold in self.folds]
+        values = search.values if len(rows) == search.table.n_rows else search.values[rows]
+        self.entries = [
+            _mixture.Entries(values, self.weights, hidden=(fold.rows, fold.columns)) for fold in self.folds
+        ]
+
+    def each(
+        self, change: Callable[[_mixture.Entries, Any], _mixture.Mixture], start: list[Any]
+    ) -> list[_mixture.Mixture]:
+        """Change the mixture of every fold and let it settle, the folds side by side."""
+
+        def of_fold(number: int) -> _mixture.Mixture:
+            entries = self.entries[number]
+            return settled(entries, change(entries, start[number]))
+
+        return self.search.executor.map(of_fold, range(len(self.folds)))
 
     def errors(self, fitted: list[_mixture.Mixture]) -> Errors:
-        squared = []
-        for fold, entries, m in zip(self.folds, self.entries, fitted, strict=True):
-            predicted = _mixture.predict_entries(entries, m, fold.rows, fold.columns)
-            squared.append(fold.squared_errors(predicted))
-        shape = (len(self.rows), self.search.X.shape[1])
+        def of_fold(number: int) -> Floats:
+            fold = self.folds[number]
+            predicted = _mixture.predict_entries(
+                self.entries[number], fitted[number], fold.rows, fold.columns
+            )
+            return (fold.values - predicted) ** 2
+
+        squared = self.search.executor.map(of_fold, range(len(self.folds)))
+        shape = (len(self.rows), self.search.table.n_columns)
         return _holdout.add_up(shape, self.folds, squared, self.weights)
 
     def at(self, k: int) -> Correlated:
@@ -279,25 +321,20 @@ class Mixtures:
         """
         known = [c.best for c in self.search.correlated.values()]
         labels = self.search.centers[k].labels
-        common = [
-            settled(entries, _mixture.from_labels(entries, label[self.rows], k, isotropic=False))
-            for entries, label in zip(self.entries, labels, strict=True)
-        ]
+        common = self.each(
+            lambda entries, label: _mixture.from_labels(entries, label[self.rows], k, isotropic=False), labels
+        )
         plain = self.errors(common)
         found = Correlated(plain, plain, 0, plain, 0)
         try_own = k > 1
-        most = min(FACTORS[-1], self.search.X.shape[1] - 1)
+        most = min(FACTORS[-1], self.search.table.n_columns - 1)
         for before, q in itertools.pairwise([0, *FACTORS]):
             if before >= most:
                 break
             q = min(q, most)  # noqa: PLW2901
             self.search.plan(1)
             self.search.tell(f"{counted(k)}, correlated")
-            for _ in range(before, q):
-                common = [
-                    _mixture.with_factor(entries, m) for entries, m in zip(self.entries, common, strict=True)
-                ]
-            common = [settled(entries, m) for entries, m in zip(self.entries, common, strict=True)]
+            common = self.each(partial(_mixture.with_factors, number=q - before), common)
             errors = self.errors(common)
             gain = found.common.mean - errors.mean
             helped = gain > 0
@@ -310,7 +347,7 @@ class Mixtures:
             # What clusters have of their own shows in common, too, if less clearly.
             try_own = try_own and q <= MOST_OWN_FACTORS
             if try_own and found.n_common:
-                own = [settled(entries, m.own()) for entries, m in zip(self.entries, common, strict=True)]
+                own = self.each(lambda _, m: m.own(), common)
                 errors = self.errors(own)
                 try_own = errors.mean < found.own.mean
                 if try_own:
@@ -373,33 +410,47 @@ def as_well(fewer: int, more: int) -> str:
     return f"columns are correlated, and {one} hidden entries about as well as {more} clusters do"
 
 
-def _fold_of(fold: Fold, rows: Any) -> Fold:
-    """A fold of some of the rows."""
-    n = fold.table.shape[0]
-    if len(rows) == n:
-        return fold
-    place = np.full(n, -1)
+class HiddenEntries(NamedTuple):
+    """Entries that a fold hides, row by row."""
+
+    rows: Positions
+    columns: Positions
+    values: Floats
+
+
+def some_of(fold: Fold, rows: Any) -> HiddenEntries:
+    """What a fold hides of some of the rows, numbered among these."""
+    place = np.full(fold.table.n_rows, -1)
     place[rows] = np.arange(len(rows))
     inside = place[fold.rows] >= 0
-    table = fold.table[rows]
-    if sparse.issparse(table):
-        table = sparse.csr_array(table)
-    return Fold(table, place[fold.rows[inside]], fold.columns[inside], fold.values[inside])
-
-
-def above(errors: Errors, other: Errors) -> float:
-    """By how many standard errors the one lies above the other."""
-    difference, error = errors.above(other)
-    if difference == 0:
-        return 0.0
-    return difference / error if error > 0 else float(np.copysign(np.inf, difference))
+    return HiddenEntries(place[fold.rows[inside]], fold.columns[inside], fold.values[inside])
 
 
 def lowest(errors: Iterable[Errors]) -> Errors:
     return min(errors, key=lambda e: e.mean)
 
 
-def smallest_within(curve: dict[int, Errors], noise: float) -> int:
-    """The smallest number whose error is within so many standard errors of the smallest error."""
-    best = lowest(curve.values())
-    return min(k for k in curve if above(curve[k], best) <= noise)
+def numbers(k: Any, usable: int) -> tuple[list[int], bool]:
+    """The numbers of clusters to try, and whether more may be tried."""
+    if isinstance(k, str):
+        if k != "auto":
+            raise ValueError(f"k must be 'auto' or the numbers of clusters to choose from, got {k!r}.")
+        return list(range(1, min(FIRST_RANGE, max(1, usable // 2)) + 1)), True
+    if isinstance(k, Integral) or not isinstance(k, Iterable):
+        raise ValueError(
+            f"k must be 'auto' or several numbers to choose from, such as range(1, 11); got {k!r}. "
+            "For a fixed number use KPOD(n_clusters=...)."
+        )
+    given = list(k)
+    for value in given:
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"k must hold whole numbers from 1 up, got {value!r}.")
+    ks = sorted({int(value) for value in given})
+    if not ks:
+        raise ValueError("k is empty: give at least one number of clusters, such as range(1, 11).")
+    if ks[-1] > usable:
+        raise ValueError(
+            f"k goes up to {ks[-1]}, but only {usable} rows of X have anything observed: "
+            f"at most {usable} clusters can be asked for."
+        )
+    return ks, False

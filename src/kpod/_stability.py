@@ -14,14 +14,16 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kpod import _holdout, _validation
-from kpod._estimator import KPOD
+from kpod._engine.blocks import some_rows
+from kpod._engine.executors import threads
+from kpod._engine.table import make_table
+from kpod._estimator import KPOD, Chosen
 from kpod._typing import Floats, Labels
 
 RESAMPLES = 50
@@ -133,26 +135,26 @@ def stability(
     rows = np.flatnonzero((labels >= 0) & (True if weights is None else weights > 0))
     if len(rows) > MOST_ROWS:
         rows = np.sort(rng.permutation(rows)[:MOST_ROWS])
-    table, labels = values[rows], labels[rows]
-    table = sparse.csr_array(table) if sparse.issparse(table) else table
+    table, labels = some_rows(values, rows), labels[rows]
     chance = np.ones(len(rows)) if weights is None else weights[rows]
-    k = int(kpod.n_clusters)
+    k = kpod.n_clusters_
+    again = clone(kpod)
+    if not isinstance(again.init, str):
+        again.set_params(init="k-means++")
     jaccard, ari = np.full((n_resamples, k), np.nan), np.empty(n_resamples)
-    for b in range(n_resamples):
-        drawn = rng.multinomial(len(rows), chance / chance.sum()).astype(np.float64)
-        seed = int(rng.randint(2**31 - 1))
-        (fold,) = _holdout.folds(table, seed, n_folds=1)
-        again = clone(kpod).set_params(random_state=seed, n_init=STARTS, verbose=0)
-        if not isinstance(again.init, str):
-            again.set_params(init="k-means++")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a resample, not of the user's table
-            found = again.fit(fold.table, sample_weight=drawn).labels_
-        inside = drawn > 0
-        jaccard[b] = similarities(labels[inside], found[inside], k)
-        ari[b] = adjusted_rand_score(labels[inside], found[inside])
-        if progress:
-            progress(b + 1, int(n_resamples), "resamples")
+    with threads(kpod._n_threads()) as executor:
+        for b in range(n_resamples):
+            drawn = rng.multinomial(len(rows), chance / chance.sum()).astype(np.float64)
+            seed = int(rng.randint(2**31 - 1))
+            whole = make_table(table, executor, weights=drawn)
+            (fold,) = _holdout.folds(whole, executor, seed, n_folds=1)
+            chosen = Chosen(k, getattr(kpod, "shrinkage_", 0.0))
+            solution, _ = again._solve(fold.table, executor, chosen, np.random.RandomState(seed), STARTS)
+            inside = drawn > 0
+            jaccard[b] = similarities(labels[inside], solution.labels[inside], k)
+            ari[b] = adjusted_rand_score(labels[inside], solution.labels[inside])
+            if progress:
+                progress(b + 1, int(n_resamples), "resamples")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a cluster that no resample drew a row of
         means = np.nanmean(jaccard, axis=0)

@@ -47,14 +47,16 @@ class Units(NamedTuple):
 class Hidden:
     """Entries that are observed but not looked at: those whose hash lies from `low` up to `high`.
 
-    The hash is one of row, column and seed, as a number from 0 to 1; the entry of a row that
-    hashes highest is never hidden. With `only`, they are all that is looked at.
+    The hash is one of row, column and seed, as a number from 0 to 1. Of a row that would be left
+    with nothing, the entry that hashes highest stays; of the columns `spared`, nothing is hidden.
+    With `only`, the hidden entries are all that is looked at.
     """
 
     seed: int
     low: float
     high: float
     only: bool = False
+    spared: tuple[int, ...] = ()
 
 
 class Block(ABC):
@@ -97,13 +99,30 @@ class Block(ABC):
         """The rows, with the entries in a bitmap hidden."""
 
     def _hiding(self, opened: Rows) -> Rows:
-        if self.hidden is None:
-            return opened
+        return opened if self.hidden is None else self._open(self._bitmap(opened))
+
+    def _bitmap(self, opened: Rows) -> NDArray[np.uint8]:
+        """A bit for each entry, set where it is hidden."""
+        about = self.hidden
+        assert about is not None
         step = (self.n_columns + 7) // 8
         bitmap = np.zeros((opened.n_entries + 7) // 8 if opened.is_sparse else self.n_rows * step, np.uint8)
-        about = self.hidden
         kernels.hide(opened, self.first, about.seed, about.low, about.high, bitmap, Workspace(opened, 0, 1))
-        return self._open(bitmap)
+        if about.spared:
+            self._spare(bitmap, np.isin(np.arange(self.n_columns), about.spared))
+        return bitmap
+
+    def _spare(self, bitmap: NDArray[np.uint8], columns: NDArray[np.bool_]) -> None:
+        """Clear the bits of some columns."""
+        raise NotImplementedError
+
+    def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
+        """Row (of the block), column and value (in the table's own units) of what is hidden, row by row."""
+        raise NotImplementedError
+
+    def column_counts(self) -> Positions:
+        """How many rows observe each column."""
+        raise NotImplementedError
 
     @abstractmethod
     def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> Block:
@@ -185,6 +204,17 @@ class DenseBlock(Block):
     def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> DenseBlock:
         return DenseBlock(self.values, self.first, units or self.units, self.weights, hidden)
 
+    def _spare(self, bitmap: NDArray[np.uint8], columns: NDArray[np.bool_]) -> None:
+        bitmap.reshape(self.n_rows, -1)[:] &= ~np.packbits(columns, bitorder="little")
+
+    def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
+        bits = self._bitmap(self._open()).reshape(self.n_rows, -1)
+        rows, columns = np.nonzero(np.unpackbits(bits, axis=1, count=self.n_columns, bitorder="little"))
+        return rows, columns, self.values[rows, columns].astype(np.float64)
+
+    def column_counts(self) -> Positions:
+        return (~np.isnan(self.values)).sum(axis=0)
+
     def glance(self, n: int) -> AnyFloats:
         return self.values[:: -(-self.n_rows // n)]
 
@@ -220,6 +250,12 @@ class SparseBlock(Block):
 
     def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
         """The stored entries in the block's units; NaN and ignored columns are left out."""
+        only = self.hidden is not None and self.hidden.only
+        data, indices, indptr, shift, _ = self._stored()
+        return Rows(data, shift, 1.0, self.weights, indices, indptr, bitmap, only)
+
+    def _stored(self) -> tuple[Any, Any, Any, Any, Any]:
+        """Data, indices and indptr as `Rows` takes them, the shift, and which of all stored they are."""
         csr = self.values
         data, indices, indptr = csr.data, csr.indices, csr.indptr
         shift = self.units.shift.astype(self.dtype)
@@ -227,12 +263,24 @@ class SparseBlock(Block):
             with np.errstate(over="ignore"):
                 data = data - shift[indices]
                 data *= self.dtype.type(self.units.scale)
-        missing = np.isnan(data)
-        if missing.any():
-            indptr = np.concatenate([[0], np.cumsum(~missing)])[indptr]
-            data, indices = data[~missing], indices[~missing]
-        only = self.hidden is not None and self.hidden.only
-        return Rows(data, shift, 1.0, self.weights, indices, indptr, bitmap, only)
+        kept = ~np.isnan(data)
+        if not kept.all():
+            indptr = np.concatenate([[0], np.cumsum(kept)])[indptr]
+            data, indices = data[kept], indices[kept]
+        return data, indices, indptr, shift, kept
+
+    def _spare(self, bitmap: NDArray[np.uint8], columns: NDArray[np.bool_]) -> None:
+        bitmap &= ~np.packbits(columns[self._stored()[1]], bitorder="little")
+
+    def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
+        _, indices, indptr, _, kept = self._stored()
+        bits = np.unpackbits(self._bitmap(self._open()), count=len(indices), bitorder="little")
+        at = np.flatnonzero(bits)
+        rows = np.searchsorted(indptr, at, side="right") - 1
+        return rows, indices[at].astype(np.intp), self.values.data[kept][at].astype(np.float64)
+
+    def column_counts(self) -> Positions:
+        return np.bincount(self.values.indices[~np.isnan(self.values.data)], minlength=self.n_columns)
 
     def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> SparseBlock:
         return SparseBlock(self.values, self.first, units or self.units, self.weights, hidden)
@@ -300,4 +348,14 @@ def csr_of(data: AnyFloats, indices: AnyFloats, indptr: AnyFloats, shape: tuple[
     """A CSR array of these very parts: SciPy's constructor may copy them, and looks at them all."""
     out = sparse.csr_array(shape, dtype=data.dtype)
     out.data, out.indices, out.indptr = data, indices, indptr
+    return out
+
+
+def some_rows(values: Any, rows: Positions) -> Any:
+    """Some rows of a validated array or CSR array, as one."""
+    if not sparse.issparse(values):
+        return np.ascontiguousarray(values[rows])
+    csr = sparse.csr_array(values[rows])
+    out = sparse.csr_array(csr.shape, dtype=csr.dtype)
+    out.data, out.indices, out.indptr = csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
     return out

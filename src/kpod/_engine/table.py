@@ -167,6 +167,17 @@ class Table:
         blocks = [block.replace(hidden=hidden) for block in self.blocks]
         return Table(blocks, Statistics.of(blocks, executor))
 
+    def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
+        """Row, column and value (in the table's own units) of the hidden entries, row by row."""
+        found = [block.hidden_entries() for block in self.blocks]
+        rows = [block.first + at for block, (at, _, _) in zip(self.blocks, found, strict=True)]
+        return np.concatenate(rows), *(np.concatenate([part[i] for part in found]) for i in (1, 2))  # type: ignore[return-value]
+
+    @cached_property
+    def column_counts(self) -> Positions:
+        """How many rows observe each column."""
+        return np.sum([block.column_counts() for block in self.blocks], axis=0)
+
     def entries(self, rows: Positions) -> Floats:
         """Some rows as a dense array with NaN, in the engine's units."""
         out = np.empty((len(rows), self.n_columns))

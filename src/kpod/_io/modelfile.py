@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 FORMAT = "kpod model"
 VERSION = 2
-"""1: a scaler and a KPOD; 2: or a TableEncoder and a KPOD. The lowest that will do is written."""
+"""1: a scaler and a KPOD; 2: or a TableEncoder and a KPOD, whose number of clusters may have been chosen. The
+lowest that will do is written."""
 HEADER = "kpod.json"
 SCHEMA = "schema.json"
 SMALL = 1 << 20
@@ -54,6 +55,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
         "mixture_centers_": ("k p", "f"),
         "cluster_shares_": ("k", "f"),
         "noise_variance_": ("", "fi"),
+        "shrinkage_": ("", "fi"),
         "n_iter_": ("", "i"),
         "converged_": ("", "b"),
         "n_features_in_": ("", "i"),
@@ -71,8 +73,8 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-NOT_KEPT = {"algorithm_", "checkpoint", "labels_"}
-"""Not needed to assign other rows: neither written nor read."""
+NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "labels_"}
+"""Not needed to assign other rows; the choice has a place of its own."""
 MAY_LACK = {
     "checkpoint",
     "probability",
@@ -83,11 +85,12 @@ MAY_LACK = {
     "mixture_centers_",
     "cluster_shares_",
     "noise_variance_",
+    "shrinkage_",
 }
 """What a model of 0.1.0 does not have: parameters since then keep their defaults."""
 SQUARES = {"inertia_", "loss_curve_", "losses_", "var_"}
 POSITIVE = {"scale_", "_scale"}
-NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "losses_", "n_samples_seen_"}
+NOT_NEGATIVE = {"shrinkage_", "counts_", "var_", "inertia_", "loss_curve_", "losses_", "n_samples_seen_"}
 
 
 @dataclass
@@ -112,7 +115,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     from sklearn.pipeline import Pipeline
 
     from kpod._encoder import TableEncoder
-    from kpod._io import encoderfile
+    from kpod._io import choicefile, encoderfile
 
     *before, (name, kpod) = model.pipeline.steps
     kept = copy.copy(kpod)
@@ -123,8 +126,11 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     content = {"pipeline": pipeline, "columns": model.columns, "missing": model.missing}
     if encoder:
         content["encoder"] = encoderfile.to_json(encoder)
+    chosen = kpod.n_clusters == "auto"
+    if chosen and hasattr(kpod, "choice_"):
+        content["choice"] = choicefile.to_json(kpod.choice_)
     archive = io.BytesIO(skops.io.dumps(content))
-    header = {"format": FORMAT, "version": VERSION if encoder else 1, "kpod": __version__}
+    header = {"format": FORMAT, "version": VERSION if encoder or chosen else 1, "kpod": __version__}
     with zipfile.ZipFile(archive, "a") as members:
         members.writestr(HEADER, json.dumps(header))
     with written_whole(path) as file:
@@ -226,7 +232,10 @@ def read_model(members: Members, version: str) -> Model:
     *before, last = [(str(plain(name)), step) for name, step in steps]
     if len(before) > 1 or class_of(last[1]) != KPOD_CLASS:
         raise ForeignError(", ".join(class_of(step) for _, step in [*before, last]))
-    k = plain(items(last[1]["content"])["n_clusters"])
+    about = items(last[1]["content"])
+    k = plain(about["n_clusters"])
+    if k == "auto":
+        k = plain(about["_n_features_out"])
     if type(k) is not int or k < 1:
         raise ValueError("n_clusters is not a number of clusters")
     encoder = None
@@ -239,6 +248,10 @@ def read_model(members: Members, version: str) -> Model:
     maker = Maker(members, {"k": k, "p": encoder._n_features_out if encoder else len(columns)})
     kpod = maker.make(last[1], (KPOD_CLASS,))
     scalers = [(name, maker.make(step, SCALER_CLASSES)) for name, step in before]
+    if "choice" in top:
+        from kpod._io import choicefile
+
+        kpod.choice_ = choicefile.from_json(str(plain(top["choice"])), k)
     check_values([kpod, *(scaler for _, scaler in scalers)], kpod)
     first = [("encode", encoder)] if encoder else scalers
     return Model(Pipeline([*first, (last[0], kpod)]), columns, missing, version)

@@ -531,7 +531,7 @@ def hide(
     uint8_t[::1] bitmap,          # OUT zeros before: as `Rows` takes it, flat
     Workspace space,
 ):
-    """Hide entries by a hash of row, column and seed; the entry of a row that hashes highest never is.
+    """Hide entries by a hash of row, column and seed; of a row that would lose all, the highest stays.
 
     The same entries are hidden wherever the row is and however it is stored.
     """
@@ -553,7 +553,7 @@ cdef void hide_entries(
 ) noexcept:
     cdef const int32_t* columns
     cdef const real* values
-    cdef Py_ssize_t i, e, m, at, kept
+    cdef Py_ssize_t i, e, m, at, kept, n_hidden
     cdef double u, highest
     cdef uint64_t key
     with nogil:
@@ -562,13 +562,15 @@ cdef void hide_entries(
             key = mix(seed + <uint64_t> (first + i) * <uint64_t> 0x9E3779B97F4A7C15)
             highest = -1
             kept = -1
+            n_hidden = 0
             for e in range(m):
                 u = (mix(key + <uint64_t> columns[e] * <uint64_t> 0xD1B54A32D192ED03) >> 11) * 2.0 ** -53
+                n_hidden += low <= u < high
                 if u > highest:
                     highest = u
                     kept = e
             for e in range(m):
                 u = (mix(key + <uint64_t> columns[e] * <uint64_t> 0xD1B54A32D192ED03) >> 11) * 2.0 ** -53
-                if e != kept and low <= u < high:
+                if low <= u < high and not (n_hidden == m and e == kept):
                     at = rows.indptr[i] + e if rows.is_sparse else columns[e]
                     bitmap[(0 if rows.is_sparse else i * step) + (at >> 3)] |= <uint8_t> (1 << (at & 7))

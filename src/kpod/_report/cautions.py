@@ -57,7 +57,7 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
         add(
             "Rows with little observed",
             f"{counted(int(little.sum()), 'row')} ({rows(little)}) had at most a quarter of the columns "
-            "observed; where they belong rests on few values.",
+            f"observed; where {'it belongs' if little.sum() == 1 else 'they belong'} rests on few values.",
         )
     if c.k > 1:
         undecided = c.margins < UNDECIDED
@@ -65,8 +65,12 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
             share = undecided.sum() / max(1, (~nothing).sum())
             add(
                 "Rows between two clusters",
-                f"{counted(int(undecided.sum()), 'row')} ({share:.1%}) are about as near to another center "
-                "as to their own.",
+                f"{counted(int(undecided.sum()), 'row')} ({share:.1%}) "
+                + (
+                    "is about as near to another center as to its own."
+                    if undecided.sum() == 1
+                    else "are about as near to another center as to their own."
+                ),
             )
 
 
@@ -106,8 +110,8 @@ def remedy(names: Sequence[str]) -> str:
     )
 
 
-def dominated(c: Clustering) -> list[int]:
-    """Columns in which a few values hold most of the variance."""
+def dominated(c: Clustering) -> list[tuple[int, str]]:
+    """Columns in which a few values hold most of the variance, and how few of how many."""
     found = []
     for j in range(len(c.names)):
         entries = c.values.column(j)[1].astype(np.float64)
@@ -116,17 +120,16 @@ def dominated(c: Clustering) -> list[int]:
         squares = (entries - entries.mean()) ** 2
         few = max(1, int(0.005 * len(entries)))
         if squares.sum() > 0 and np.partition(squares, -few)[-few:].sum() > 0.5 * squares.sum():
-            found.append(j)
+            found.append((j, f"{few:,} of {len(entries):,}"))
     return found
 
 
 def column_cautions(c: Clustering, add: Any) -> None:
-    few = [c.names[j] for j in dominated(c)]
+    few = dominated(c)
     if few:
-        add(
-            "A few values dominate",
-            f"One entry in 200 holds more than half of the variance of {some(few)}. {remedy(few[:3])}.",
-        )
+        said = some([f"{c.names[j]} ({share} entries)" for j, share in few])
+        names = [c.names[j] for j, _ in few[:3]]
+        add("A few values dominate", f"They hold more than half of the variance of {said}. {remedy(names)}.")
     sparse = [
         f"{name} ({c.missing_by_column[j]:.0%})"
         for name, j in zip(c.source_names, c.sources, strict=True)
@@ -141,8 +144,7 @@ def column_cautions(c: Clustering, add: Any) -> None:
             f"How much is missing differs from cluster to cluster in {some(uneven)}. Where gaps depend on "
             "the cluster, a better fit need not be a truer grouping; ask why these values are missing.",
         )
-    columns = [c.values.column(j)[1] for j in range(len(c.names))]
-    variance = np.array([entries.var(dtype=np.float64) if len(entries) else 0.0 for entries in columns])
+    variance = np.nan_to_num(c.values.moments[1] ** 2)
     if len(variance) > 2 and variance.sum() > 0 and variance.max() > 0.5 * variance.sum():
         j = int(variance.argmax())
         add(

@@ -7,19 +7,21 @@ the pictures and the report only show them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
 from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
-from kpod._report.entries import DenseEntries, Entries, entries_of
+from kpod._report.entries import DenseEntries, Entries, MappedEntries, entries_of
+from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats, Floats, Labels
 from kpod._words import counted, listed, number, percent
 
@@ -30,6 +32,8 @@ ENOUGH = 0.5
 CLEAR = 0.5
 """A center this many standard deviations off the column's mean is high or low."""
 MOST_SAID = 3
+SMALL = 1e-6
+"""In standard deviations of its column, what is as good as 0."""
 MOST_COMPARED = 500_000
 """Entries of a cluster looked at for typical rows."""
 
@@ -115,6 +119,8 @@ class Clustering:
         """A value of a column as it is read: 2007 for a year, 82 % for the share of a level."""
         if self.levels[j] is not None:
             return percent(value)
+        if abs(value) < SMALL * self.moments[1][j]:
+            return "0"
         return f"{value:.0f}" if self.is_year[j] and np.isfinite(value) else number(value)
 
     def label(self, j: int) -> str:
@@ -124,7 +130,7 @@ class Clustering:
 
     @property
     def k(self) -> int:
-        return int(self.kpod.n_clusters)
+        return int(self.kpod.n_clusters_)
 
     @cached_property
     def sizes(self) -> np.ndarray[Any, Any]:
@@ -140,15 +146,10 @@ class Clustering:
     def missing_by_column(self) -> Floats:
         return 1 - self.table.by_column / len(self.labels)
 
-    @cached_property
+    @property
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the observed entries of each column; NaN for none."""
-        means, stds = np.full(len(self.names), np.nan), np.full(len(self.names), np.nan)
-        for j in range(len(self.names)):
-            _, entries = self.table.column(j)
-            if len(entries):
-                means[j], stds[j] = entries.mean(dtype=np.float64), entries.std(dtype=np.float64)
-        return means, stds
+        return self.table.moments
 
     @cached_property
     def differences(self) -> Floats:
@@ -189,15 +190,19 @@ class Clustering:
         The silhouette with centers in place of clusters: (b - a) / max(a, b), a the partial
         distance to the row's own center and b that to the nearest other one.
         """
-        distances = np.asarray(self.kpod.transform(self.seen), dtype=np.float64)
-        rows = np.arange(len(distances))
-        own = distances[rows, self.labels].copy()
-        distances[rows, self.labels] = np.inf
-        other = distances.min(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            margin = np.where(np.maximum(own, other) > 0, (other - own) / np.maximum(own, other), 0.0)
-        margin[self.labels < 0] = np.nan
-        return margin
+        out = np.empty(len(self.labels))
+        for start, seen in pieces_of(self.seen):
+            distances = np.asarray(self.kpod.transform(seen), dtype=np.float64)
+            labels = self.labels[start : start + len(distances)]
+            rows = np.arange(len(distances))
+            own = distances[rows, labels].copy()
+            distances[rows, labels] = np.inf
+            other = distances.min(axis=1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                margin = np.where(np.maximum(own, other) > 0, (other - own) / np.maximum(own, other), 0.0)
+            margin[labels < 0] = np.nan
+            out[start : start + len(margin)] = margin
+        return out
 
     @property
     def converged(self) -> bool:
@@ -238,14 +243,13 @@ class Clustering:
     def said_of_levels(self, cluster: int) -> list[str]:
         """The levels of categories that are clearly commoner in a cluster than elsewhere."""
         difference = np.where(self.counts[cluster] >= FEW, self.differences[cluster], 0.0)
-        found: list[str] = []
-        for j in np.argsort(-difference, kind="stable"):
-            if difference[j] < CLEAR or len(found) == MOST_SAID:
-                break
-            if self.levels[j] is not None:
-                word = "mostly" if self.centers[cluster, j] > 0.5 else "more often"
-                found.append(f"{word} {self.described(cluster, int(j))}")
-        return found
+        order = [int(j) for j in np.argsort(-difference, kind="stable") if self.levels[j] is not None]
+        clear = [j for j in order if difference[j] >= CLEAR][:MOST_SAID]
+        most = [self.described(cluster, j) for j in clear if self.centers[cluster, j] > 0.5]
+        more = [self.described(cluster, j) for j in clear if self.centers[cluster, j] <= 0.5]
+        return [
+            f"{word} {listed(names)}" for word, names in (("mostly", most), ("more often", more)) if names
+        ]
 
     def described(self, cluster: int, j: int) -> str:
         """The name of a column, with the count behind it where few rows of the cluster have it."""
@@ -280,6 +284,16 @@ class Clustering:
         return [int(i) for i in members[np.argsort(np.nansum(squares, axis=1) / count, kind="stable")[:most]]]
 
 
+def pieces_of(table: Any) -> Iterator[tuple[int, Any]]:
+    """Some rows of a scanned table after the other; any other table whole."""
+    step = max(1, MOST_COMPARED * 4 // table.shape[1]) if isinstance(table, ScannedTable) else 0
+    if not step or sparse.issparse(table.values):
+        yield 0, table
+        return
+    for start in range(0, len(table), step):
+        yield start, table.rows(start, start + step)
+
+
 def explained_share(entries: Floats, labels: Labels, k: int) -> float:
     """The share of the variance that groups explain, less what they would explain by chance."""
     counts = np.bincount(labels, minlength=k)
@@ -298,6 +312,10 @@ def in_units(
     """The table and the centers in units one can read, the names of the columns, and which are levels."""
     centers = np.asarray(kpod.cluster_centers_, dtype=np.float64)
     plain: list[tuple[str, str] | None] = [None] * values.shape[1]
+    if isinstance(X, ScannedTable) and X.scaler_ is not None and before is None:
+        back = np.asarray(X.scaler_.inverse_transform(centers), dtype=np.float64)
+        in_file = MappedEntries(X.values, X.scaler_) if isinstance(values, MappedEntries) else values
+        return in_file, back, X.columns, plain
     if before is None:
         return values, centers, names_of(estimator, kpod, X), plain
     if len(before) == 1 and isinstance(before[0], TableEncoder):
@@ -327,7 +345,7 @@ def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:
     return out
 
 
-YEAR = re.compile(r"year|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
+YEAR = re.compile(r"year|decade|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
 
 
 def is_year(name: str, values: AnyFloats) -> bool:
@@ -365,7 +383,7 @@ def labels_of(kpod: KPOD, values: Entries, seen: Any) -> tuple[Labels, bool]:
     """
     labels = np.asarray(getattr(kpod, "labels_", ()))
     if len(labels) == values.shape[0] and np.array_equal(
-        values.by_group(labels, int(kpod.n_clusters)), kpod.counts_
+        values.by_group(labels, int(kpod.n_clusters_)), kpod.counts_
     ):
         return labels, True
     return np.asarray(kpod.predict(seen)), False

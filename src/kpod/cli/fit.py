@@ -15,7 +15,7 @@ from kpod.cli.outputs import check_label, check_outputs, check_types, output_for
 from kpod.cli.summaries import noting, summary_of
 
 if TYPE_CHECKING:
-    from kpod._choose import KChoice
+    from kpod._choice import KChoice
     from kpod._io.choosing import Choice
     from kpod._io.ratings import Ratings
     from kpod._io.tables import TableFile
@@ -288,7 +288,7 @@ def number_by_size(kpod: Any) -> None:
     import numpy as np
 
     labels = np.asarray(kpod.labels_)
-    sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters)
+    sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters_)
     order = np.argsort(-sizes, kind="stable")
     new = np.empty(len(order) + 1, labels.dtype)
     new[order], new[-1] = np.arange(len(order)), -1

@@ -55,7 +55,7 @@ def predict(
         if output:
             progress.doing("writing")
             write_labels(given.table, label, labels, output)
-    sizes = [int((labels == c).sum()) for c in range(given.kpod.n_clusters)]
+    sizes = [int((labels == c).sum()) for c in range(given.kpod.n_clusters_)]
     summary = {
         **summary_of_data(given.table, given.choice),
         "clusters": [

@@ -155,7 +155,7 @@ def names_text(names: Sequence[str]) -> str:
 def aside_text(aside: dict[str, str]) -> str:
     """What was not used and why; of many, those of one reason together."""
     categories = any(why.startswith(("category", "ordered category")) for why in aside.values())
-    return listed_aside(aside) + ("; --categories uses the categories too" if categories else "")
+    return listed_aside(aside) + ("; use --categories to cluster by categories too" if categories else "")
 
 
 def listed_aside(aside: dict[str, str]) -> str:

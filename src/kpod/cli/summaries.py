@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod._choose import KChoice
+    from kpod._choice import KChoice
     from kpod._io.choosing import Choice
     from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
@@ -65,7 +65,7 @@ def summary_of(
         "missing": round(c.source.share_missing * c.source.shape[0] * c.source.shape[1]),
         "missing_share": c.source.share_missing,
         "settings": {
-            "clusters": kpod.n_clusters,
+            "clusters": kpod.n_clusters_,
             "algorithm": kpod.algorithm,
             "starts": kpod.n_init,
             "seed": kpod.random_state,

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from kpod._choose import KChoice, choose_k
+from kpod._choice import KChoice
+from kpod._choose import choose_k
 from kpod._stability import kpod_and_table
 from kpod._typing import Floats, Positions
 from kpod.plot._display import INK, MUTED, PALETTE, Display, tidy

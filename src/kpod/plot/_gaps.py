@@ -87,9 +87,10 @@ class GapsDisplay(Display):
             ax.axvline(j, color="white", linewidth=min(1.0, 20 / n_columns))
         for bound in self.bounds[1:-1]:
             ax.axhline(bound, color="white", linewidth=2.5)
+        bar = 0.06 / ax.figure.get_figwidth()  # inches, whatever the width
         for group, low, high in zip(self.groups, self.bounds[:-1], self.bounds[1:], strict=True):
             ax.add_patch(
-                Rectangle((-0.014, low), 0.01, high - low, transform=ax.get_yaxis_transform(),
+                Rectangle((-2 * bar, low), bar, high - low, transform=ax.get_yaxis_transform(),
                           color=colour(group), clip_on=False, linewidth=0)
             )  # fmt: skip
         names = ["none" if group < 0 else f"cluster {group}" for group in self.groups]
@@ -100,7 +101,7 @@ class GapsDisplay(Display):
         tidy(ax)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-        ax.tick_params(axis="y", pad=9)
+        ax.tick_params(axis="y", pad=11)
         every = int(np.ceil(n_columns / 60))
         ax.set_xticks(np.arange(0, n_columns, every) + 0.5, [short(n) for n in self.names[::every]])
         ax.tick_params(
