@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from kpod._report.summary import FEW, Clustering
-from kpod._words import MOST_LISTED, counted, listed, number, some
+from kpod._words import MOST_LISTED, counted, listed, number, percent, some
 
 LITTLE = 0.25
 UNDECIDED = 0.05
 UNEVEN = 0.3
 FAR_OUT = 5.0
+NEARLY_BEST = 1e-3
+"""A loss higher than the best by no more is one of nearly the same clusters."""
 
 
 def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, str]]:
@@ -34,10 +36,27 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
             "Not the table of the fit",
             "The rows shown were assigned to centers that were fitted on another table, or with row weights.",
         )
+    start_cautions(c, add)
     row_cautions(c, row_names, add)
     center_cautions(c, add)
     column_cautions(c, add)
     return found
+
+
+def start_cautions(c: Clustering, add: Any) -> None:
+    """Starts that disagree: with another seed, other clusters may come out."""
+    losses = np.asarray(getattr(c.kpod, "losses_", ()))
+    if len(losses) < 2 or c.k == 1:
+        return
+    near = int((losses <= losses.min() * (1 + NEARLY_BEST)).sum())
+    if near == 1:
+        worse = np.sort(losses)[1] / losses.min() - 1
+        add(
+            "Starts that disagree",
+            f"The best loss was found in 1 of {len(losses)} starts; the next is {percent(worse)} higher. "
+            "With another seed other clusters may come out: use more starts (--starts "
+            f"{5 * len(losses)}), and compare.",
+        )
 
 
 def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> None:

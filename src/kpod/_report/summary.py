@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
+from kpod._confidence import Sureness, sureness
 from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
 from kpod._report.entries import DenseEntries, Entries, MappedEntries, SparseEntries, entries_of
@@ -220,6 +221,13 @@ class Clustering:
             margin[labels < 0] = np.nan
             out[start : start + len(margin)] = margin
         return out
+
+    @cached_property
+    def sureness(self) -> Sureness | None:
+        """How sure the cluster of each row is, where the model has probabilities."""
+        if not hasattr(self.kpod, "cluster_shares_"):
+            return None
+        return sureness(self.kpod.predict_proba(self.seen), self.labels)
 
     @property
     def converged(self) -> bool:
