@@ -39,6 +39,7 @@ from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
 from kpod._search import Progress, Search, TooLittleError
 from kpod._typing import AnyFloats, Floats, Labels
+from kpod._words import starts_text
 
 # What `probability` adds to a fitted model.
 MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
@@ -306,6 +307,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     checkpoint=checkpoint,
                     told=True,
                 )
+        tell = self._teller(1)
+        if tell is not None and len(losses) > 1:
+            tell(starts_text(losses))
         self._warn_of(solution, table)
         attributes = self._attributes(solution, losses, table) | chosen.attributes()
         attributes["algorithm_"] = algorithm
@@ -511,13 +515,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             value = getattr(self, name)
             if (name == "n_threads" and value is None) or (name == "n_clusters" and is_auto(value)):
                 continue
-            if (
-                not isinstance(value, Integral)
-                or (isinstance(value, bool) and name != "verbose")
-                or value < least
-            ):
-                auto = "'auto' or " if name == "n_clusters" else ""
-                raise ValueError(f"{name} must be {auto}an integer of at least {least}, got {value!r}.")
+            auto = "'auto' or " if name == "n_clusters" else ""
+            check_integer(name, value, least, auto)
         for name, auto in (("tol", ""), ("shrinkage", "'auto' or ")):
             value = getattr(self, name)
             if not (auto and is_auto(value)) and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
@@ -792,3 +791,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         tags.input_tags.sparse = not self._fills_in()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_integer(name: str, value: Any, least: int, auto: str = "") -> None:
+    if not isinstance(value, Integral) or (isinstance(value, bool) and name != "verbose") or value < least:
+        raise ValueError(f"{name} must be {auto}an integer of at least {least}, got {value!r}.")
