@@ -23,6 +23,7 @@ import numpy as np
 from kpod._engine.blocks import Block
 from kpod._engine.executors import Executor
 from kpod._engine.lloyd import Snapshot, Solution
+from kpod._engine.objective import GapModel
 from kpod._engine.table import Table
 
 FILE = "fit.npz"
@@ -101,7 +102,10 @@ class Checkpoint:
         """Keep a start that ended; the labels of the best one only."""
         with self._lock:
             self.running.pop(number, None)
-            self.done[number] = {name: np.asarray(value) for name, value in vars(solution).items()}
+            parts = vars(solution).copy()
+            if (gaps := parts.pop("gaps")) is not None:
+                parts |= {f"gaps_{name}": value for name, value in gaps._asdict().items()}
+            self.done[number] = {name: np.asarray(value) for name, value in parts.items()}
             best = min(self.done, key=lambda n: (float(self.done[n]["objective"]), n))
             for n, other in self.done.items():
                 if n != best:
@@ -114,7 +118,10 @@ class Checkpoint:
         if number not in self.done:
             return None
         kept = {name: value if value.ndim else value.item() for name, value in self.done[number].items()}
-        return Solution(**kept | {"trace": self.done[number]["trace"].tolist()})
+        gaps = {name: kept.pop(f"gaps_{name}", None) for name in GapModel._fields}
+        for name in ("trace", "losses"):
+            kept[name] = kept[name].tolist()
+        return Solution(**kept, gaps=None if gaps["shares"] is None else GapModel(**gaps))
 
     def _write(self) -> None:
         began = time.monotonic()
