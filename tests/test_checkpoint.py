@@ -50,14 +50,18 @@ def stopping(after):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan", "mm"])
-def test_stopped_anywhere_it_ends_in_the_same_bits(algorithm, X, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("algorithm", "missingness"),
+    [("lloyd", "ignore"), ("hartigan", "ignore"), ("mm", "ignore"), ("hartigan", "informative")],
+)
+def test_stopped_anywhere_it_ends_in_the_same_bits(algorithm, missingness, X, tmp_path, monkeypatch):
     if algorithm == "mm" and sparse.issparse(X):
         pytest.skip("not for sparse tables")
     monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 10)
     monkeypatch.setattr(fit, "SHORT_WORK", 0)  # starts one after the other, blocks on threads
     weights = np.random.default_rng(0).random(700) if algorithm != "mm" else None
     settings = {"algorithm": algorithm, "n_init": 2, "random_state": 3, "tol": 0, "max_iter": 60}
+    settings["missingness"] = missingness
     whole = KPOD(6, **settings)
     whole._listener, heard = stopping(-1)
     whole.fit(X, sample_weight=weights)
@@ -264,3 +268,32 @@ def test_a_saved_model_knows_no_directory(tmp_path):
     kpod.save(model, tmp_path / "model.kpod")
     assert kpod.load(tmp_path / "model.kpod").checkpoint is None
     assert model.checkpoint == tmp_path / "kept"
+
+
+def test_the_choice_of_a_number_goes_on_too(tmp_path):
+    X, _ = clustered(np.random.default_rng(4), 250, 6, k=4, spread=0.5)
+    whole = kpod.choose_k(X, range(1, 7), random_state=0)
+    fits, solve = [], KPOD._solve
+    for after in (2, 20, 45):
+        done = []
+
+        def stop(number, total, text, done=done, after=after):
+            done.append(text)
+            if len(done) == after:
+                raise Stop
+
+        estimator = KPOD(checkpoint=tmp_path)
+        with pytest.raises(Stop):
+            kpod.choose_k(X, range(1, 7), estimator=estimator, random_state=0, progress=stop)
+        with pytest.raises(ValueError, match="has chosen from="):
+            kpod.choose_k(X, range(1, 6), estimator=estimator, random_state=0)
+        fits.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(KPOD, "_solve", lambda self, *a, **b: fits.append(1) or solve(self, *a, **b))
+            again = kpod.choose_k(X, range(1, 7), estimator=estimator, random_state=0)
+        assert len(fits) <= 6 * 11 + 1 - (after - 2)
+        assert again.sentence_ == whole.sentence_
+        for name, values in whole.table_.items():
+            assert_array_equal(again.table_[name], values)
+        same_fit(again.model_, whole.model_)
+        assert not list(tmp_path.iterdir())

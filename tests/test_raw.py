@@ -16,6 +16,7 @@ from kpod import KPOD, ObservedScaler, TableEncoder
 from kpod._io.choosing import choose_columns, notes_on
 from kpod._io.files import InputError
 from kpod._io.reading import read_table
+from kpod._report.cautions import cautions
 from kpod._report.profiles import Aside, cramers_v, profile
 from kpod._report.summary import Clustering
 from tests.command import kpod as run_here
@@ -335,3 +336,63 @@ def test_an_encoder_in_a_file_is_checked(change, message):
     assert encoderfile.from_json(json.dumps(content)).levels_ == encoder.levels_
     with pytest.raises(ValueError, match=message):
         encoderfile.from_json(json.dumps(content | change))
+
+
+def test_profiles_of_little_known_columns_say_so():
+    labels = np.repeat([0, 1], 100)
+    codes = np.where(labels == 1, 0, np.arange(200) % 3)
+    codes[130:] = -1
+    (found,) = profile([Aside("stage", codes=codes, levels=["G1", "G2", "G3"])], labels, 2)
+    assert found["sentence"] == "cluster 1 is 100% G1 (49% overall; known for 30 of 100)"
+    assert found["cells"][1] == ["100% G1"]
+
+
+def test_profiles_of_years_and_days():
+    labels = np.repeat([0, 1], 50)
+    years, days = 2000.0 + 9 * labels, 19000.0 + 1000 * labels
+    (first, second) = profile([Aside("year", years), Aside("when", days, unit="date")], labels, 2)
+    assert {first["sentence"], second["sentence"]} == {
+        "earliest in cluster 0, 2000 on average (2004 overall)",
+        "earliest in cluster 0, 2022-01-08 on average (2023-05-23 overall)",
+    }
+
+
+def test_a_complete_table_has_no_picture_of_gaps():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    page = package.report(KPOD(2, random_state=0).fit(X), X).html
+    assert "every row has a value in every column" in page
+    assert 'id="gaps-' not in page
+
+
+def test_what_dominates_is_counted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(83, 2))
+    X[5, 0] = 1e4
+    found = cautions(Clustering.of(KPOD(2, random_state=0).fit(X), X, ["mass", "x"]))
+    (text,) = [caution["text"] for caution in found if caution["title"] == "A few values dominate"]
+    assert "more than half of the variance of mass (1 of 83 entries)" in text
+
+
+def test_what_is_as_good_as_zero_is_written_so():
+    X = np.column_stack([np.linspace(-1, 1, 40) + 1e-9, np.linspace(0, 1e-9, 40)])
+    c = Clustering.of(KPOD(2, random_state=0).fit(X), X, ["a", "b"])
+    assert c.shown(0, float(X[:, 0].mean())) == "0"
+    assert c.shown(1, float(X[:, 1].mean())) == "5e-10"
+
+
+def test_rows_are_named_by_an_identifier_that_tells_them_apart(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "hospitalID,code,x\n" + "\n".join(f"{i % 7},k{i:03d},{i * i % 31}.5" for i in range(40))
+    )
+    table = read_table(str(tmp_path / "t.csv"))
+    assert choose_columns(table).row_names(table).to_pylist()[:2] == ["k000", "k001"]
+    assert choose_columns(table, exclude=["code"], decided=["code=text"]).row_names(table) is None
+
+
+def test_numbers_beside_an_axis():
+    from kpod.plot._columns import is_zero_or_one, plain_year, short_number
+
+    assert [short_number(v) for v in (0.25, 1500, 250_000, 1.2e9)] == ["0.25", "1,500", "250k", "1.2B"]
+    assert plain_year(2007.0) == "2007"
+    assert is_zero_or_one(np.array([0.0, 1, 1]))
+    assert not is_zero_or_one(np.array([0.0, 0.5, 1]))

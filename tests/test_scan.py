@@ -386,3 +386,45 @@ def test_sizes_in_words():
     assert [size_text(n) for n in (12, 1200, 2.5e6, 3.21e9, 4e12)] == [
         "12 bytes", "1.2 kB", "2.5 MB", "3.2 GB", "4,000.0 GB",
     ]  # fmt: skip
+
+
+# The report
+
+
+@pytest.mark.filterwarnings("ignore:2 of")
+@pytest.mark.parametrize("scale", [True, False])
+def test_the_report_says_the_same(scale, tmp_path, X, monkeypatch):
+    from kpod._report import entries, summary
+
+    monkeypatch.setattr(entries, "CHUNK_ENTRIES", 1 << 10)
+    monkeypatch.setattr(summary, "MOST_COMPARED", 1 << 9)
+    X = np.vstack([X, X[:40], np.full((2, len(NAMES)), np.nan)]).astype(X.dtype)
+    with kpod.scan(parts(tmp_path / "data", X), scale=scale, scratch=tmp_path) as table:
+        model = fitted(table)
+        ours = kpod.report(model, table).data
+        theirs = kpod.report(table.pipeline(model), arrow(X)).data
+        assert_array_equal(table.pipeline(model).predict(arrow(X)), model.labels_)
+    for name in ("facts", "clusters", "cautions", "gaps"):
+        assert ours[name] == theirs[name]
+    assert ours["explained"] == pytest.approx(theirs["explained"])
+    for one, other in zip(ours["columns"], theirs["columns"], strict=True):
+        for name in ("name", "shown", "missing"):
+            assert one[name] == other[name]
+        assert [c["shown"] for c in one["centers"]] == [c["shown"] for c in other["centers"]]
+
+
+def test_patterns_of_gaps_are_counted_in_pieces(monkeypatch):
+    from kpod._report import entries
+
+    monkeypatch.setattr(entries, "CHUNK_ENTRIES", 64)
+    rng = np.random.default_rng(0)
+    for p, share in ((3, 0.5), (70, 0.02), (70, 0.5)):
+        values = np.where(rng.random((500, p)) < share, np.nan, 1.0)
+        ours, theirs = entries.MappedEntries(values), entries.DenseEntries(values)
+        assert ours.patterns(6)[0] == theirs.patterns(6)[0]
+        if share < 0.5 or p == 3:
+            assert ours.patterns(6) == theirs.patterns(6)
+        groups = rng.integers(-1, 4, size=500)
+        assert_array_equal(ours.by_group(groups, 4), theirs.by_group(groups, 4))
+        assert_array_equal(ours.by_row, theirs.by_row)
+        np.testing.assert_allclose(ours.moments, theirs.moments)

@@ -53,7 +53,8 @@ def choose_k(
         The numbers to choose from. "auto" is 1 to 10, and up to 40 for as long as more clusters
         predict better.
     estimator : KPOD, default=None
-        How to cluster; `n_clusters` and `random_state` are set here.
+        How to cluster; `n_clusters` and `random_state` are set here. With its
+        `checkpoint`, a search that was killed goes on where it was.
     sample_weight : array-like of shape (n_samples,), default=None
         The weight of each row, in the clustering and in the errors.
     random_state : int, RandomState instance or None, default=None

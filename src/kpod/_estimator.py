@@ -41,6 +41,7 @@ from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
 from kpod._search import Progress, Search, TooLittleError
 from kpod._typing import AnyFloats, Floats, Labels
+from kpod._words import starts_text
 
 # What `probability` adds to a fitted model.
 MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
@@ -329,9 +330,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             table = make_table(values, executor, weights=weights)
             _validation.check_finite(table, names)
             self._check_table(table, names)
-            chosen = self._chosen(values, table, executor, numbers, progress)
             given = values if callable(self.init) else None
-            with self._checkpoint(table, executor, chosen) as checkpoint:
+            with self._checkpoint(table, executor, numbers) as checkpoint:
+                chosen = self._chosen(values, table, executor, numbers, progress, checkpoint)
                 solution, losses = self._solve(
                     table,
                     executor,
@@ -342,6 +343,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     checkpoint=checkpoint,
                     told=True,
                 )
+        tell = self._teller(1)
+        if tell is not None and len(losses) > 1:
+            tell(starts_text(losses))
         self._warn_of(solution, table)
         attributes = self._attributes(solution, losses, table) | chosen.attributes()
         attributes["algorithm_"] = algorithm
@@ -569,13 +573,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             value = getattr(self, name)
             if (name == "n_threads" and value is None) or (name == "n_clusters" and is_auto(value)):
                 continue
-            if (
-                not isinstance(value, Integral)
-                or (isinstance(value, bool) and name != "verbose")
-                or value < least
-            ):
-                auto = "'auto' or " if name == "n_clusters" else ""
-                raise ValueError(f"{name} must be {auto}an integer of at least {least}, got {value!r}.")
+            auto = "'auto' or " if name == "n_clusters" else ""
+            check_integer(name, value, least, auto)
         for name, auto in (("tol", ""), ("shrinkage", "'auto' or ")):
             value = getattr(self, name)
             if not (auto and is_auto(value)) and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
@@ -633,7 +632,13 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             )
 
     def _chosen(
-        self, values: Any, table: Table, executor: Executor, numbers: Any, progress: Progress | None
+        self,
+        values: Any,
+        table: Table,
+        executor: Executor,
+        numbers: Any,
+        progress: Progress | None,
+        checkpoint: Checkpoint | None = None,
     ) -> Chosen:
         """The number of clusters and the shrinkage: as given, or by the error on hidden entries.
 
@@ -645,14 +650,23 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         gaps = self.missingness == "informative" and table.has_gaps
         if not auto_k and not auto_shrinkage:
             return Chosen(int(self.n_clusters), shrinkage, gaps=gaps)
-        rng = np.random.RandomState(check_random_state(copy.deepcopy(self.random_state)).randint(2**31 - 1))
+        drawn = int(check_random_state(copy.deepcopy(self.random_state)).randint(2**31 - 1))
+        if checkpoint is not None:
+            drawn = checkpoint.seed = drawn if checkpoint.seed is None else checkpoint.seed
+        rng = np.random.RandomState(drawn)
         seed = int(rng.randint(2**31 - 1))
 
         def fitter(
             table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
         ) -> Solution:
             chosen = Chosen(n_clusters, shrinkage, gaps=gaps)
-            return self._solve(table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
+
+            def solve() -> Solution:
+                return self._solve(table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
+
+            if checkpoint is None:
+                return solve()
+            return checkpoint.solved(f"{n_clusters} {shrinkage!r} {n_starts} {table.blocks[0].hidden}", solve)
 
         progress = progress or self._tell_search()
         try:
@@ -678,7 +692,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return Chosen(choice.best_k_, shrinkage, choice, gaps)
 
     def _checkpoint(
-        self, table: Table, executor: Executor, chosen: Chosen
+        self, table: Table, executor: Executor, numbers: Any
     ) -> AbstractContextManager[Checkpoint | None]:
         """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
         if self.checkpoint is None:
@@ -692,11 +706,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             self.checkpoint,
             {
                 "kpod": version("scikit-kpod"),
-                "n_clusters": chosen.n_clusters,
+                "n_clusters": self.n_clusters if is_auto(self.n_clusters) else int(self.n_clusters),
+                "chosen from": None if numbers is None else str(numbers),
                 "max_iter": int(self.max_iter),
                 "tol": float(self.tol),
-                "shrinkage": chosen.shrinkage,
-                "gaps": chosen.gaps,
+                "shrinkage": self.shrinkage if is_auto(self.shrinkage) else float(self.shrinkage),
+                "missingness": self.missingness,
                 "algorithm": self.algorithm,
                 "n_init": self.n_init if isinstance(self.n_init, str) else int(self.n_init),
                 "init": init,
@@ -862,3 +877,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         tags.input_tags.sparse = not self._fills_in()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_integer(name: str, value: Any, least: int, auto: str = "") -> None:
+    if not isinstance(value, Integral) or (isinstance(value, bool) and name != "verbose") or value < least:
+        raise ValueError(f"{name} must be {auto}an integer of at least {least}, got {value!r}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,8 +25,7 @@ class ScannedTable:
     dtype : float32 or float64
     columns : list of str, or None where the files have no names
     scaler_ : ObservedScaler or None
-        What the columns were standardised by. `make_pipeline(table.scaler_, model)` takes rows as the
-        files have them.
+        What the columns were standardised by; see `pipeline`.
     files : list of str
         Where the rows come from, in their order.
     values : ndarray or csr_array
@@ -71,6 +71,31 @@ class ScannedTable:
         kind = "sparse " if sparse.issparse(self.values) else ""
         scaled = "" if self.scaler_ is None else ", standardised"
         return f"<{kind}table of {self.shape[0]:,} x {self.shape[1]:,} {self.dtype} in {where}{scaled}>"
+
+    def rows(self, start: int, stop: int) -> ScannedTable:
+        """Some of the rows, for as long as the whole is there."""
+        return ScannedTable(self.values[start:stop], self.columns, self.files, self.scaler_)
+
+    def pipeline(self, model: Any) -> Any:
+        """A fitted model with the scaling before it: takes rows as the files have them.
+
+        Parameters
+        ----------
+        model : KPOD
+            Fitted on this table.
+
+        Returns
+        -------
+        Pipeline
+            For `predict` on other tables, `kpod.report` and `kpod.save`.
+        """
+        from sklearn.pipeline import make_pipeline
+
+        if self.scaler_ is None:
+            return make_pipeline(model)
+        last = copy.copy(model)
+        vars(last).pop("feature_names_in_", None)  # which the scaler checks, and does not hand on
+        return make_pipeline(self.scaler_, last)
 
     def close(self) -> None:
         """Remove the scratch file. Rows that are in use stay readable until they are let go."""

@@ -46,6 +46,8 @@ class Checkpoint:
         self.numbers: list[int] | None = None  # that the starts were drawn by
         self.done: dict[int, Snapshot] = {}
         self.running: dict[int, Snapshot] = {}
+        self.found: dict[str, Snapshot] = {}  # solutions of parts of the work, by name
+        self.seed: int | None = None  # that the search for a number of clusters was drawn by
         self._lock = Lock()
         self._written = time.monotonic()
         self._took = 0.0
@@ -81,11 +83,13 @@ class Checkpoint:
                     f"The checkpoint in {self.directory} {what}. Give another directory, or remove "
                     f"{self.path} to start again."
                 )
-        self.numbers = head["numbers"]
+        self.numbers, self.seed = head["numbers"], head["seed"]
         for name, value in kept.items():
-            kind, number, key = name.split("/")
-            place = self.done if kind == "done" else self.running
-            place.setdefault(int(number), {})[key] = value
+            kind, which, key = name.split("/")
+            if kind == "found":
+                self.found.setdefault(which, {})[key] = value
+            else:
+                (self.done if kind == "done" else self.running).setdefault(int(which), {})[key] = value
 
     def is_due(self) -> bool:
         """Whether it is time to write again: a few seconds later, and seldom if it takes long."""
@@ -102,10 +106,7 @@ class Checkpoint:
         """Keep a start that ended; the labels of the best one only."""
         with self._lock:
             self.running.pop(number, None)
-            parts = vars(solution).copy()
-            if (gaps := parts.pop("gaps")) is not None:
-                parts |= {f"gaps_{name}": value for name, value in gaps._asdict().items()}
-            self.done[number] = {name: np.asarray(value) for name, value in parts.items()}
+            self.done[number] = arrays_of(solution)
             best = min(self.done, key=lambda n: (float(self.done[n]["objective"]), n))
             for n, other in self.done.items():
                 if n != best:
@@ -115,21 +116,30 @@ class Checkpoint:
 
     def solution(self, number: int) -> Solution | None:
         """Of a start that ended already, without labels if it is not the best."""
-        if number not in self.done:
-            return None
-        kept = {name: value if value.ndim else value.item() for name, value in self.done[number].items()}
-        gaps = {name: kept.pop(f"gaps_{name}", None) for name in GapModel._fields}
-        for name in ("trace", "losses"):
-            kept[name] = kept[name].tolist()
-        return Solution(**kept, gaps=None if gaps["shares"] is None else GapModel(**gaps))
+        return solution_of(self.done[number]) if number in self.done else None
+
+    def solved(self, name: str, solve: Callable[[], Solution]) -> Solution:
+        """The solution of a part of the work, found before or now."""
+        with self._lock:
+            if name in self.found:
+                return solution_of(self.found[name])
+        solution = solve()
+        with self._lock:
+            self.found[name] = arrays_of(solution)
+            if self.is_due():
+                self._write()
+        return solution
 
     def _write(self) -> None:
         began = time.monotonic()
-        head = json.dumps({"about": self.about, "numbers": self.numbers})
+        head = json.dumps({"about": self.about, "numbers": self.numbers, "seed": self.seed})
         arrays: dict[str, Any] = {"head": np.array(head)}
-        for kind, starts in (("done", self.done), ("running", self.running)):
-            for number, kept in starts.items():
-                arrays |= {f"{kind}/{number}/{key}": value for key, value in kept.items()}
+        parts: dict[str, dict[Any, Snapshot]] = {
+            "done": dict(self.done), "running": dict(self.running), "found": dict(self.found)
+        }  # fmt: skip
+        for kind, by_name in parts.items():
+            for name, kept in by_name.items():
+                arrays |= {f"{kind}/{name}/{key}": value for key, value in kept.items()}
         write_whole(self.path, arrays)
         self._written = time.monotonic()
         self._took = self._written - began
@@ -152,6 +162,21 @@ class Checkpoint:
         if kind is None:
             self.remove()
         self.close()
+
+
+def arrays_of(solution: Solution) -> Snapshot:
+    parts = vars(solution).copy()
+    if (gaps := parts.pop("gaps")) is not None:
+        parts |= {f"gaps_{name}": value for name, value in gaps._asdict().items()}
+    return {name: np.asarray(value) for name, value in parts.items()}
+
+
+def solution_of(kept: Snapshot) -> Solution:
+    values = {name: value if value.ndim else value.item() for name, value in kept.items()}
+    gaps = {name: values.pop(f"gaps_{name}", None) for name in GapModel._fields}
+    for name in ("trace", "losses"):
+        values[name] = values[name].tolist()
+    return Solution(**values, gaps=None if gaps["shares"] is None else GapModel(**gaps))
 
 
 def locked(directory: Path) -> int:

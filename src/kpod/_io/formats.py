@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from kpod._io import around, scales
 from kpod._io.files import InputError, printable
+from kpod._io.marks import Marks
 from kpod._words import some
 
 GZIP, ZSTD, ZIP, OLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
@@ -79,13 +80,15 @@ def kind_of(data: Any) -> str | None:  # noqa: PLR0911
     return None
 
 
-def read_other(data: Any, kind: str, source: str, sheet: str | None) -> tuple[pa.Table, list[str]]:
+def read_other(
+    data: Any, kind: str, source: str, sheet: str | None, missing: Sequence[str] = ()
+) -> tuple[pa.Table, list[str]]:
     """The table, and what to say about it."""
     if kind == "workbook":
         return read_workbook(data, source, sheet)
     if kind in ("lines", "array"):
         return read_json(data, kind, source), []
-    return read_statistics(data, kind, source)
+    return read_statistics(data, kind, source, missing)
 
 
 # JSON
@@ -241,7 +244,7 @@ def table_of(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Table
 # Stata, SPSS, SAS
 
 
-def read_statistics(data: Any, kind: str, source: str) -> tuple[pa.Table, list[str]]:
+def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -> tuple[pa.Table, list[str]]:
     pyreadstat = imported(
         "pyreadstat", source, f"reading a {'SAS' if kind in ('sas', 'xport') else kind.title()} file"
     )
@@ -256,13 +259,16 @@ def read_statistics(data: Any, kind: str, source: str) -> tuple[pa.Table, list[s
         except Exception as error:
             raise InputError(f"{source}: is damaged, or not a {kind} file: {printable(error)}.") from error
     labels = getattr(meta, "variable_value_labels", {}) or {}
+    marks = Marks.parse(missing, list(columns), source)
     measures = getattr(meta, "variable_measure", {}) or {}
     notes: list[str] = []
     out = {}
     for name, values in columns.items():
         plain: list[Any] = [cell.item() if hasattr(cell, "item") else cell for cell in list(values)]
         cells = [None if is_empty(cell) else cell for cell in plain]
-        out[name] = labelled(name, cells, labels.get(name, {}), measures.get(name, "unknown"), notes)
+        out[name] = labelled(
+            name, cells, labels.get(name, {}), measures.get(name, "unknown"), notes, marks.of(name)
+        )
     table = table_of(list(out), list(out.values()))
     for j, name in enumerate(out):
         if labels.get(name) and pa.types.is_string(table.schema.field(j).type):
@@ -271,7 +277,7 @@ def read_statistics(data: Any, kind: str, source: str) -> tuple[pa.Table, list[s
 
 
 def labelled(
-    name: str, cells: list[Any], labels: dict[Any, str], measure: str, notes: list[str]
+    name: str, cells: list[Any], labels: dict[Any, str], measure: str, notes: list[str], given: Sequence[str]
 ) -> list[Any]:
     """Words, where a file gives every value one and they have no order; else codes, which count."""
     if not labels:
@@ -279,7 +285,7 @@ def labelled(
     no_answer = [
         code for code, label in labels.items() if NO_ANSWER.search(str(label)) and code in set(cells)
     ]
-    if no_answer:
+    if any(cell_text(code) not in given for code in no_answer):
         codes = ",".join(cell_text(code) for code in no_answer)
         words = ", ".join(f"{cell_text(code)} '{labels[code]}'" for code in no_answer[:4])
         notes.append(f"{name}: {words} may stand for missing; if so, use --missing {name}={codes}.")

@@ -62,7 +62,7 @@ def read_table(
         if is_typed(data):
             raw = read_typed(data)
         elif kind:
-            raw, notes = formats.read_other(data, kind, source, sheet)
+            raw, notes = formats.read_other(data, kind, source, sheet, missing)
         else:
             with fields_of_any_length():
                 raw, dialect, notes = read_text(data, source, delimiter, decimal, encoding)

@@ -280,7 +280,7 @@ def coded_category(facts: Facts, leading_zeros: bool) -> Role | None:
     if {"zip", "zipcode", "postcode", "postal", "postleitzahl", "plz", "fips"} & set(
         facts.tokens
     ) and facts.whole:
-        return Role("category", "postcodes: they name places, and are no quantities")
+        return Role("category", "postcodes name places; they are not quantities")
     if leading_zeros:
         return Role("category", "digits with leading zeros")
     if not facts.whole or not 3 <= facts.n_distinct <= 30 or facts.low < -1 or facts.high > 99:
@@ -291,14 +291,15 @@ def coded_category(facts: Facts, leading_zeros: bool) -> Role | None:
         or (words[-1] in NOMINAL and not QUANTITIES & set(words[:-1]))
     )
     if named:
-        return Role("category", "numbers that stand for something, by the name")
+        return Role("category", "numbers used as labels, by its name")
     return None
 
 
 # Dates
 
 CALENDAR = {
-    "year": (0, 2200), "yr": (0, 2200), "jahr": (0, 2200), "annee": (0, 2200), "ano": (0, 2200),
+    "year": (0, 2200), "decade": (0, 2200),
+    "yr": (0, 2200), "jahr": (0, 2200), "annee": (0, 2200), "ano": (0, 2200),
     "month": (1, 12), "mon": (1, 12), "monat": (1, 12), "mois": (1, 12), "mes": (1, 12),
     "day": (0, 366), "tag": (0, 366), "weekday": (0, 7), "dow": (0, 7), "week": (0, 53), "woche": (0, 53),
     "quarter": (1, 4), "quartal": (1, 4), "hour": (0, 24), "date": (0, np.inf), "datum": (0, np.inf),
@@ -312,7 +313,7 @@ def calendar(facts: Facts) -> Role | None:
     last, others = facts.tokens[-1], set(facts.tokens[:-1])
     if last in CALENDAR and len(facts.tokens) <= 2 and not others & (A_PROPERTY | QUANTITIES):
         low, high = CALENDAR[last]
-        year = last in ("year", "yr", "jahr", "annee", "ano")
+        year = last in ("year", "decade", "yr", "jahr", "annee", "ano")
         fits = low <= facts.low and facts.high <= high
         if year:
             two_digits = (

@@ -25,15 +25,19 @@ from kpod._report.cautions import cautions
 from kpod._report.profiles import Aside
 from kpod._report.profiles import profile as profile_of
 from kpod._report.summary import FEW, Clustering
+from kpod._report.sure import how_sure, starts_of
 from kpod._words import counted, number, percent, some
 
 if TYPE_CHECKING:
     from kpod._choice import KChoice
+    from kpod._stability import Stability
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6
 MOST_PROFILES = 12
 PAGE_WIDTH = 950.0
+FIGURE_WIDTH = 8.6
+SMALLEST_SCALE = 0.75
 FONTS = ["DejaVu Sans", "Helvetica", "Arial"]
 
 
@@ -126,8 +130,9 @@ class Report:
         aside: Sequence[Aside] = (),
         notes: Sequence[str] = (),
         choice: KChoice | None = None,
+        stability: Stability | None = None,
     ) -> None:
-        self.aside, self.notes, self.choice = aside, notes, choice
+        self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
         self.clustering = clustering
         self.title = title
         self.settings = settings
@@ -151,10 +156,14 @@ class Report:
             "profiles": profiles[:MOST_PROFILES],
             "profiles_left_out": len(self.aside) - len(profiles[:MOST_PROFILES]),
             "cautions": cautions(c, self.row_names),
+            "sure": how_sure(c, self.row_names),
+            "starts": starts_of(c),
+            "stability": None if self.stability is None else self.stability.sentence_,
             "gaps": gaps(c),
             "columns": columns(c),
             "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
             "explained": c.explained,
+            "sampled": 0 if c.sample is None else len(c.sample),
             "settings": self.settings,
         }
 
@@ -172,6 +181,7 @@ class Report:
         environment.filters["number"] = number
         environment.filters["count"] = lambda value: f"{value:,.0f}" if value == int(value) else number(value)
         environment.filters["percent"] = percent
+        environment.filters["options"] = unbroken_options
         return environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8")).render(
             self.data,
             pictures=pictures(self.clustering, self.choice),
@@ -191,6 +201,13 @@ class Report:
         return (
             f'<iframe srcdoc="{page}" style="width:100%;height:48rem;border:0" title="kpod report"></iframe>'
         )
+
+
+def unbroken_options(text: str) -> Any:
+    """Text as HTML, with options of the command line kept on one line."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"(--[a-z][a-z-]*)", r'<span class="option">\1</span>', str(escape(text))))
 
 
 def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
@@ -227,18 +244,17 @@ def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
 
 def columns(c: Clustering) -> list[dict[str, Any]]:
     """A line for each column, those that separate most first; of very many, only those."""
-    means, stds = c.moments
+    (means, stds), (lows, highs) = c.moments, c.table.ranges
     out: list[dict[str, Any]] = []
     for j in c.by_separation[:MOST_COLUMNS]:
-        _, entries = c.table.column(j)
         out.append({
             "name": c.label(j),
             "separation": float(c.separation[j]),
             "missing": float(c.missing_by_column[j]),
             "mean": float(means[j]),
             "std": float(stds[j]),
-            "min": float(entries.min()) if len(entries) else float("nan"),
-            "max": float(entries.max()) if len(entries) else float("nan"),
+            "min": float(lows[j]),
+            "max": float(highs[j]),
             "shown": {},
             "centers": [
                 {
@@ -296,10 +312,20 @@ def pictures(c: Clustering, choice: KChoice | None = None) -> dict[str, Any]:
     }
     if c.k > 1:
         displays["margins"] = plot.MarginsDisplay
+    if not c.source.share_missing:
+        del displays["gaps"]
     drawn = {name: svg(display.from_clustering(c), name) for name, display in displays.items()}
     if choice is not None:
         drawn["choice"] = svg(plot.ChooseKDisplay.of(choice), "choice")
     return drawn
+
+
+def sizes_on_page(size: tuple[float, float], *, fixed: bool) -> tuple[float, float]:
+    """Width and height in inches: as wide as the page, and a little higher, unless cells give the size."""
+    width, height = size
+    if fixed or width >= FIGURE_WIDTH:
+        return size
+    return FIGURE_WIDTH, height * (FIGURE_WIDTH / width) ** 0.3
 
 
 def svg(display: Any, name: str) -> Any:
@@ -316,14 +342,18 @@ def svg(display: Any, name: str) -> Any:
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the browser has its own fonts
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
-        figure = Figure(figsize=display.figsize(), layout="constrained")
+        width, height = sizes_on_page(display.figsize(), fixed=name in ("centers", "columns"))
+        figure = Figure(figsize=(width, height), layout="constrained")
         display.plot(ax=figure.subplots())
         nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
-    width = min(PAGE_WIDTH, 1.3 * display.figsize()[0] * 96)
-    text = re.sub(r'^<svg([^>]*?) width="[^"]*"', rf'<svg\1 style="max-width:{width:.0f}px"', text, count=1)
+    most = max(min(PAGE_WIDTH, 1.3 * width * 96), SMALLEST_SCALE * width * 96)
+    least = f";min-width:{most:.0f}px" if most > PAGE_WIDTH else ""  # what gets too small to read is scrolled
+    text = re.sub(
+        r'^<svg([^>]*?) width="[^"]*"', rf'<svg\1 style="max-width:{most:.0f}px{least}"', text, count=1
+    )
     text = re.sub(r'^(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     # In ids too: pictures of one page share a name space.
     text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", text)

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from kpod._report.summary import FEW, explained_share, is_year
+from kpod._report.summary import ENOUGH, FEW, explained_share, is_year
 from kpod._typing import Floats, Labels
 from kpod._words import number, percent
 
 CLEAR = 0.1
 MOST_LEVELS = 200
-MOST_SHOWN = 12
+LONGEST_LEVEL = 28
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,10 @@ def profile_levels(column: Aside, labels: Labels, k: int) -> dict[str, Any] | No
     cells = []
     for m in range(k):
         top = np.argsort(-counts[m], kind="stable")[:3]
-        said = [f"{column.levels[int(j)]}: {percent(shares[m, j])}" for j in top if counts[m, j]]
-        cells.append(", ".join(said) or "\N{EN DASH}")
-    sentence = clearest_level(column, counts, shares, overall)
+        said = [f"{percent(shares[m, j])} {cut(column.levels[int(j)])}" for j in top if counts[m, j]]
+        cells.append(said or ["\N{EN DASH}"])
+    sizes = np.bincount(labels[labels >= 0], minlength=k)
+    sentence = clearest_level(column, counts, shares, overall, sizes)
     return (
         {"name": column.name, "strength": strength, "cells": cells, "sentence": sentence}
         if sentence
@@ -87,7 +88,11 @@ def cramers_v(counts: Floats) -> float:
     return float(np.sqrt(min(1.0, phi / least))) if least > 0 else 0.0
 
 
-def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Floats) -> str:
+def cut(level: str) -> str:
+    return level if len(level) <= LONGEST_LEVEL else level[: LONGEST_LEVEL - 1] + "…"
+
+
+def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Floats, sizes: Any) -> str:
     """The cluster and level that stand out most, in a sentence."""
     rows = counts.sum(axis=1)
     expected = np.outer(rows, overall)
@@ -97,10 +102,10 @@ def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Float
     m, j = np.unravel_index(int((surplus * np.nan_to_num(shares)).argmax()), surplus.shape)
     if surplus[m, j] <= 0:
         return ""
-    of = f" of {rows[m]:,.0f} known" if rows[m] < 20 else ""
+    few = rows[m] < max(20, ENOUGH * sizes[m]) and rows[m] < sizes[m]
+    known = f"; known for {rows[m]:,.0f} of {sizes[m]:,}" if few else ""
     share, level = percent(shares[m, j]), column.levels[int(j)]
-    said = level if len(level) > 2 and not level.replace(".", "").isdigit() else f"{column.name} {level}"
-    return f"cluster {m} is {share} {said}{of} ({percent(overall[j])} overall)"
+    return f"cluster {m} is {share} {level} ({percent(overall[j])} overall{known})"
 
 
 def profile_numbers(column: Aside, labels: Labels, k: int) -> dict[str, Any] | None:
@@ -131,7 +136,6 @@ def profile_numbers(column: Aside, labels: Labels, k: int) -> dict[str, Any] | N
     return {
         "name": column.name,
         "strength": float(np.sqrt(explained_share(entries, groups, k))),
-        "cells": [shown(mean) for mean in means],
-        "sentence": f"{column.name} is {word} in cluster {m}: {shown(means[m])} on average "
-        f"({shown(overall)} overall)",
+        "cells": [[shown(mean)] for mean in means],
+        "sentence": f"{word} in cluster {m}, {shown(means[m])} on average ({shown(overall)} overall)",
     }

@@ -7,20 +7,24 @@ the pictures and the report only show them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
+from kpod._confidence import Sureness, sureness
 from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
-from kpod._report.entries import DenseEntries, Entries, entries_of
-from kpod._typing import AnyFloats, Floats, Labels
+from kpod._report.entries import DenseEntries, Entries, MappedEntries, SparseEntries, entries_of
+from kpod._scanned import ScannedTable
+from kpod._typing import AnyFloats, Floats, Labels, Positions
 from kpod._words import counted, listed, number, percent
 
 FEW = 5
@@ -30,6 +34,10 @@ ENOUGH = 0.5
 CLEAR = 0.5
 """A center this many standard deviations off the column's mean is high or low."""
 MOST_SAID = 3
+SMALL = 1e-6
+"""In standard deviations of its column, what is as good as 0."""
+MOST_ROWS = 100_000
+"""Of more rows, a sample says how they spread."""
 MOST_COMPARED = 500_000
 """Entries of a cluster looked at for typical rows."""
 
@@ -92,8 +100,8 @@ class Clustering:
         """What is observed of the columns of the table, of the levels of a category but once."""
         if len(self.sources) == len(self.names):
             return self.table
-        assert isinstance(self.table, DenseEntries)
-        return DenseEntries(self.table.values[:, self.sources])
+        assert isinstance(self.table, DenseEntries | MappedEntries)
+        return entries_of(self.table.values[:, self.sources])
 
     @cached_property
     def source_names(self) -> list[str]:
@@ -104,10 +112,21 @@ class Clustering:
         ]
 
     @cached_property
+    def sample(self) -> Positions | None:
+        """Rows that stand for all where there are very many; None for all rows."""
+        if len(self.labels) <= MOST_ROWS or isinstance(self.table, SparseEntries):
+            return None
+        return np.sort(np.random.default_rng(0).choice(len(self.labels), MOST_ROWS, replace=False))
+
+    @property
+    def sampled_labels(self) -> Labels:
+        return self.labels if self.sample is None else self.labels[self.sample]
+
+    @cached_property
     def is_year(self) -> list[bool]:
         """Whether a column holds years, which are written without a comma."""
         return [
-            bool(YEAR.search(name)) and is_year(name, self.table.column(j)[1])
+            bool(YEAR.search(name)) and is_year(name, self.labelled(self.table, j)[0])
             for j, name in enumerate(self.names)
         ]
 
@@ -115,6 +134,8 @@ class Clustering:
         """A value of a column as it is read: 2007 for a year, 82 % for the share of a level."""
         if self.levels[j] is not None:
             return percent(value)
+        if abs(value) < SMALL * self.moments[1][j]:
+            return "0"
         return f"{value:.0f}" if self.is_year[j] and np.isfinite(value) else number(value)
 
     def label(self, j: int) -> str:
@@ -140,15 +161,10 @@ class Clustering:
     def missing_by_column(self) -> Floats:
         return 1 - self.table.by_column / len(self.labels)
 
-    @cached_property
+    @property
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the observed entries of each column; NaN for none."""
-        means, stds = np.full(len(self.names), np.nan), np.full(len(self.names), np.nan)
-        for j in range(len(self.names)):
-            _, entries = self.table.column(j)
-            if len(entries):
-                means[j], stds[j] = entries.mean(dtype=np.float64), entries.std(dtype=np.float64)
-        return means, stds
+        return self.table.moments
 
     @cached_property
     def differences(self) -> Floats:
@@ -166,15 +182,15 @@ class Clustering:
         clusters that have any; at least 0. A column with few entries cannot lead.
         """
         share = np.zeros(len(self.names))
-        n_rows = max(1, int((self.labels >= 0).sum()))
+        n_rows = max(1, int((self.sampled_labels >= 0).sum()))
         for j in range(len(self.names)):
             entries, labels = self.labelled(self.table, j)
             share[j] = explained_share(entries, labels, self.k) * len(entries) / n_rows
         return share
 
     def labelled(self, table: Entries, j: int) -> tuple[Floats, Labels]:
-        """The entries of a column in rows that have a cluster, and their clusters."""
-        rows, entries = table.column(j)
+        """The entries of a column in rows (of the sample) that have a cluster, and their clusters."""
+        rows, entries = table.column(j, self.sample)
         labels = self.labels[rows]
         return entries[labels >= 0].astype(np.float64), labels[labels >= 0]
 
@@ -184,20 +200,34 @@ class Clustering:
 
     @cached_property
     def margins(self) -> Floats:
-        """The margin of each row: 0 halfway between two centers, 1 on its own; NaN for no cluster.
+        """The margin of each row of the sample: 0 halfway between two centers, 1 on its own.
 
-        The silhouette with centers in place of clusters: (b - a) / max(a, b), a the partial
-        distance to the row's own center and b that to the nearest other one.
+        NaN for no cluster. The silhouette with centers in place of clusters: (b - a) / max(a, b), a the
+        partial distance to the row's own center and b that to the nearest other one.
         """
-        distances = np.asarray(self.kpod.transform(self.seen), dtype=np.float64)
-        rows = np.arange(len(distances))
-        own = distances[rows, self.labels].copy()
-        distances[rows, self.labels] = np.inf
-        other = distances.min(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            margin = np.where(np.maximum(own, other) > 0, (other - own) / np.maximum(own, other), 0.0)
-        margin[self.labels < 0] = np.nan
-        return margin
+        out = np.empty(len(self.sampled_labels))
+        seen_rows = self.seen if self.sample is None else self.values.rows(self.sample)
+        for start, seen in pieces_of(seen_rows):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
+                distances = np.asarray(self.kpod.transform(seen), dtype=np.float64)
+            labels = self.sampled_labels[start : start + len(distances)]
+            rows = np.arange(len(distances))
+            own = distances[rows, labels].copy()
+            distances[rows, labels] = np.inf
+            other = distances.min(axis=1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                margin = np.where(np.maximum(own, other) > 0, (other - own) / np.maximum(own, other), 0.0)
+            margin[labels < 0] = np.nan
+            out[start : start + len(margin)] = margin
+        return out
+
+    @cached_property
+    def sureness(self) -> Sureness | None:
+        """How sure the cluster of each row is, where the model has probabilities."""
+        if not hasattr(self.kpod, "cluster_shares_"):
+            return None
+        return sureness(self.kpod.predict_proba(self.seen), self.labels)
 
     @property
     def converged(self) -> bool:
@@ -238,14 +268,13 @@ class Clustering:
     def said_of_levels(self, cluster: int) -> list[str]:
         """The levels of categories that are clearly commoner in a cluster than elsewhere."""
         difference = np.where(self.counts[cluster] >= FEW, self.differences[cluster], 0.0)
-        found: list[str] = []
-        for j in np.argsort(-difference, kind="stable"):
-            if difference[j] < CLEAR or len(found) == MOST_SAID:
-                break
-            if self.levels[j] is not None:
-                word = "mostly" if self.centers[cluster, j] > 0.5 else "more often"
-                found.append(f"{word} {self.described(cluster, int(j))}")
-        return found
+        order = [int(j) for j in np.argsort(-difference, kind="stable") if self.levels[j] is not None]
+        clear = [j for j in order if difference[j] >= CLEAR][:MOST_SAID]
+        most = [self.described(cluster, j) for j in clear if self.centers[cluster, j] > 0.5]
+        more = [self.described(cluster, j) for j in clear if self.centers[cluster, j] <= 0.5]
+        return [
+            f"{word} {listed(names)}" for word, names in (("mostly", most), ("more often", more)) if names
+        ]
 
     def described(self, cluster: int, j: int) -> str:
         """The name of a column, with the count behind it where few rows of the cluster have it."""
@@ -268,16 +297,32 @@ class Clustering:
         return f"cluster {cluster}: {rows}, {', '.join(said) or otherwise}"
 
     def typical(self, cluster: int, most: int = 3) -> list[int]:
-        """The rows of a cluster nearest to its center, among those of which most is known."""
+        """The rows of a cluster nearest to its center, among those of which most is known.
+
+        Of a large cluster, a sample is looked at.
+        """
         members = np.flatnonzero(self.labels == cluster)
         if not len(members):
             return []
+        most_members = max(100, MOST_COMPARED // len(self.names))
+        if len(members) > most_members:
+            members = np.sort(np.random.default_rng(0).choice(members, most_members, replace=False))
         known = self.source.by_row[members]
-        members = members[known >= np.quantile(known, 0.5)][: max(50, MOST_COMPARED // len(self.names))]
+        members = members[known >= np.quantile(known, 0.5)]
         center = np.asarray(self.kpod.cluster_centers_[cluster], dtype=np.float64)
         squares = (self.values.rows(members) - center) ** 2
         count = np.maximum((~np.isnan(squares)).sum(axis=1), 1)
         return [int(i) for i in members[np.argsort(np.nansum(squares, axis=1) / count, kind="stable")[:most]]]
+
+
+def pieces_of(table: Any) -> Iterator[tuple[int, Any]]:
+    """Some rows of a scanned table after the other; any other table whole."""
+    step = max(1, MOST_COMPARED * 4 // table.shape[1]) if isinstance(table, ScannedTable) else 0
+    if not step or sparse.issparse(table.values):
+        yield 0, table
+        return
+    for start in range(0, len(table), step):
+        yield start, table.rows(start, start + step)
 
 
 def explained_share(entries: Floats, labels: Labels, k: int) -> float:
@@ -298,13 +343,17 @@ def in_units(
     """The table and the centers in units one can read, the names of the columns, and which are levels."""
     centers = np.asarray(kpod.cluster_centers_, dtype=np.float64)
     plain: list[tuple[str, str] | None] = [None] * values.shape[1]
+    if isinstance(X, ScannedTable) and X.scaler_ is not None and before is None:
+        back = np.asarray(X.scaler_.inverse_transform(centers), dtype=np.float64)
+        in_file = MappedEntries(X.values, X.scaler_) if isinstance(values, MappedEntries) else values
+        return in_file, back, X.columns, plain
     if before is None:
         return values, centers, names_of(estimator, kpod, X), plain
     if len(before) == 1 and isinstance(before[0], TableEncoder):
         encoder = before[0]
-        assert isinstance(values, DenseEntries)
+        assert isinstance(values, DenseEntries | MappedEntries)
         names, levels = list(encoder.get_feature_names_out()), levels_of(encoder)
-        return DenseEntries(encoder.in_units(values.values)), encoder.in_units(centers), names, levels
+        return entries_of(encoder.in_units(values.values)), encoder.in_units(centers), names, levels
     try:
         table = entries_of(_validation.as_table(X, kpod))
         if table.shape == values.shape and hasattr(before, "inverse_transform"):
@@ -327,7 +376,7 @@ def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:
     return out
 
 
-YEAR = re.compile(r"year|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
+YEAR = re.compile(r"year|decade|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
 
 
 def is_year(name: str, values: AnyFloats) -> bool:

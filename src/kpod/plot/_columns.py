@@ -9,12 +9,42 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from kpod._report.summary import Clustering
+from kpod._report.summary import MOST_ROWS, Clustering
 from kpod._typing import Floats
 from kpod._words import percent
-from kpod.plot._display import INK, Display, colour, draw_rows, heading, middle_part, short, tidy
+from kpod.plot._display import (
+    INK,
+    Display,
+    colour,
+    draw_members,
+    draw_rows,
+    heading,
+    middle_part,
+    short,
+    tidy,
+)
 
 MOST_DOTS = 1800
+
+
+def is_zero_or_one(values: Floats) -> bool:
+    """Whether 0 and 1 are all there is."""
+    return bool(
+        len(values) and values.min() == 0 and values.max() == 1 and ((values == 0) | (values == 1)).all()
+    )
+
+
+def plain_year(value: float, _: int = 0) -> str:
+    """2007, without a comma."""
+    return f"{value:.0f}" if value == round(value) else f"{value:.1f}"
+
+
+def short_number(value: float, _: int = 0) -> str:
+    """A number beside an axis: 0.5, 1,500, 250k, 1.2M, 3B."""
+    for least, unit, letter in ((1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if abs(value) >= least:
+            return f"{value / unit:.4g}{letter}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 class ColumnsDisplay(Display):
@@ -32,7 +62,9 @@ class ColumnsDisplay(Display):
     separation : list of float
         Of each column, how much of it the clusters explain.
     are_shares : list of bool, default=None
-        Whether a column holds 0 and 1 for a level of a category, of which the share is drawn.
+        Whether a column holds nothing but 0 and 1, of which the share of 1 is drawn.
+    are_years : list of bool, default=None
+        Whether a column holds years.
     """
 
     def __init__(
@@ -42,20 +74,31 @@ class ColumnsDisplay(Display):
         names: list[str],
         separation: list[float],
         are_shares: list[bool] | None = None,
+        are_years: list[bool] | None = None,
     ) -> None:
         self.entries, self.names, self.separation = entries, names, separation
         self.are_shares = are_shares or [False] * len(names)
+        self.are_years = are_years or [False] * len(names)
 
     @classmethod
     def from_clustering(cls, clustering: Clustering, *, max_columns: int = 6) -> ColumnsDisplay:
         """Gather the observed entries of the columns that separate most."""
         c = clustering
         columns = [j for j in c.by_separation[:max_columns] if c.table.by_column[j]]
-        labelled = [c.labelled(c.table, j) for j in columns]
+        rows = None if c.sample is None else draw_members(c.labels, MOST_ROWS, least=200)
+        labelled = []
+        for j in columns:
+            where, entries = c.table.column(j, rows)
+            here = c.labels[where] >= 0
+            labelled.append((entries[here].astype(np.float64), c.labels[where[here]]))
         return cls(
             entries=[[entries[labels == m] for m in range(c.k)] for entries, labels in labelled],
             names=[c.label(j) for j in columns],
-            are_shares=[c.levels[j] is not None for j in columns],
+            are_shares=[
+                c.levels[j] is not None or is_zero_or_one(entries)
+                for j, (entries, _) in zip(columns, labelled, strict=True)
+            ],
+            are_years=[c.is_year[j] for j in columns],
             separation=[float(c.separation[j]) for j in columns],
         )
 
@@ -86,6 +129,7 @@ class ColumnsDisplay(Display):
                 self._draw_shares(panel, groups)
             else:
                 self._draw_panel(panel, groups)
+                panel.xaxis.set_major_formatter(plain_year if self.are_years[number_] else short_number)
             heading(panel, f"{short(name)}  {percent(self.separation[number_])}")
             labels = [f"cluster {c}" for c in range(len(groups))] if number_ % self.shape()[1] == 0 else []
             panel.set_yticks(range(len(groups)), labels or [""] * len(groups))
