@@ -340,7 +340,7 @@ class MiniBatchKPOD(KPOD):
         if one_batch:
             table = make_table(values, executor, weights=weights, units=Units(self._shift, self._scale))
         centers = self._centers(table)
-        states, recall = nearest(table, executor, centers)
+        states, recall = nearest(table, executor, Panel(centers))
         self.inertia_ = loss_of(table, executor, states, centers, recall) / self._scale / self._scale
         self.labels_: Labels = labels_of(table, executor, states, recall)
         self.labels_[table.observed == 0] = -1
