@@ -19,6 +19,7 @@ from kpod._engine.minibatch import Pace, Running
 from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
 from kpod._engine.table import Table, make_table
 from kpod._estimator import KPOD, Chosen, check_integer, is_auto
+from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels, Positions
 
 
