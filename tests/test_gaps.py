@@ -173,7 +173,7 @@ def test_weights_are_repetition(rng):
 
 
 def test_gaps_that_speak_find_the_clusters(rng):
-    X, truth = speaking(rng, n=600, p=12)
+    X, truth = speaking(rng, n=600, p=12, apart=0.5)
     plain = KPOD(3, random_state=0).fit(X)
     informed = KPOD(3, random_state=0, missingness="informative", probability=True).fit(X)
     assert adjusted_rand_score(truth, informed.labels_) > adjusted_rand_score(truth, plain.labels_) + 0.1

@@ -169,8 +169,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         The centers; NaN in a column of which nothing was observed.
 
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, -1 where nothing was observed (and gaps are ignored). They are what `predict` says of
-        the same table; only those of "mm" are its own, of the table as it filled it in.
+        The cluster of each row, -1 where nothing was observed (and gaps are ignored). They are what
+        `predict` says of the same table; only those of "mm" are its own, of the table as it filled it
+        in.
 
     inertia_ : float
         The loss.
@@ -451,7 +452,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """Minus the loss of X with every row at its nearest center."""
         with self._fitted_table(X, sample_weight) as (table, executor):
             states, recall = nearest(table, executor, self._panel(table))
-            return -loss_of(table, executor, states, self._centers(table), recall) / table.units.scale / table.units.scale
+            loss = loss_of(table, executor, states, self._centers(table), recall)
+            return -loss / table.units.scale / table.units.scale
 
     def impute(self, X: Any) -> Any:
         """X with its gaps filled from the center of each row's cluster.

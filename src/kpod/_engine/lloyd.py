@@ -138,7 +138,8 @@ class Descent:
 
     def take_up(self, kept: Snapshot) -> None:
         """Go on from a snapshot."""
-        self.panel = Panel(*(kept.get(f"panel_{name}") for name in ("centers", "offsets", "terms", "roots")))
+        parts = (kept.get(f"panel_{name}") for name in ("offsets", "terms", "roots"))
+        self.panel = Panel(kept["panel_centers"], *parts)
         for name in ("sums", "counts", "weights"):
             getattr(self.totals, name)[...] = kept[f"totals_{name}"]
         self.centers, self.path = kept["centers"], kept["path"]

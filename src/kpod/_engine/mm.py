@@ -73,7 +73,8 @@ def own_centers(
     centers = rounded(objective.means(partial.sums).centers, table)
     loss = loss_of(table, executor, states, centers)
     counts = objective.counts(partial.sums)
-    return Solution(labels, centers, counts, loss, loss, [*trace[:-1], loss], len(trace), converged, [*trace[:-1], loss])
+    trace = [*trace[:-1], loss]
+    return Solution(labels, centers, counts, loss, loss, trace, len(trace), converged, trace)
 
 
 def complete_table(table: Table, filled: Floats, weights: Floats | None, executor: Executor) -> Table:

@@ -62,9 +62,9 @@ class GapModel(NamedTuple):
 
 
 def panel_of(centers: Floats, gaps: GapModel | None = None) -> Panel:
-    """What rows are compared with: squared partial distances, and with gaps
+    """What rows are compared with: squared partial distances D, or where gaps count D + variance * T.
 
-        D + variance * T,  T = -2 sum over columns of ln P(observed or not | cluster) - 2 ln share
+    T is -2 sum over columns of ln P(observed or not | cluster) - 2 ln share.
     """
     if gaps is None:
         return Panel(centers)

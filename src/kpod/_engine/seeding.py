@@ -31,7 +31,6 @@ from kpod._kernels.panel import Panel, aligned_zeros
 from kpod._kernels.rows import Workspace
 from kpod._typing import Floats, Labels, Positions, Singles
 
-
 # What gaps weigh against values when seeds are drawn, in turn; and the most that one weighs.
 GAP_WEIGHTS = (1.0, 9.0)
 LARGEST_GAP = 25.0
@@ -209,9 +208,8 @@ class GapSeeds:
         degrees = n_observed - min(float(centers.size), n_observed / 2)
         gaps = (weight[:, None] - counts + 1 - self.observed) / (weight[:, None] + 1)
         shares = (weight + 1) / (weight.sum() + self.n_clusters)
-        return Start(
-            centers, gaps=GapModel(np.clip(gaps, 0, 1), shares, max(loss / degrees, 1e-9 * self.table.variance))
-        )
+        variance = max(loss / degrees, 1e-9 * self.table.variance)
+        return Start(centers, gaps=GapModel(np.clip(gaps, 0, 1), shares, variance))
 
 
 class Seeding(Protocol):

@@ -97,7 +97,15 @@ MAY_LACK = {
 """What a model of 0.1.0 does not have: parameters since then keep their defaults."""
 SQUARES = {"inertia_", "loss_curve_", "losses_", "objective_", "objective_curve_", "var_"}
 POSITIVE = {"scale_", "_scale"}
-NOT_NEGATIVE = {"counts_", "var_", "inertia_", "loss_curve_", "missing_rates_", "n_samples_seen_", "shrinkage_"}
+NOT_NEGATIVE = {
+    "counts_",
+    "var_",
+    "inertia_",
+    "loss_curve_",
+    "missing_rates_",
+    "n_samples_seen_",
+    "shrinkage_",
+}
 
 
 @dataclass
