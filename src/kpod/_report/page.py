@@ -163,6 +163,7 @@ class Report:
             "columns": columns(c),
             "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
             "explained": c.explained,
+            "sampled": 0 if c.sample is None else len(c.sample),
             "settings": self.settings,
         }
 
@@ -243,18 +244,17 @@ def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
 
 def columns(c: Clustering) -> list[dict[str, Any]]:
     """A line for each column, those that separate most first; of very many, only those."""
-    means, stds = c.moments
+    (means, stds), (lows, highs) = c.moments, c.table.ranges
     out: list[dict[str, Any]] = []
     for j in c.by_separation[:MOST_COLUMNS]:
-        _, entries = c.table.column(j)
         out.append({
             "name": c.label(j),
             "separation": float(c.separation[j]),
             "missing": float(c.missing_by_column[j]),
             "mean": float(means[j]),
             "std": float(stds[j]),
-            "min": float(entries.min()) if len(entries) else float("nan"),
-            "max": float(entries.max()) if len(entries) else float("nan"),
+            "min": float(lows[j]),
+            "max": float(highs[j]),
             "shown": {},
             "centers": [
                 {
@@ -276,6 +276,8 @@ def gaps(c: Clustering) -> dict[str, Any]:
     total, commonest = c.source.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
+        "sentences": c.diagnosis.sentences,
+        "suggestion": c.diagnosis.suggestion,
         "commonest": [
             {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
             for which, rows in commonest
@@ -310,6 +312,8 @@ def pictures(c: Clustering, choice: KChoice | None = None) -> dict[str, Any]:
         "gaps": plot.GapsDisplay,
         "loss": plot.LossDisplay,
     }
+    if c.diagnosis.values.any():
+        displays["diagnosis"] = plot.DiagnosisDisplay
     if c.k > 1:
         displays["margins"] = plot.MarginsDisplay
     if not c.source.share_missing:
