@@ -1,4 +1,4 @@
-"""python -m benchmarks small|dense|step|growth|memory|sparse|gap_speed|choose|netflix|cluster|minibatch|all"""
+"""python -m benchmarks all, or any of the names below."""
 
 from __future__ import annotations
 
