@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from inspect import signature
 from numbers import Real
 from typing import Any
 
@@ -19,6 +20,7 @@ from kpod._engine.minibatch import Pace, Running
 from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
 from kpod._engine.table import Table, make_table
 from kpod._estimator import KPOD, Chosen, check_integer, is_auto
+from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels, Positions
 
 
@@ -142,13 +144,6 @@ class MiniBatchKPOD(KPOD):
     array([0., 5.])
     """
 
-    # Parameters of KPOD that are none here: they are those of the clustering of the sample.
-    algorithm = "hartigan"
-    max_iter = 300
-    tol = 1e-4
-    shrinkage = 0.0
-    probability = False
-    checkpoint = None
     _shift: Floats
     _scale: float
 
@@ -340,7 +335,7 @@ class MiniBatchKPOD(KPOD):
         if one_batch:
             table = make_table(values, executor, weights=weights, units=Units(self._shift, self._scale))
         centers = self._centers(table)
-        states, recall = nearest(table, executor, centers)
+        states, recall = nearest(table, executor, Panel(centers))
         self.inertia_ = loss_of(table, executor, states, centers, recall) / self._scale / self._scale
         self.labels_: Labels = labels_of(table, executor, states, recall)
         self.labels_[table.observed == 0] = -1
@@ -353,6 +348,12 @@ class MiniBatchKPOD(KPOD):
             raise ValueError(f"half_life must be a finite number above 0 or None, got {self.half_life!r}.")
         if not 0 <= number("reassignment_ratio", self.reassignment_ratio) <= 1:
             raise ValueError(f"reassignment_ratio must be from 0 to 1, got {self.reassignment_ratio!r}.")
+
+
+# Parameters of KPOD that are none here keep its defaults, for the clustering of the sample.
+for _name, _parameter in signature(KPOD).parameters.items():
+    if _name not in signature(MiniBatchKPOD).parameters:
+        setattr(MiniBatchKPOD, _name, _parameter.default)
 
 
 def number(name: str, value: Any) -> float:

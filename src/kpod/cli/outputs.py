@@ -59,13 +59,17 @@ def check_outputs(inputs: dict[str, str], outputs: dict[str, str | None]) -> Non
             check_packages(format_of(path))
 
 
-def check_label(table: TableFile, label: str) -> None:
+def check_label(table: TableFile, label: str, confidence: bool = False) -> None:
+    from kpod._io.writing import names_of_sure
+
     if not label.strip():
         raise InputError("--label needs a name for the column with the clusters.")
-    if label in [column.name for column in table.columns]:
-        raise InputError(
-            f"{table.source}: already has a column '{printable(label)}'; choose another name with --label."
-        )
+    taken = [column.name for column in table.columns]
+    for name in (label, *(names_of_sure(label) if confidence else ())):
+        if name in taken:
+            raise InputError(
+                f"{table.source}: already has a column '{printable(name)}'; choose another name with --label."
+            )
 
 
 def check_types(table: TableFile, output: str | None) -> None:
@@ -76,11 +80,12 @@ def check_types(table: TableFile, output: str | None) -> None:
         check_format(table, output)
 
 
-def write_labels(table: TableFile, label: str, labels: Any, output: str) -> None:
+def write_labels(table: TableFile, label: str, labels: Any, output: str, sure: Any = None) -> None:
     from kpod._io import writing
 
     typed = writing.format_of(output) != "csv"
-    writing.write_table(writing.with_labels(table, label, labels, typed=typed), output, table.dialect)
+    content = writing.with_labels(table, label, labels, typed=typed, sure=sure)
+    writing.write_table(content, output, table.dialect)
 
 
 def written(*paths: str | None) -> list[str]:
