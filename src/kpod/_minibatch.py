@@ -275,7 +275,7 @@ class MiniBatchKPOD(KPOD):
         solution, _ = self._solve(
             table,
             executor,
-            Chosen(k, self.shrinkage),
+            Chosen(k, 0.0),
             random_state,
             STARTS_ON_SAMPLE if is_auto(self.n_init) else None,
             given=values if callable(self.init) else None,
