@@ -764,7 +764,7 @@ def test_a_model_and_data_that_do_not_match(kpod, table, tmp_path):
     model = tmp_path / "m.kpod"
     kpod("fit", table, "-k", 2, "-q", "--model", model)
     lacking = one_line(kpod("predict", model, "-", stdin=b"height,age\n1,2\n"))
-    assert "is missing columns the model needs: 'weight', 'smokes'" in lacking
+    assert "is missing columns the model needs: 'weight' and 'smokes'" in lacking
     text = one_line(kpod("predict", model, "-", stdin=b"height,weight,smokes\n1,much,TRUE\n"))
     assert "row 1, column 'weight': 'much' is not a number" in text
     assert "is not a kpod model" in one_line(kpod("predict", table, table))
