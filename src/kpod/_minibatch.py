@@ -19,6 +19,7 @@ from kpod._engine.minibatch import Pace, Running
 from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
 from kpod._engine.table import Table, make_table
 from kpod._estimator import KPOD, Chosen, check_integer, is_auto
+from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels, Positions
 
 
@@ -147,6 +148,7 @@ class MiniBatchKPOD(KPOD):
     max_iter = 300
     tol = 1e-4
     shrinkage = 0.0
+    missingness = "ignore"
     probability = False
     checkpoint = None
     _shift: Floats
@@ -340,7 +342,7 @@ class MiniBatchKPOD(KPOD):
         if one_batch:
             table = make_table(values, executor, weights=weights, units=Units(self._shift, self._scale))
         centers = self._centers(table)
-        states, recall = nearest(table, executor, centers)
+        states, recall = nearest(table, executor, Panel(centers))
         self.inertia_ = loss_of(table, executor, states, centers, recall) / self._scale / self._scale
         self.labels_: Labels = labels_of(table, executor, states, recall)
         self.labels_[table.observed == 0] = -1
