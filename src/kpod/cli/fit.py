@@ -330,14 +330,17 @@ def number_by_size(kpod: Any) -> None:
     """Number the clusters from the largest to the smallest."""
     import numpy as np
 
+    from kpod._io.modelfile import ATTRIBUTES, KPOD_CLASS
+
     labels = np.asarray(kpod.labels_)
     sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters_)
     order = np.argsort(-sizes, kind="stable")
     new = np.empty(len(order) + 1, labels.dtype)
     new[order], new[-1] = np.arange(len(order)), -1
     kpod.labels_ = new[labels]
-    for name in ("cluster_centers_", "counts_", "mixture_centers_", "cluster_shares_"):
-        if hasattr(kpod, name):
+    # Everything that a model file keeps by cluster.
+    for name, (shape, _) in ATTRIBUTES[KPOD_CLASS].items():
+        if shape.split()[:1] == ["k"] and hasattr(kpod, name):
             setattr(kpod, name, np.ascontiguousarray(getattr(kpod, name)[order]))
 
 
