@@ -51,7 +51,7 @@ def predict(
         progress.doing(f"reading {data}")
         given = apply(model, data, read, {"--rows": rows, "--items": items, "--values": values})
         check_label(given.table, label, confidence)
-        if confidence and not hasattr(given.kpod, "cluster_shares_"):
+        if confidence and not hasattr(given.kpod, "predict_proba"):
             raise InputError(
                 f"{printable(model)}: has no probabilities; fit it again with kpod fit --confidence --model."
             )
