@@ -121,8 +121,8 @@ def outlying(c: Clustering, small: Sequence[int]) -> str:
 
 def remedy(names: Sequence[str]) -> str:
     return (
-        f"Take logarithms (--log {','.join(names)}), scale by quantiles (--robust), or clip (--clip 0.01) "
-        "if they should not decide"
+        f"Take logarithms (--log {','.join(names)}), scale by median and quartiles (--robust), or clip "
+        "(--clip 0.01) if they should not decide"
     )
 
 

@@ -33,9 +33,12 @@ QUICK_WORK = 300_000
 @in_file("data")
 @clusters("The number of clusters, a range to choose from such as 2-8, or auto.")
 @labelling
-@out_file("--centers", help="The centers, in the original units, with the observed entries behind each.")
-@out_file("--model", help="The model, for kpod predict.")
-@out_file("--report", help="A report in one HTML file, to open, print or send.")
+@out_file(
+    "--centers",
+    help="Write the centers, in the original units, with the number of observed entries behind each value.",
+)
+@out_file("--model", help="Write the model, for kpod predict and kpod impute.")
+@out_file("--report", help="Write a report, one HTML file to open, print or send.")
 @choosing
 @preparing
 @long_form
@@ -45,7 +48,7 @@ QUICK_WORK = 300_000
     type=click.Choice(["hartigan", "lloyd", "mm"]),
     default="hartigan",
     show_default=True,
-    help="hartigan reaches the lowest loss; mm is the published one.",
+    help="hartigan reaches the lowest loss; mm is the published algorithm.",
 )
 @click.option(
     "--starts",
@@ -91,11 +94,12 @@ def fit(
     with_stability: bool,
     **read: Any,
 ) -> None:
-    """Cluster the rows of DATA: CSV, TSV, Parquet, Feather or Arrow; - is standard input.
+    """Cluster the rows of DATA: CSV or other text, Excel, SPSS, Stata, SAS, JSON, Parquet or Arrow.
 
     Cells that are empty or say NA, NaN, null, ? and the like are gaps; the markers found are reported.
-    Columns of text and identifiers are set aside and carried through. Columns are standardised
-    over their observed entries unless --no-scale.
+    Numbers and yes/no columns are clustered; identifiers, dates, categories and text are not, but stay
+    in the output. Columns are standardised over their observed entries unless --no-scale. DATA can be -,
+    standard input.
 
     \b
     Examples:
