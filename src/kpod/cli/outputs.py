@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +33,15 @@ def check_stdout() -> None:
 NOT_REPORTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".md", ".png", ".svg", ".jpg", ".xlsx", ".pptx")
 
 
-def check_outputs(inputs: dict[str, str], outputs: dict[str, str | None]) -> None:
+def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str | None]) -> None:
     """Whatever can be known to go wrong with the outputs, before the work is done."""
-    taken = {os.path.realpath(path): f"the {what}" for what, path in inputs.items() if path != "-"}
+    named = {what: [given] if isinstance(given, str) else given for what, given in inputs.items()}
+    taken = {
+        os.path.realpath(path): f"the {what}"
+        for what, given in named.items()
+        for path in given
+        if path != "-"
+    }
     streams = [option for option, path in outputs.items() if path == "-"]
     if streams and streams != ["-o"]:
         raise click.UsageError(f"{streams[-1]} needs the name of a file, not -")
@@ -78,7 +85,11 @@ def check_types(table: TableFile, output: str | None) -> None:
 
 def write_labels(table: TableFile, label: str, labels: Any, output: str) -> None:
     from kpod._io import writing
+    from kpod._io.large import LargeTable
 
+    if isinstance(table, LargeTable):
+        table.write_labels(label, labels, output)
+        return
     typed = writing.format_of(output) != "csv"
     writing.write_table(writing.with_labels(table, label, labels, typed=typed), output, table.dialect)
 
