@@ -468,7 +468,8 @@ def test_wrong_usage_is_one_line_and_exit_code_2(kpod, args):
 
 def test_files_that_cannot_be_read_or_written(kpod, table, tmp_path):
     assert "No such file" in one_line(kpod("fit", tmp_path / "nowhere.csv", "-k", 2))
-    assert "Is a directory" in one_line(kpod("fit", tmp_path, "-k", 2))
+    (tmp_path / "empty").mkdir()
+    assert "has no files that end in" in one_line(kpod("fit", tmp_path / "empty", "-k", 2))
     for option in ("-o", "--report", "--model", "--centers"):
         assert "there is no directory" in one_line(
             kpod("fit", table, "-k", 2, option, tmp_path / "no" / "x.csv")
@@ -764,7 +765,7 @@ def test_a_model_and_data_that_do_not_match(kpod, table, tmp_path):
     model = tmp_path / "m.kpod"
     kpod("fit", table, "-k", 2, "-q", "--model", model)
     lacking = one_line(kpod("predict", model, "-", stdin=b"height,age\n1,2\n"))
-    assert "is missing columns the model needs: 'weight', 'smokes'" in lacking
+    assert "is missing columns the model needs: 'weight' and 'smokes'" in lacking
     text = one_line(kpod("predict", model, "-", stdin=b"height,weight,smokes\n1,much,TRUE\n"))
     assert "row 1, column 'weight': 'much' is not a number" in text
     assert "is not a kpod model" in one_line(kpod("predict", table, table))

@@ -131,8 +131,8 @@ class LargeTable(TableFile):
         for column in head.columns:
             if column.name in names and column.how_written:
                 raise InputError(
-                    f"{head.source}: column {shown(column.name)}: {column.how_written}, but only where the whole "
-                    "table is in memory; write plain numbers, or leave it out with --exclude."
+                    f"{head.source}: column {shown(column.name)}: {column.how_written}, but only where the "
+                    "whole table is in memory; write plain numbers, or leave it out with --exclude."
                 )
         if not names:  # which choosing columns will say
             return cls(sources.name, RawColumns(sources, 0), head.columns, sources.dialect)
@@ -186,8 +186,8 @@ class LargeTable(TableFile):
         if absent or choice.categories:
             name = next(iter(absent or choice.categories))
             raise InputError(
-                f"{self.source}: column {shown(name)} is not used as plain numbers, for which the table would "
-                "have to be in memory; leave it out with --exclude."
+                f"{self.source}: column {shown(name)} is not used as plain numbers, for which the table "
+                "would have to be in memory; leave it out with --exclude."
             )
         if all(column.missing == self.n_rows for column in self.columns if column.name in choice.used):
             self.decoded.scratch.remove()
@@ -216,10 +216,6 @@ class LargeTable(TableFile):
         """The table as it came and one column more, a batch at a time."""
         kind = format_of(path)
         dialect = self.dialect if path == "-" else dialect_for(path, self.dialect)
-        if kind == "excel":
-            raise InputError(
-                f"-o {printable(path)}: a workbook is not written in pieces; write .csv or .parquet."
-            )
         typed = kind != "csv"
         if path == "-":
             self.write(sys.stdout.buffer, kind, dialect, label, labels, typed)

@@ -114,8 +114,9 @@ def fit(
         Progress(quiet) as progress,
         open_table(
             data, scratch, progress, columns=columns, aside=(*exclude, *ids), weight=weight, **read
-        ) as table,
+        ) as opened,
     ):
+        table = opened
         weight = table.column(weight).name if weight else None
         sparse = None
         if rows or items or values:
@@ -252,6 +253,7 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
     from sklearn.pipeline import Pipeline
 
     from kpod._estimator import KPOD
+    from kpod._models import without_names
     from kpod._report.summary import Clustering
     from kpod._scanned import ScannedTable
 
@@ -268,7 +270,9 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
     notes = [note for note in notes if "nothing observed: they get" not in note]  # a caution says so
     number_by_size(kpod)
     if isinstance(data.values, ScannedTable):
-        return Clustering.of(kpod, data.values, is_fitted_table=True), data.values.pipeline(kpod), notes
+        clustering = Clustering.of(kpod, data.values, is_fitted_table=True)
+        scale = [] if data.values.scaler_ is None else [("scale", without_names(data.values.scaler_))]
+        return clustering, Pipeline([*scale, ("kpod", without_names(kpod))]), notes
     return Clustering.of(pipeline, data.values, data.names, is_fitted_table=True), pipeline, notes
 
 

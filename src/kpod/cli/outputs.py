@@ -78,8 +78,13 @@ def check_label(table: TableFile, label: str) -> None:
 def check_types(table: TableFile, output: str | None) -> None:
     """Whether the output's format can hold what the columns of the input hold."""
     if output:
-        from kpod._io.writing import check_format
+        from kpod._io.large import LargeTable
+        from kpod._io.writing import check_format, format_of
 
+        if isinstance(table, LargeTable) and format_of(output) == "excel":
+            raise InputError(
+                f"-o {printable(output)}: a workbook is not written in pieces; write .csv or .parquet."
+            )
         check_format(table, output)
 
 

@@ -22,12 +22,12 @@ def open_table(
     **read: Any,
 ) -> Iterator[TableFile]:
     """The table in one or several files; what it needs on a disk is gone in the end."""
+    progress.doing(f"reading {data[0]}")
     from kpod._io.large import LargeTable, files_of
     from kpod._io.reading import read_table
 
     paths, in_pieces = files_of(data, scratch)
     if not in_pieces:
-        progress.doing(f"reading {paths[0]}")
         yield read_table(paths[0], **read)
         return
     only = [*columns, *([weight] if weight and columns else [])]
