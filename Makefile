@@ -27,12 +27,19 @@ lint: $(VENV)/.test
 SANITIZED := build/sanitize
 SANITIZE := -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false \
 	-Csetup-args=-Dbuildtype=plain "-Csetup-args=-Dc_args=-O1 -DKPOD_SANITIZE -march=native"
+# What the compiler checks with; its name alone where the compiler has none.
+ASAN = $(shell $(CC) -print-file-name=libasan.so)
+UBSAN = $(shell $(CC) -print-file-name=libubsan.so)
 sanitize: $(VENV)/.test
+ifeq ($(words $(filter /%,$(ASAN) $(UBSAN))),2)
 	rm -rf $(SANITIZED)
 	$(BIN)/python -m pip install --quiet --no-deps --target $(SANITIZED) $(SANITIZE) .
-	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONPATH=$(SANITIZED) \
+	LD_PRELOAD="$(ASAN) $(UBSAN)" ASAN_OPTIONS=detect_leaks=0 \
+	UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONPATH=$(SANITIZED) \
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_fuzz.py tests/test_hostile.py
+else
+	@echo "make sanitize: skipped, for $(CC) has no libasan and libubsan; gcc brings them"
+endif
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks all

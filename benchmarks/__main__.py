@@ -1,4 +1,4 @@
-"""python -m benchmarks small|dense|step|growth|memory|sparse|choose|netflix|all"""
+"""python -m benchmarks small|dense|step|growth|memory|sparse|choose|netflix|cluster|minibatch|all"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 import kpod
 
 IN_ALL = ["small", "dense", "step", "growth", "memory", "sparse"]
-NAMES = [*IN_ALL, "choose", "netflix"]
+NAMES = [*IN_ALL, "choose", "netflix", "cluster", "minibatch"]
 
 
 def main() -> None:

@@ -4,9 +4,9 @@
     python -m tests.mutants --kernels [PATTERN]
 
 A mutant is one source file with one thing changed: a comparison, an operator, a constant, a
-statement left out. It is written into a copy of the installed package, and the tests that belong
-to the file are run on it, cheapest first, until one fails. Tests that pass in spite of it are to
-be looked at: either the change makes no difference, or a test is missing.
+statement left out. It is written into a copy of the installed package, and those tests of the
+file that call the function in question are run on it, cheapest first, until one fails. Tests that
+pass in spite of it are to be looked at: either the change makes no difference, or a test is missing.
 
 PATTERN is matched against `path:line`, e.g. `_engine/` or `_engine/step.py:1`. Mutants of the
 kernels are a list below; they are compiled one after another in one build directory.
@@ -28,6 +28,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections import Counter
@@ -37,8 +38,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
-# How long a test takes, as measured by the first run; delete the file after changing tests.
-DURATIONS = ROOT / "build" / "mutants.json"
+# What a test takes and which functions it calls, by the first run; delete it after changing tests.
+MEASURED = ROOT / "build" / "mutants.json"
 
 ENGINE = ["test_kernels", "test_solvers", "test_engine", "test_promises", "test_sparse", "test_estimator"]
 COMMAND = ["test_cli", "test_files", "test_tables"]
@@ -192,6 +193,23 @@ class Mutant:
             node = next(a for a, b in zip(old, self.value, strict=True) if a is not b)  # type: ignore[call-overload]
         return getattr(node, "lineno", 0)
 
+    @property
+    def function(self) -> str | None:
+        """The function it is in, as its code object is called; None outside of any."""
+        name, found, node = "", None, self.tree
+        while node is not None:
+            inner = [child for child in ast.iter_child_nodes(node) if self.is_in(child)]
+            node = inner[0] if inner else None
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                name += node.name
+                if isinstance(node, ast.FunctionDef):
+                    found = f"{self.path} {name}"
+                name += "." if isinstance(node, ast.ClassDef) else ".<locals>."
+        return found
+
+    def is_in(self, node: ast.AST) -> bool:
+        return any(child is self.node for child in ast.walk(node))
+
     def source(self) -> str:
         """The file with the change."""
         old = getattr(self.node, self.field)
@@ -316,17 +334,28 @@ def tests_of(path: str) -> list[str]:
     return [str(TESTS / f"{name}.py") for name in names]
 
 
-def durations() -> dict[str, float]:
-    """Seconds of processor time by test, as far as they are known."""
-    return json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+def measured() -> dict[str, tuple[float, list[str]]]:
+    """Seconds of processor time and functions called by test, as far as they are known."""
+    return json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
 
 
 class Choice:
     """A pytest plugin: a few parameters of each test, the cheapest first, for a number of seconds."""
 
-    def __init__(self, budget: float, each: int) -> None:
-        self.budget, self.each = budget, each
-        self.seconds = durations()
+    def __init__(self, budget: float, each: int, function: str | None = None) -> None:
+        self.budget, self.each, self.function = budget, each, function
+        self.known = measured()
+
+    def of(self, function: str | None) -> Choice:
+        """The tests that call one function."""
+        return Choice(self.budget, self.each, function)
+
+    def seconds(self, item) -> float:
+        return self.known.get(item.nodeid, (1.0, []))[0]
+
+    def concerns(self, item) -> bool:
+        known = self.known.get(item.nodeid)
+        return self.function is None or known is None or self.function in known[1]
 
     def pytest_collection_modifyitems(self, items):
         by_test: dict[str, list] = {}
@@ -334,27 +363,40 @@ class Choice:
             by_test.setdefault(item.nodeid.split("[")[0], []).append(item)
         draw = random.Random(0)
         chosen = [item for same in by_test.values() for item in draw.sample(same, min(self.each, len(same)))]
-        chosen.sort(key=lambda item: self.seconds.get(item.nodeid, 1))
-        total = itertools.accumulate(self.seconds.get(item.nodeid, 1) for item in chosen)
+        chosen = sorted(filter(self.concerns, chosen), key=self.seconds)
+        total = itertools.accumulate(map(self.seconds, chosen))
         items[:] = [item for item, until in zip(chosen, total, strict=True) if until <= self.budget]
 
 
 class Stopwatch(Choice):
-    """The same without a limit, which measures what each test takes."""
+    """The same without a limit, which measures what each test takes and calls."""
 
-    def __init__(self, each: int) -> None:
+    def __init__(self, each: int, package: Path) -> None:
         super().__init__(float("inf"), each)
-        self.seconds = Counter()
+        self.package, self.spent, self.calls, self.codes = package, Counter(), {}, set()
+
+    def trace(self, frame, _event, _arg) -> None:
+        self.codes.add(frame.f_code)
+
+    def pytest_runtest_setup(self):
+        self.codes = set()
+        threading.settrace(self.trace)
+        sys.settrace(self.trace)
 
     def pytest_runtest_logreport(self, report):
         now = sum(os.times()[:4])
         spent = now - getattr(self, "last", now)
-        self.seconds[report.nodeid] += max(spent, report.duration / 3)  # other processes
+        self.spent[report.nodeid] += max(spent, report.duration / 3)  # other processes
         self.last = now
+        inside = [code for code in self.codes.copy() if code.co_filename.startswith(str(self.package))]
+        paths = (Path(code.co_filename).relative_to(self.package).as_posix() for code in inside)
+        names = {f"{path} {code.co_qualname}" for path, code in zip(paths, inside, strict=True)}
+        self.calls[report.nodeid] = sorted(names.union(self.calls.get(report.nodeid, ())))
 
     def pytest_sessionfinish(self):
-        DURATIONS.parent.mkdir(exist_ok=True)
-        DURATIONS.write_text(json.dumps(durations() | self.seconds))
+        MEASURED.parent.mkdir(exist_ok=True)
+        new = {name: (spent, self.calls[name]) for name, spent in self.spent.items()}
+        MEASURED.write_text(json.dumps(measured() | new))
 
 
 def run(package: Path, files: list[str], plugin: object, limit: float, log: Path) -> str:
@@ -436,18 +478,18 @@ def verdict(mutant: Mutant, package: Path, choice: Choice, log: Path) -> str:
     for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
         compiled.unlink()
     try:
-        return run(package, tests_of(mutant.path), choice, 2 * choice.budget + 8, log)
+        return run(package, tests_of(mutant.path), choice.of(mutant.function), 2 * choice.budget + 8, log)
     finally:
         file.write_text(original, "utf-8")
 
 
 def measure_tests(package: Path, paths: set[str], each: int, log: Path) -> None:
     """Run the tests not run before once, to know that they pass and how long they take."""
-    known = {name.split("::")[0] for name in durations()}
+    known = {name.split("::")[0] for name in measured()}
     for file in sorted({file for path in paths for file in tests_of(path)}):
         if Path(file).relative_to(ROOT).as_posix() in known:
             continue
-        if run(package, [file], Stopwatch(each), 1800, log) != "survived":
+        if run(package, [file], Stopwatch(each, package), 1800, log) != "survived":
             sys.exit(f"the tests fail without any change: {log.read_text()}")
 
 

@@ -50,14 +50,18 @@ def stopping(after):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan", "mm"])
-def test_stopped_anywhere_it_ends_in_the_same_bits(algorithm, X, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("algorithm", "missingness"),
+    [("lloyd", "ignore"), ("hartigan", "ignore"), ("mm", "ignore"), ("hartigan", "informative")],
+)
+def test_stopped_anywhere_it_ends_in_the_same_bits(algorithm, missingness, X, tmp_path, monkeypatch):
     if algorithm == "mm" and sparse.issparse(X):
         pytest.skip("not for sparse tables")
     monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 10)
     monkeypatch.setattr(fit, "SHORT_WORK", 0)  # starts one after the other, blocks on threads
     weights = np.random.default_rng(0).random(700) if algorithm != "mm" else None
     settings = {"algorithm": algorithm, "n_init": 2, "random_state": 3, "tol": 0, "max_iter": 60}
+    settings["missingness"] = missingness
     whole = KPOD(6, **settings)
     whole._listener, heard = stopping(-1)
     whole.fit(X, sample_weight=weights)

@@ -4,7 +4,7 @@ import warnings
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kpod import KPOD, _search
+from kpod import KPOD, MiniBatchKPOD, _search
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -18,7 +18,13 @@ EXPECTED_FAILURES["check_sample_weight_equivalence_on_sparse_data"] = EXPECTED_F
 
 
 @parametrize_with_checks(
-    [KPOD(), KPOD(algorithm="lloyd"), KPOD(algorithm="mm", init="mean-fill"), KPOD("auto")],
+    [
+        KPOD(),
+        KPOD(algorithm="lloyd"),
+        KPOD(algorithm="mm", init="mean-fill"),
+        KPOD("auto"),
+        MiniBatchKPOD(),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learn_contract(estimator, check, monkeypatch):

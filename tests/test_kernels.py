@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kpod._engine import blocks, step
 from kpod._engine.blocks import Hidden, Units
 from kpod._engine.executors import Executor
-from kpod._engine.lloyd import Descent, labels_of, nearest, transfer
+from kpod._engine.lloyd import Descent, nearest_labels, transfer
 from kpod._engine.objective import Objective
 from kpod._engine.seeding import KMeansPlusPlus
 from kpod._kernels import lloyd, moves, rows, seeds
@@ -183,7 +183,7 @@ def test_losses_and_distances(case, dtype, rng):
 def test_nearest(case, dtype, rng):
     X, _, table, _ = case
     centers = 50 + rng.normal(size=(4, X.shape[1]))
-    labels = labels_of(nearest(table, Executor(), table.units.to(centers)))
+    labels = nearest_labels(table, Executor(), table.units.to(centers))
     distances = oracle.distances(X, centers)
     got = distances[np.arange(len(X)), labels]
     # A tie within rounding may fall either way; the distance chosen may not be longer.
@@ -240,7 +240,7 @@ def test_near_ties_of_doubles_are_decided_in_double_precision(k, apart, scale, r
     best, second = np.sort(distances, axis=1)[:, :2].T
     clear = second > best * (1 + 1e-13)
     assert clear.mean() > 0.2
-    labels = labels_of(nearest(table, Executor(), centers))
+    labels = nearest_labels(table, Executor(), centers)
     assert_array_equal(labels[clear], distances.argmin(axis=1)[clear])
 
 
@@ -249,7 +249,7 @@ def test_the_first_of_equal_centers_is_the_nearest(k, rng, dtype, container):
     X, _ = clustered(rng, 200, 5, dtype=dtype)
     table = table_of(container(X))
     centers = np.tile(rng.normal(size=(1, 5)), (k, 1))
-    assert_array_equal(labels_of(nearest(table, Executor(), centers)), np.zeros(200))
+    assert_array_equal(nearest_labels(table, Executor(), centers), np.zeros(200))
 
 
 def test_bounds_hold_and_are_carried(rng, dtype, container):

@@ -388,3 +388,41 @@ def test_it_prints(browser, wine, tmp_path):
     opened(browser, wine.html, tmp_path / "r.html")
     printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
     assert len(printed["data"]) > 20_000
+
+
+def test_a_very_large_table_is_drawn_from_a_sample_that_is_said(monkeypatch, rng):
+    """Exact: sizes, centers, means, ranges, patterns. Sampled: separation, margins, variance explained."""
+    X, _ = clustered(rng, 6000, 5, k=3, missing=0.3)
+    X[:7] += 300  # a cluster that a small sample would miss
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KPOD(4, random_state=0).fit(X)
+    full = kpod.report(model, X)
+    assert full.data["sampled"] == 0
+    monkeypatch.setattr("kpod._report.summary.MOST_ROWS", 1000)
+    monkeypatch.setattr("kpod.plot._columns.MOST_ROWS", 1000)
+    monkeypatch.setattr("kpod._report.entries.MANY_ENTRIES", 5000)
+    monkeypatch.setattr("kpod._report.entries.CHUNK_ENTRIES", 2000)
+    part = kpod.report(model, X)
+    assert part.data["sampled"] == 1000
+    assert "a random sample of 1,000 rows" in part.html
+    assert "random sample" not in full.html
+    for key in ("facts", "gaps"):
+        assert [fact for fact in part.data[key] if "explained" not in str(fact)] == [
+            fact for fact in full.data[key] if "explained" not in str(fact)
+        ]
+    for one, other in zip(part.data["clusters"], full.data["clusters"], strict=True):
+        assert one["sentence"] == other["sentence"]
+    columns = {column["name"]: column for column in full.data["columns"]}
+    for column in part.data["columns"]:
+        same = columns[column["name"]]
+        assert {key: column[key] for key in ("min", "max", "centers")} == {
+            key: same[key] for key in ("min", "max", "centers")
+        }
+        np.testing.assert_allclose([column["mean"], column["std"]], [same["mean"], same["std"]], rtol=1e-10)
+        assert abs(column["separation"] - same["separation"]) < 0.15
+    assert abs(part.data["explained"] - full.data["explained"]) < 0.15
+    drawn = plot.ColumnsDisplay.from_clustering(part.clustering)
+    smallest = int(np.argmin(part.clustering.sizes))
+    assert len(drawn.entries[0][smallest]) > 0
+    assert smallest in plot.GapsDisplay.from_clustering(part.clustering).groups

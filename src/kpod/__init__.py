@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
     from kpod._io.scanning import scan
+    from kpod._minibatch import MiniBatchKPOD
     from kpod._models import load, save
     from kpod._report.page import report
     from kpod._scaler import ObservedScaler
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KPOD",
+    "MiniBatchKPOD",
     "ObservedScaler",
     "TableEncoder",
     "__version__",
@@ -39,6 +41,7 @@ __all__ = [
 
 _HOMES = {
     "KPOD": "kpod._estimator",
+    "MiniBatchKPOD": "kpod._minibatch",
     "ObservedScaler": "kpod._scaler",
     "TableEncoder": "kpod._encoder",
     "choose_k": "kpod._choose",

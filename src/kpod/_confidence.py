@@ -14,7 +14,7 @@ counted in both clusters, by its probabilities, and does not pull one center awa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,17 +77,25 @@ def soften(X: Any, labels: Labels, k: int, weights: Floats | None = None) -> Sof
     )
 
 
-def sureness(probabilities: Floats, labels: Labels) -> tuple[Floats, Labels, Any]:
+class Sureness(NamedTuple):
     """Of each row: the probability of its own cluster, the next candidate, and whether that is likelier.
 
     NaN, -1 and False for rows without a cluster; with one cluster there is no next candidate (-1).
     """
+
+    confidence: Floats
+    second: Labels
+    elsewhere: Any
+
+
+def sureness(probabilities: Floats, labels: Labels) -> Sureness:
+    """How sure the label of each row is, by the probabilities of all clusters."""
     n, k = probabilities.shape
     placed = labels >= 0
     own = np.where(placed, probabilities[np.arange(n), np.where(placed, labels, 0)], np.nan)
     if k == 1:
-        return own, np.full(n, -1, np.int32), np.zeros(n, bool)
+        return Sureness(own, np.full(n, -1, np.int32), np.zeros(n, bool))
     others = probabilities.copy()
     others[np.arange(n)[placed], labels[placed]] = -1.0
     second = np.where(placed, others.argmax(axis=1), -1).astype(np.int32)
-    return own, second, placed & (others.max(axis=1) > np.nan_to_num(own))
+    return Sureness(own, second, placed & (others.max(axis=1) > np.nan_to_num(own)))

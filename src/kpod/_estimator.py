@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -34,14 +35,18 @@ from kpod._engine.checkpoint import Checkpoint, fingerprint
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.fit import SOLVERS, best_of, drawn_starts, enough_starts
 from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels, sizes_of
+from kpod._engine.objective import GapModel, GapObjective, panel_of
 from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
 from kpod._search import Progress, Search, TooLittleError
 from kpod._typing import AnyFloats, Floats, Labels
+from kpod._words import starts_text
 
 # What `probability` adds to a fitted model.
 MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
+
+MISSINGNESS = ("ignore", "informative")
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Chosen:
     n_clusters: int
     shrinkage: float
     choice: KChoice | None = None
+    gaps: bool = False  # whether they count
 
     def attributes(self) -> dict[str, Any]:
         of_choice = {} if self.choice is None else {"choice_": self.choice}
@@ -119,6 +125,22 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         more units of weight there. "auto" chooses it by hiding observed entries, among 0 and 0.5 to 32
         rows of mean weight. Worth trying on very sparse tables; not for "mm".
 
+    missingness : {"ignore", "informative"}, default="ignore"
+        Whether *which* entries are missing says something of the cluster a row is in. "ignore" is
+        the loss above. "informative" minimises minus twice the classification log-likelihood
+
+        .. math::
+
+            F = \frac{\text{loss}}{\sigma^2} + (N - K) \ln \sigma^2
+                - 2 \sum_i w_i \Bigl( \ln \pi_{l(i)} + \sum_j \ln P(o_{ij} \mid r_{l(i) j}) \Bigr)
+
+        of a model in which each cluster observes column j with a probability r of its own [3]_, with
+        :math:`o_{ij}` whether the entry is observed, shares :math:`\pi`, variance :math:`\sigma^2`,
+        N observed entries and K degrees of freedom of the centers. Use it where gaps differ between
+        the groups you look for (refusals, detection limits, tests not ordered); it misleads where
+        gaps come in modules or with how much a row answers at all. Rows with nothing observed are
+        then placed by their gaps. Not for "mm".
+
     probability : bool, default=False
         Whether `predict_proba` is wanted: after the clustering, the mixture of round clusters behind
         it is fitted by EM to the observed entries (of at most 50,000 rows), which takes longer than
@@ -147,8 +169,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         The centers; NaN in a column of which nothing was observed.
 
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, -1 where nothing was observed. They are what `predict` says of
-        the same table; only those of "mm" are its own, of the table as it filled it in.
+        The cluster of each row, -1 where nothing was observed (and gaps are ignored). They are what
+        `predict` says of the same table; only those of "mm" are its own, of the table as it filled it
+        in.
 
     inertia_ : float
         The loss.
@@ -164,7 +187,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         single-row moves.
 
     losses_ : ndarray of shape (n_init,)
-        The loss (with what `shrinkage` adds) that each start ended with.
+        What each start ended with of what is minimised, see `objective_`.
 
     counts_ : ndarray of shape (n_clusters, n_features)
         The weight of the observed entries behind each entry of `cluster_centers_`.
@@ -186,10 +209,20 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         truth than `cluster_centers_`, which minimise the loss (see Notes).
 
     cluster_shares_ : ndarray of shape (n_clusters,)
-        With `probability`: the share of each cluster in the mixture.
+        With `probability` or informative gaps: the share of each cluster.
 
     noise_variance_ : float
-        With `probability`: the variance of an entry around the center of its cluster.
+        With `probability` or informative gaps: the variance of an entry around its center.
+
+    missing_rates_ : ndarray of shape (n_clusters, n_features)
+        With informative gaps: the share of each column that is missing in each cluster (smoothed by
+        one row at the column's own rate); all 0 where the column has no gaps.
+
+    objective_ : float
+        What was minimised: the loss with what `shrinkage` adds, or F with informative gaps.
+
+    objective_curve_ : ndarray
+        That after each iteration; it never rises. (`loss_curve_` may, with informative gaps.)
 
     n_features_in_ : int
         Number of columns seen during `fit`.
@@ -210,6 +243,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     .. [1] Chi, Chi & Baraniuk (2016). k-POD: A Method for k-Means Clustering of Missing
        Data. The American Statistician 70(1).
     .. [2] Terada & Guan (2024). arXiv:2410.00546.
+    .. [3] Sportisse et al. (2021). Model-based clustering with missing not at random data.
+       arXiv:2112.10425.
 
     Examples
     --------
@@ -237,6 +272,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         max_iter: int = 300,
         tol: float = 1e-4,
         shrinkage: float | str = 0.0,
+        missingness: str = "ignore",
         probability: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
@@ -250,6 +286,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.max_iter = max_iter
         self.tol = tol
         self.shrinkage = shrinkage
+        self.missingness = missingness
         self.probability = probability
         self.random_state = random_state
         self.n_threads = n_threads
@@ -306,14 +343,17 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     checkpoint=checkpoint,
                     told=True,
                 )
+        tell = self._teller(1)
+        if tell is not None and len(losses) > 1:
+            tell(starts_text(losses))
         self._warn_of(solution, table)
         attributes = self._attributes(solution, losses, table) | chosen.attributes()
         attributes["algorithm_"] = algorithm
-        if self.probability:
+        if self.probability and not chosen.gaps:
             attributes |= self._mixture(values, attributes["labels_"], weights, chosen.n_clusters)
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update({} if names is None else {"feature_names_in_": names})
-        for name in (*MIXTURE, "choice_"):
+        for name in (*MIXTURE, "choice_", "missing_rates_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
         return self
@@ -345,7 +385,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
         with the shares :math:`\pi` (`cluster_shares_`), the variance :math:`\sigma^2`
         (`noise_variance_`) and the centers :math:`\mu` (`mixture_centers_`) of the mixture of round
-        clusters that was fitted from the clustering. Only with ``probability=True``. The most likely
+        clusters that was fitted from the clustering. Only with ``probability=True``. With informative
+        gaps it is the posterior of the model that was fitted, gaps included. The most likely
         cluster may be another one than `predict` says, the nearest: a large cluster takes more of
         the rows between it and a small one. A row with nothing observed gets the shares.
 
@@ -362,6 +403,10 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         >>> model.predict_proba([[0, np.nan, 0], [2, 2, np.nan]]).max(axis=1).round(1)
         array([1. , 0.6])
         """
+        check_is_fitted(self)
+        if getattr(self, "missing_rates_", None) is not None:
+            logs = -(self.transform(X).astype(np.float64) ** 2) / (2 * self.noise_variance_)
+            return softmax(logs, axis=1)
         check_is_fitted(self, MIXTURE)
         _dask.refuse(X, "predict_proba")
         with self._fitted_table(X, here=True):  # refuses what cannot be computed with
@@ -387,11 +432,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """
         _dask.refuse(X, "transform")
         with self._fitted_table(X, here=True) as (table, executor):
-            panel = Panel(self._centers(table))
+            panel = self._panel(table)
             out = np.empty((table.n_rows, self.n_clusters_), table.dtype)
 
             def measure(block: Block) -> None:
                 rows = slice(block.first, block.first + block.n_rows)
+                if panel.terms is not None:
+                    out[rows] = np.sqrt(np.maximum(step.distances(block, panel), 0)) / table.units.scale
+                    return
                 observed = table.observed[rows].astype(np.float64)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     scale = np.where(observed > 0, self.n_features_in_ / observed, np.nan)
@@ -403,9 +451,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the loss of X with every row at its nearest center."""
         with self._fitted_table(X, sample_weight) as (table, executor):
-            centers = self._centers(table)
-            states, recall = nearest(table, executor, centers)
-            return -loss_of(table, executor, states, centers, recall) / table.units.scale / table.units.scale
+            states, recall = nearest(table, executor, self._panel(table))
+            loss = loss_of(table, executor, states, self._centers(table), recall)
+            return -loss / table.units.scale / table.units.scale
 
     def impute(self, X: Any) -> Any:
         """X with its gaps filled from the center of each row's cluster.
@@ -501,23 +549,32 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return table.units.to(centers)
 
     def _labels(self, table: Table, executor: Executor) -> Labels:
-        """The nearest center of each row; -1 where nothing is observed."""
-        labels = nearest_labels(table, executor, self._centers(table))
-        labels[table.observed == 0] = -1
+        """The nearest center of each row; -1 where nothing is observed and gaps are ignored."""
+        labels = nearest_labels(table, executor, self._panel(table))
+        if self._gap_model(table) is None:
+            labels[table.observed == 0] = -1
         return labels
+
+    def _panel(self, table: Table) -> Panel:
+        """What rows are compared with."""
+        return panel_of(self._centers(table), self._gap_model(table))
+
+    def _gap_model(self, table: Table) -> GapModel | None:
+        """What the gaps of a row say, in the units of a table."""
+        if getattr(self, "missing_rates_", None) is None:
+            return None
+        rates, shares = (np.asarray(a, np.float64) for a in (self.missing_rates_, self.cluster_shares_))
+        if rates.shape != (self.n_clusters_, table.n_columns) or shares.shape != (self.n_clusters_,):
+            raise ValueError("The model is damaged: its rates of gaps do not fit its clusters. Fit it again.")
+        return GapModel(rates, shares, float(self.noise_variance_) * table.units.scale * table.units.scale)
 
     def _check_parameters(self) -> None:
         for name, least in (("n_clusters", 1), ("max_iter", 1), ("n_threads", 1), ("verbose", 0)):
             value = getattr(self, name)
             if (name == "n_threads" and value is None) or (name == "n_clusters" and is_auto(value)):
                 continue
-            if (
-                not isinstance(value, Integral)
-                or (isinstance(value, bool) and name != "verbose")
-                or value < least
-            ):
-                auto = "'auto' or " if name == "n_clusters" else ""
-                raise ValueError(f"{name} must be {auto}an integer of at least {least}, got {value!r}.")
+            auto = "'auto' or " if name == "n_clusters" else ""
+            check_integer(name, value, least, auto)
         for name, auto in (("tol", ""), ("shrinkage", "'auto' or ")):
             value = getattr(self, name)
             if not (auto and is_auto(value)) and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
@@ -540,6 +597,12 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             raise ValueError(f"n_init must be 'auto' or an integer of at least 1, got {self.n_init!r}.")
         if self.algorithm == "mm" and self.shrinkage != 0:
             raise ValueError("shrinkage is not supported with algorithm='mm'.")
+        if not isinstance(self.missingness, str) or self.missingness not in MISSINGNESS:
+            raise ValueError(f"missingness must be one of {list(MISSINGNESS)}, got {self.missingness!r}.")
+        if self.algorithm == "mm" and self.missingness != "ignore":
+            raise ValueError(
+                f"missingness={self.missingness!r} is not supported with algorithm='mm', which fills gaps in."
+            )
 
     def _fills_in(self) -> bool:
         return self.algorithm == "mm" or (isinstance(self.init, str) and self.init == "mean-fill")
@@ -552,7 +615,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"n_samples={n_usable} should be >= n_clusters={least}: of {table.n_rows} rows, "
                 f"{n_usable} have an observed entry and a positive weight. Ask for fewer clusters."
             )
-        if n_empty:
+        if n_empty and self.missingness == "ignore":
             warnings.warn(
                 f"{n_empty} of {table.n_rows} rows have nothing observed: they get the label -1 and "
                 "do not influence the clustering.",
@@ -584,8 +647,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """
         auto_k, auto_shrinkage = is_auto(self.n_clusters), is_auto(self.shrinkage)
         shrinkage = 0.0 if auto_shrinkage else float(self.shrinkage)
+        gaps = self.missingness == "informative" and table.has_gaps
         if not auto_k and not auto_shrinkage:
-            return Chosen(int(self.n_clusters), shrinkage)
+            return Chosen(int(self.n_clusters), shrinkage, gaps=gaps)
         drawn = int(check_random_state(copy.deepcopy(self.random_state)).randint(2**31 - 1))
         if checkpoint is not None:
             drawn = checkpoint.seed = drawn if checkpoint.seed is None else checkpoint.seed
@@ -595,7 +659,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         def fitter(
             table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
         ) -> Solution:
-            chosen = Chosen(n_clusters, shrinkage)
+            chosen = Chosen(n_clusters, shrinkage, gaps=gaps)
 
             def solve() -> Solution:
                 return self._solve(table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
@@ -613,9 +677,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             choice = too_little(str(error)) if auto_k else None
             used = f"{int(self.n_clusters)} clusters and" if choice is None else "one cluster and"
             warnings.warn(f"{error} Until then: {used} shrinkage={shrinkage:g}.", UserWarning, stacklevel=5)
-            return Chosen(int(self.n_clusters) if choice is None else 1, shrinkage, choice)
+            return Chosen(int(self.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
         if not auto_k:
-            return Chosen(int(self.n_clusters), search.best_shrinkage(int(self.n_clusters)))
+            return Chosen(int(self.n_clusters), search.best_shrinkage(int(self.n_clusters)), gaps=gaps)
         choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
         if auto_shrinkage:
             shrinkage = search.best_shrinkage(choice.best_k_)
@@ -625,7 +689,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         tell = self._teller(1)
         if tell is not None:
             tell(choice.sentence_)
-        return Chosen(choice.best_k_, shrinkage, choice)
+        return Chosen(choice.best_k_, shrinkage, choice, gaps)
 
     def _checkpoint(
         self, table: Table, executor: Executor, numbers: Any
@@ -647,6 +711,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 "max_iter": int(self.max_iter),
                 "tol": float(self.tol),
                 "shrinkage": self.shrinkage if is_auto(self.shrinkage) else float(self.shrinkage),
+                "missingness": self.missingness,
                 "algorithm": self.algorithm,
                 "n_init": self.n_init if isinstance(self.n_init, str) else int(self.n_init),
                 "init": init,
@@ -669,8 +734,10 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         told: bool = False,
     ) -> tuple[Solution, list[float]]:
         """The best of several starts, and the losses of all; a callable init is called with `given`."""
-        settings = Settings(self.max_iter, self.tol, chosen.shrinkage, self._observer() if told else None)
-        starts = self._starts(given, table, executor, chosen.n_clusters, n_starts, random_state, checkpoint)
+        settings = Settings(
+            self.max_iter, self.tol, chosen.shrinkage, chosen.gaps, self._observer() if told else None
+        )
+        starts = self._starts(given, table, executor, chosen, n_starts, random_state, checkpoint)
         done = self._tell_start(len(starts)) if told else None
         return best_of(
             starts,
@@ -688,12 +755,13 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         given: Any,
         table: Table,
         executor: Executor,
-        n_clusters: int,
+        chosen: Chosen,
         n_starts: int | None,
         random_state: np.random.RandomState,
         checkpoint: Checkpoint | None = None,
     ) -> list[Callable[[], Start]]:
         """What to start from."""
+        n_clusters = chosen.n_clusters
         if not isinstance(self.init, str) and not callable(self.init):
             if self.n_init not in ("auto", 1):
                 warnings.warn(
@@ -707,7 +775,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if callable(self.init):
             centers = [self.init(given, n_clusters, random_state=random_state) for _ in range(n_starts)]
             return [partial(self._start_at, of_start, table, n_clusters) for of_start in centers]
-        return drawn_starts(table, executor, self.init, n_clusters, n_starts, random_state, checkpoint)
+        return drawn_starts(
+            table, executor, self.init, n_clusters, n_starts, random_state, checkpoint, chosen.gaps
+        )
 
     def _start_at(self, centers: Any, table: Table, n_clusters: int) -> Start:
         centers = _validation.as_array(centers, self)
@@ -763,15 +833,30 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _attributes(self, solution: Solution, losses: list[float], table: Table) -> dict[str, Any]:
         """What a fit leaves behind, in the table's own units."""
-        labels, scale = solution.labels, table.units.scale
-        labels[table.observed == 0] = -1
-        return {
+        labels, scale, gaps = solution.labels, table.units.scale, solution.gaps
+        trace, ends = np.array(solution.trace), np.array(losses)
+        fitted: dict[str, Any] = {}
+        if gaps is None:
+            labels[table.observed == 0] = -1
+            trace, ends = trace / scale / scale, ends / scale / scale
+        else:
+            # A table in other units has another F, by a constant.
+            constant = -2 * np.log(scale) * GapObjective(table, len(solution.centers)).degrees
+            trace, ends = trace + constant, ends + constant
+            fitted = {
+                "missing_rates_": gaps.missing_rates,
+                "cluster_shares_": gaps.shares,
+                "noise_variance_": gaps.variance / scale / scale,
+            }
+        return fitted | {
             "labels_": labels,
             "cluster_centers_": table.units.back(solution.centers).astype(table.dtype),
             "counts_": solution.counts,
             "inertia_": solution.loss / scale / scale,
-            "loss_curve_": np.array(solution.trace) / scale / scale,
-            "losses_": np.array(losses) / scale / scale,
+            "loss_curve_": np.array(solution.losses if gaps else solution.trace) / scale / scale,
+            "losses_": ends,
+            "objective_": float(trace[-1]),
+            "objective_curve_": trace,
             "n_iter_": solution.n_iter,
             "converged_": solution.converged,
             "column_means_": table.column_means,
@@ -792,3 +877,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         tags.input_tags.sparse = not self._fills_in()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_integer(name: str, value: Any, least: int, auto: str = "") -> None:
+    if not isinstance(value, Integral) or (isinstance(value, bool) and name != "verbose") or value < least:
+        raise ValueError(f"{name} must be {auto}an integer of at least {least}, got {value!r}.")

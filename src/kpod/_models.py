@@ -40,12 +40,13 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
     from kpod._io import modelfile
+    from kpod._minibatch import MiniBatchKPOD
     from kpod._scaler import ObservedScaler
 
     steps = model.steps if isinstance(model, Pipeline) else [("kpod", model)]
     *before, kpod = [step for _, step in steps]
     scalers = all(isinstance(step, (TableEncoder, ObservedScaler)) or is_standard(step) for step in before)
-    if not isinstance(kpod, KPOD) or len(before) > 1 or not scalers:
+    if not isinstance(kpod, KPOD) or isinstance(kpod, MiniBatchKPOD) or len(before) > 1 or not scalers:
         raise TypeError(
             "Only a KPOD can be saved, alone or after one StandardScaler, ObservedScaler or TableEncoder; "
             f"got {' '.join(repr(model).split())}."

@@ -11,6 +11,7 @@ from kpod import _validation
 from kpod._holdout import entries
 from kpod._stability import kpod_and_table
 from kpod._typing import Floats
+from kpod._words import starts_text
 
 
 @dataclass
@@ -50,11 +51,9 @@ class ClusterSummary:
             "  " + " ".join(f"{value:.6g}" for value in self.within_ss_),
             f" (between_SS / total_SS = {share:.1%})",
         ]
-        if self.losses_ is not None and len(self.losses_) > 1:
-            best = np.min(self.losses_)
-            found = int((self.losses_ <= best * (1 + 1e-6)).sum())
-            lines.append(f"The best loss was found in {found} of {len(self.losses_)} starts.")
-        return "\n".join(lines)
+        if self.losses_ is not None:
+            lines.append(starts_text(self.losses_))
+        return "\n".join(lines).rstrip()
 
 
 def summary(model: Any, X: Any, *, sample_weight: Any = None) -> ClusterSummary:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 MOST_LISTED = 5
+SAME_LOSS = 1e-6
 SMALLEST = 1e-12
 """What is left of a zero after rounding."""
 
@@ -24,6 +25,19 @@ def some(texts: Sequence[str], total: int | None = None, most: int = MOST_LISTED
     """The first few of so many."""
     more = (len(texts) if total is None else total) - most
     return listed([*texts[:most], *([f"{more:,} more"] if more > 0 else [])])
+
+
+def best_found(losses: Sequence[float]) -> int:
+    """In how many starts the best loss was found."""
+    best = min(losses)
+    return sum(loss <= best + SAME_LOSS * abs(best) for loss in losses)
+
+
+def starts_text(losses: Sequence[float]) -> str:
+    """How often the best loss was found; nothing to say of a single start."""
+    if len(losses) < 2:
+        return ""
+    return f"The best loss was found in {best_found(losses)} of {len(losses)} starts."
 
 
 def finite(value: float) -> float | None:

@@ -23,6 +23,7 @@ import numpy as np
 from kpod._engine.blocks import Block
 from kpod._engine.executors import Executor
 from kpod._engine.lloyd import Snapshot, Solution
+from kpod._engine.objective import GapModel
 from kpod._engine.table import Table
 
 FILE = "fit.npz"
@@ -166,12 +167,18 @@ class Checkpoint:
 
 
 def arrays_of(solution: Solution) -> Snapshot:
-    return {name: np.asarray(value) for name, value in vars(solution).items()}
+    parts = vars(solution).copy()
+    if (gaps := parts.pop("gaps")) is not None:
+        parts |= {f"gaps_{name}": value for name, value in gaps._asdict().items()}
+    return {name: np.asarray(value) for name, value in parts.items()}
 
 
 def solution_of(kept: Snapshot) -> Solution:
     values = {name: value if value.ndim else value.item() for name, value in kept.items()}
-    return Solution(**values | {"trace": kept["trace"].tolist()})
+    gaps = {name: values.pop(f"gaps_{name}", None) for name in GapModel._fields}
+    for name in ("trace", "losses"):
+        values[name] = values[name].tolist()
+    return Solution(**values, gaps=None if gaps["shares"] is None else GapModel(**gaps))
 
 
 def locked(directory: Path) -> int:

@@ -344,8 +344,7 @@ class Cluster(Executor):
     def make(self, recipes: Sequence[Any]) -> tuple[list[Any], list[About]]:
         """Futures of the residents that delayed values stand for, and what is known of each."""
         self.check_workers()
-        with quiet_about_size():
-            sources = self.client.compute(list(recipes))
+        sources = self.client.compute(list(recipes))
         try:
             return sources, self.results([self._submit(about, source) for source in sources])
         except BaseException:

@@ -14,7 +14,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.hartigan import hartigan
 from kpod._engine.lloyd import Settings, Solution, Start, lloyd
 from kpod._engine.mm import mm
-from kpod._engine.seeding import SEEDINGS, Seeding
+from kpod._engine.seeding import GAP_WEIGHTS, SEEDINGS, GapSeeds, Seeding
 from kpod._engine.sizes import LARGE_TABLE, PASS, SHORT_WORK, STARTS
 from kpod._engine.table import Table
 
@@ -35,14 +35,23 @@ def drawn_starts(
     n_starts: int,
     random_state: np.random.RandomState,
     checkpoint: Checkpoint | None = None,
+    gaps: bool = False,
 ) -> list[Callable[[], Start]]:
-    """Starts that are drawn when their turn comes, but fixed beforehand: by a checkpoint, if it has any."""
+    """Starts that are drawn when their turn comes, but fixed beforehand: by a checkpoint, if it has any.
+
+    Where `gaps` count, two of three starts look at them as well.
+    """
     numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
     if checkpoint is not None:
         checkpoint.numbers = numbers.tolist() if checkpoint.numbers is None else checkpoint.numbers
         numbers = np.array(checkpoint.numbers)
-    seeding = SEEDINGS[init](table, executor, n_clusters, np.random.default_rng(numbers[-1]))
-    return [partial(draw, seeding, number) for number in numbers[:-1]]
+    rng = np.random.default_rng(numbers[-1])
+    seedings: list[Seeding] = []
+    if gaps:
+        seedings = [GapSeeds(table, executor, n_clusters, rng, weight) for weight in GAP_WEIGHTS[:n_starts]]
+    if n_starts > len(seedings):
+        seedings.append(SEEDINGS[init](table, executor, n_clusters, rng))
+    return [partial(draw, seedings[i % len(seedings)], number) for i, number in enumerate(numbers[:-1])]
 
 
 def draw(seeding: Seeding, number: int) -> Start:

@@ -26,7 +26,11 @@ class Moves:
         self.descent = descent
         self.n_iter = n_iter  # of Lloyd, before
         self.n_sweeps = n_sweeps
-        labels = descent.labels()[descent.table.usable]
+        table = descent.table
+        movable = table.usable
+        if descent.settings.gaps:  # a row with nothing observed can move as well
+            movable = np.ones(table.n_rows, bool) if table.weights is None else table.weights > 0
+        labels = descent.labels()[movable]
         self.sizes = np.bincount(labels, minlength=descent.k).astype(np.int64)
 
     def sweep_until_none(self) -> bool:
@@ -34,13 +38,15 @@ class Moves:
         descent = self.descent
         settings = descent.settings
         for sweep in range(self.n_sweeps + 1, settings.max_iter + 1):
+            before = descent.value
             n_moves, lowered = self.sweep()
             if n_moves == 0:
                 descent.at_rest = True
                 return True
-            descent.value -= lowered
-            descent.note("moves", sweep, lowered)
-            if lowered <= LITTLE * settings.tol * descent.value:
+            descent.loss -= lowered
+            fall = max(before - descent.value, 0.0) if settings.gaps else lowered
+            descent.note("moves", sweep, fall)
+            if descent.objective.is_little(fall, LITTLE * settings.tol, descent.value):
                 return True
             descent.keep(partial(self.snapshot, sweep))
         return False
@@ -54,10 +60,9 @@ class Moves:
         descent = self.descent
         means = descent.means
         assert means is not None
-        panel = descent.objective.panel(means.centers)
-        screen = step.Screen(
-            panel, descent.drift_to(panel), *descent.objective.move_factors(means), spaces=descent.spaces
-        )
+        factors = descent.objective.move_factors(means, descent.totals, descent.loss)
+        panel = descent.objective.moving_panel(means, factors)
+        screen = step.Screen(panel, descent.drift_to(panel), *factors, spaces=descent.spaces)
         descent.states, found = descent.executor.accumulate(
             screen, descent.table.blocks, descent.states, step.Found
         )
@@ -75,7 +80,7 @@ class Moves:
                     n, gain = kernels.move(
                         rows, candidates[at : at + length], descent.objective.prior,
                         descent.table.fallback, state.labels, centers, counts, descent.totals,
-                        self.sizes, space,
+                        self.sizes, factors.gaps, space,
                     )  # fmt: skip
                     n_moves += n
                     lowered += gain
@@ -87,7 +92,7 @@ class Moves:
 
 def hartigan(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
     """Lloyd until it converges, then single rows for as long as moving one lowers the loss."""
-    descent = Descent(table, executor, start.centers, settings)
+    descent = Descent(table, executor, start.centers, settings, start.gaps)
     kept = settings.resume
     if kept is not None:
         descent.take_up(kept)

@@ -11,7 +11,7 @@ import numpy as np
 
 from kpod._engine import step
 from kpod._engine.executors import Executor
-from kpod._engine.objective import Means, Objective
+from kpod._engine.objective import GapModel, GapObjective, Means, Objective, panel_of
 from kpod._engine.sizes import CREEP
 from kpod._engine.step import Assign, Drift, Partial, Recall, Relabelled, State
 from kpod._engine.table import Table
@@ -35,12 +35,14 @@ class Settings:
     falls. Single-row moves stop when no row moves, or when a sweep lowers the objective by no more
     than a tenth of `tol` of it. `observer` is told of every iteration: what was done, its number
     and the objective. `bounded=False` compares every row in every iteration. `keep` is given a function
-    after every iteration that makes a snapshot to go on from; `resume` is such a snapshot.
+    after every iteration that makes a snapshot to go on from; `resume` is such a snapshot. `gaps` says
+    whether those count (`GapObjective`).
     """
 
     max_iter: int = 300
     tol: float = 0.0
     shrinkage: float = 0.0
+    gaps: bool = False
     observer: Callable[[str, int, float], None] | None = None
     bounded: bool = True
     keep: Callable[[Callable[[], Snapshot]], None] | None = None
@@ -49,18 +51,20 @@ class Settings:
 
 @dataclass(frozen=True)
 class Start:
-    """Initial centers in the engine's units; labels too where the seeding has its own."""
+    """Initial centers in the engine's units; labels, or what gaps say, where the seeding has its own."""
 
     centers: Floats
     labels: Labels | None = None
+    gaps: GapModel | None = None
 
 
 @dataclass(frozen=True)
 class Solution:
     """Labels, centers, the weight behind each entry of them, and how they came about.
 
-    `loss` is the plain loss of labels and centers, `objective` the same with what shrinkage adds,
-    `trace` the objective after each iteration.
+    `loss` is the plain loss of labels and centers, `objective` what was minimised, `trace` that
+    after each iteration and `losses` the loss then (with what shrinkage adds). `gaps` is what else
+    the rows were compared by.
     """
 
     labels: Labels
@@ -71,14 +75,17 @@ class Solution:
     trace: list[float]
     n_iter: int
     converged: bool
+    losses: list[float]
+    gaps: GapModel | None = None
 
 
 @dataclass
 class Descent:
     """A clustering on its way down: states of the blocks, totals, centers.
 
-    `value` is the objective at the best centers of the labels. It is followed by what each step
-    takes off it, which cancels nowhere; `falls` keeps these, and the trace is made of them
+    `loss` is that at the best centers of the labels, with what shrinkage adds. It is followed by
+    what each step takes off it, which cancels nowhere. `value` is the objective, which is the same
+    unless gaps count; `falls` keeps what each iteration took off it, and the trace is made of them
     backwards from the final value, which is computed afresh.
     """
 
@@ -86,17 +93,20 @@ class Descent:
     executor: Executor
     centers: Floats
     settings: Settings = field(default_factory=Settings)
+    model: GapModel | None = None  # what rows are compared by beside the centers
 
     def __post_init__(self) -> None:
         self.k = len(self.centers)
-        self.objective = Objective(self.table, self.k, self.settings.shrinkage)
+        of = GapObjective if self.settings.gaps else Objective
+        self.objective = of(self.table, self.k, self.settings.shrinkage)
         self.states: list[Any] = [None] * len(self.table.blocks)
         self.totals = self.objective.empty_sums()
         self.panel: Panel | None = None  # what bounds and lost states refer to
         self.relabelled: dict[int, int] = {}  # rows that changed their label since that panel
         self.means: Means | None = None
-        self.value = np.inf
+        self.loss = np.inf
         self.falls: list[float] = []
+        self.losses: list[float] = []
         self.at_rest = False  # whether the last thing done changed no label
         self.spaces = step.Spaces()
         self.iteration = 0
@@ -110,7 +120,7 @@ class Descent:
         recall = self.recall().relabelled
         panel = {
             f"panel_{name}": getattr(self.panel, name)
-            for name in ("centers", "offsets", "terms")
+            for name in ("centers", "offsets", "terms", "roots")
             if getattr(self.panel, name) is not None
         }
         return {
@@ -119,7 +129,8 @@ class Descent:
             "centers": self.centers.copy(),
             "path": self.path.copy(),
             "falls": np.array(self.falls),
-            "numbers": np.array([self.value, self.lowest]),
+            "losses": np.array(self.losses),
+            "numbers": np.array([self.loss, self.lowest]),
             "counted": np.array([self.iteration, self.run]),
             "relabelled": recall.rows,
             "relabelled_as": recall.labels,
@@ -127,12 +138,13 @@ class Descent:
 
     def take_up(self, kept: Snapshot) -> None:
         """Go on from a snapshot."""
-        self.panel = Panel(kept["panel_centers"], kept.get("panel_offsets"), kept.get("panel_terms"))
+        parts = (kept.get(f"panel_{name}") for name in ("offsets", "terms", "roots"))
+        self.panel = Panel(kept["panel_centers"], *parts)
         for name in ("sums", "counts", "weights"):
             getattr(self.totals, name)[...] = kept[f"totals_{name}"]
         self.centers, self.path = kept["centers"], kept["path"]
-        self.falls = kept["falls"].tolist()
-        self.value, self.lowest = kept["numbers"].tolist()
+        self.falls, self.losses = kept["falls"].tolist(), kept["losses"].tolist()
+        self.loss, self.lowest = kept["numbers"].tolist()
         self.iteration, self.run = kept["counted"].tolist()
         self.relabelled = dict(zip(kept["relabelled"].tolist(), kept["relabelled_as"].tolist(), strict=True))
         self.means = self.objective.means(self.totals)
@@ -141,6 +153,11 @@ class Descent:
         """Offer a snapshot to whoever keeps them."""
         if self.settings.keep is not None:
             self.settings.keep(lambda: self.snapshot() | more())
+
+    @property
+    def value(self) -> float:
+        """The objective at the best centers of the labels."""
+        return self.objective.value(self.loss, self.totals) if np.isfinite(self.loss) else np.inf
 
     def recall(self) -> Recall:
         """What a state that is lost now would be made again from."""
@@ -168,7 +185,9 @@ class Descent:
 
         Returns how many rows changed their label.
         """
-        panel = self.objective.panel(self.centers)
+        if self.means is not None:
+            self.model = self.objective.model(self.totals, self.loss)
+        panel = panel_of(self.centers, self.model)
         self.states, found = self.executor.accumulate(
             Assign(panel, self.drift_to(panel), self.recall(), self.settings.bounded, self.spaces),
             self.table.blocks,
@@ -180,11 +199,11 @@ class Descent:
         if self.means is None:
             at_centers += self.objective.penalty(self.centers)
         else:
-            at_centers += self.value + self.objective.excess(self.means, self.centers)
+            at_centers += self.loss + self.objective.excess(self.means, self.centers)
         if found.changed or self.means is None:
             self.totals.add(found.sums)  # type: ignore[arg-type]
             self.means = self.objective.means(self.totals)
-        self.value = at_centers - self.objective.excess(self.means, self.centers)
+        self.loss = at_centers - self.objective.excess(self.means, self.centers)
         return found.changed
 
     def update(self) -> float:
@@ -208,12 +227,15 @@ class Descent:
         )
         for cluster, row in zip(empty, worst.first(len(empty)), strict=False):
             gain = self.objective.moving_gain(row.entries, row.weight, self.means, row.label, int(cluster))  # type: ignore[arg-type]
-            if gain <= 1e-12 * row.loss or row.loss == 0:
+            more = self.objective.gap_gain(
+                row.entries, row.weight, self.totals, self.loss, row.label, int(cluster)
+            )
+            if gain + more <= 1e-12 * row.loss or row.loss == 0:
                 continue
             transfer(self.totals, row.entries, row.weight, row.label, int(cluster))
             self.relabelled[row.row] = int(cluster)
             self.means = self.objective.means(self.totals)
-            self.value -= gain
+            self.loss -= gain
 
     def lloyd(self) -> bool:
         """Assignment and update in turn; whether they converged within `max_iter`.
@@ -224,7 +246,7 @@ class Descent:
         taken back: the next assignment is from the means. The last one always is.
         """
         settings, table = self.settings, self.table
-        creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps else range(0)
+        creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps and not settings.gaps else range(0)
         for iteration in range(self.iteration + 1, settings.max_iter + 1):
             self.iteration = iteration
             before = self.centers
@@ -236,12 +258,14 @@ class Descent:
                 self.centers, self.run = self.path, 0
                 self.keep()
                 continue
-            self.note("lloyd", iteration, fall)
+            self.note("lloyd", iteration, max(fall, 0.0))
             self.lowest = self.value
             if self.run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
                 self.at_rest = True
                 return True
-            if moved <= settings.tol * table.variance:
+            if moved <= settings.tol * table.variance and (
+                not settings.gaps or self.objective.is_little(fall, settings.tol, self.value)
+            ):
                 return True
             step_, self.path = self.centers - self.path, self.centers
             if iteration not in creeping or ((self.path - before) * step_).sum() < 0:
@@ -255,6 +279,7 @@ class Descent:
     def note(self, what: str, iteration: int, fall: float) -> None:
         """Remember an iteration, and tell who wants to know."""
         self.falls.append(fall)
+        self.losses.append(self.loss)
         if self.settings.observer is not None:
             self.settings.observer(what, iteration, self.value)
 
@@ -277,7 +302,7 @@ class Descent:
         for state in self.states:  # two thirds of what a row takes, before labels are copied
             if isinstance(state, State):
                 state.drop_bounds()
-        value = loss + objective.penalty(self.centers)
+        value = objective.value(loss + objective.penalty(self.centers), self.totals)
         return Solution(
             self.labels(),
             self.centers,
@@ -287,6 +312,8 @@ class Descent:
             trace_of(self.falls, value),
             n_iter,
             converged,
+            [*self.losses[:-1], loss + objective.penalty(self.centers)],
+            self.model,
         )
 
 
@@ -339,12 +366,11 @@ def loss_of(
     return executor.accumulate(loss, table.blocks, states, step.LossSum)[1].total
 
 
-def nearest(table: Table, executor: Executor, centers: Floats) -> tuple[list[Any], Recall]:
+def nearest(table: Table, executor: Executor, panel: Panel) -> tuple[list[Any], Recall]:
     """States with the label of every row's nearest center, and what they can be made again from."""
     none: list[State | None] = [None] * len(table.blocks)
-    panel = Panel(centers)
     states, _ = executor.accumulate(
-        Assign(panel, Drift.none(len(centers))),
+        Assign(panel, Drift.none(panel.k)),
         table.blocks,
         none,
         Partial.empty,
@@ -358,9 +384,9 @@ def labels_of(table: Table, executor: Executor, states: list[Any], recall: Recal
     return np.concatenate([found.rows[block.first] for block in table.blocks])
 
 
-def nearest_labels(table: Table, executor: Executor, centers: Floats) -> Labels:
+def nearest_labels(table: Table, executor: Executor, panel: Panel) -> Labels:
     """The first of the nearest centers of every row."""
-    return labels_of(table, executor, *nearest(table, executor, centers))
+    return labels_of(table, executor, *nearest(table, executor, panel))
 
 
 def states_of(table: Table, labels: Labels) -> list[State]:
@@ -382,7 +408,7 @@ def sizes_of(labels: Labels, table: Table, k: int) -> Positions:
 
 def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
     """Assign every row to its nearest center, move the centers to their rows, repeat."""
-    descent = Descent(table, executor, start.centers, settings)
+    descent = Descent(table, executor, start.centers, settings, start.gaps)
     if settings.resume is not None:
         descent.take_up(settings.resume)
     converged = descent.lloyd()

@@ -20,6 +20,7 @@ from kpod._engine.lloyd import (
 from kpod._engine.objective import Objective
 from kpod._engine.step import AddUp, Partial, Spaces
 from kpod._engine.table import Table, make_table
+from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels
 
 
@@ -34,7 +35,7 @@ def mm(table: Table, executor: Executor, start: Start, settings: Settings) -> So
     gaps = np.isnan(entries)
     centers = start.centers
     kept = settings.resume
-    labels = nearest_labels(table, executor, centers) if start.labels is None else start.labels
+    labels = nearest_labels(table, executor, Panel(centers)) if start.labels is None else start.labels
     weights = None if table.weights is None else table.weights[members]
     trace: list[float] = []
     converged = False
@@ -72,7 +73,8 @@ def own_centers(
     centers = rounded(objective.means(partial.sums).centers, table)
     loss = loss_of(table, executor, states, centers)
     counts = objective.counts(partial.sums)
-    return Solution(labels, centers, counts, loss, loss, [*trace[:-1], loss], len(trace), converged)
+    trace = [*trace[:-1], loss]
+    return Solution(labels, centers, counts, loss, loss, trace, len(trace), converged, trace)
 
 
 def complete_table(table: Table, filled: Floats, weights: Floats | None, executor: Executor) -> Table:

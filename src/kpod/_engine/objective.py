@@ -8,7 +8,7 @@ Over labels l and centers c, it is
 The second part is that of `shrinkage` more units of weight in every cluster and column, at the
 column's mean, that never move: they are added to the totals here, and no other formula knows of
 them. Every formula that the objective takes part in is in this file; another term in what rows
-are compared by is another class like this one.
+are compared by is another class like this one: `GapObjective` has one for the gaps.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import xlogy
 
 from kpod._engine.step import Drift
 from kpod._engine.table import Table
 from kpod._kernels import lloyd as comparing
 from kpod._kernels import rows as kernels
+from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel, side_by_side
 from kpod._kernels.rows import Sums
 from kpod._typing import AnyFloats, Floats, Singles
@@ -43,6 +45,37 @@ class MoveFactors(NamedTuple):
     own: Floats
     largest_gains: Singles
     smallest_cost: float
+    gaps: Gaps | None = None
+
+
+class GapModel(NamedTuple):
+    """What the gaps of a row say of its cluster: fitted by `GapObjective`.
+
+    `missing_rates` (k, p): the share of a cluster's rows that lack a column, 0 or 1 in all clusters
+    where its gaps say nothing; `shares` (k,) of the rows in each cluster; `variance` of an entry
+    within its cluster, in the units of the centers.
+    """
+
+    missing_rates: Floats
+    shares: Floats
+    variance: float
+
+
+def panel_of(centers: Floats, gaps: GapModel | None = None) -> Panel:
+    """What rows are compared with: squared partial distances D, or where gaps count D + variance * T.
+
+    T is -2 sum over columns of ln P(observed or not | cluster) - 2 ln share.
+    """
+    if gaps is None:
+        return Panel(centers)
+    rates, worth = gaps.missing_rates, 2 * gaps.variance
+    speaks = ((rates > 0) & (rates < 1)).all(axis=0)
+    with np.errstate(divide="ignore"):
+        observed = np.where(speaks, -worth * np.log1p(-rates), 0.0)
+        missing = np.where(speaks, -worth * np.log(rates), 0.0)
+        share = -worth * np.log(gaps.shares)
+    roots = np.sqrt(np.stack([observed, missing, np.broadcast_to(share[:, None], rates.shape)]))
+    return Panel(centers, share + missing.sum(axis=1), observed - missing, roots)
 
 
 class Objective:
@@ -90,14 +123,33 @@ class Objective:
         """What the objective adds to the loss."""
         return float((self.prior[0] * (centers - self.table.fallback) ** 2).sum())
 
-    def panel(self, centers: Floats) -> Panel:
-        """What rows are compared with."""
-        return Panel(centers)
+    def value(self, loss: float, totals: Sums) -> float:
+        """What is minimised, from the loss (with its penalty) of the best centers of the totals."""
+        return loss
+
+    def is_little(self, fall: float, share: float, value: float) -> bool:
+        """Whether a fall of the objective is no more than a share of it."""
+        return fall <= share * value
+
+    def model(self, totals: Sums, loss: float) -> GapModel | None:
+        """What else rows are compared by, best for the totals."""
+        return None
 
     def drift(self, before: Panel, after: Panel) -> Drift:
-        """How far centers moved."""
-        drift = Drift.none(self.k)
-        comparing.drift(before.centers, after.centers, *drift)
+        """How far centers, and what else rows are compared by, moved.
+
+        What a row is compared by is the squared norm of its differences from a center and of the
+        roots of all terms that apply to it, one of two for each column; so its root changes by no
+        more than the norm of all changes, the larger of the two for each column.
+        """
+        drift, more = Drift.none(self.k), None
+        if before.roots is not None or after.roots is not None:
+            none = np.zeros((3, self.k, self.table.n_columns))
+            change = (none if after.roots is None else after.roots) - (
+                none if before.roots is None else before.roots
+            )
+            more = np.maximum(change[0] ** 2, change[1] ** 2).sum(axis=1) + change[2, :, 0] ** 2
+        comparing.drift(before.centers, after.centers, more, *drift)
         return drift
 
     def moving_gain(self, z: Floats, weight: float, means: Means, now: int, to: int) -> float:
@@ -114,7 +166,15 @@ class Objective:
         cost = (joins / (joins + weight) * (z[seen] - means.centers[to, seen]) ** 2).sum()
         return float(weight * (gain - cost))
 
-    def move_factors(self, means: Means) -> MoveFactors:
+    def gap_gain(self, z: Floats, weight: float, totals: Sums, loss: float, now: int, to: int) -> float:
+        """What the row's gaps add to that."""
+        return 0.0
+
+    def moving_panel(self, means: Means, factors: MoveFactors) -> Panel:
+        """What rows are compared with by `step.Screen`."""
+        return Panel(means.centers)
+
+    def move_factors(self, means: Means, totals: Sums, loss: float) -> MoveFactors:
         """The factors of `moving_gain` for rows of the largest weight, which bound all others'."""
         counts, weight = means.counts, self.max_weight
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -129,3 +189,77 @@ class Objective:
             np.sqrt(np.maximum(leaving.max(axis=1), 1) * (1 + 1e-6)).astype(np.float32),
             float(np.sqrt(joining[:, live].min() * (1 - 1e-6))),
         )
+
+
+class GapObjective(Objective):
+    """The same with gaps that say something of the cluster a row is in.
+
+    Given its cluster l, a row's observed entries have variance s2 around c[l, j], column j is
+    observed with probability r[l, j], and the cluster has share pi[l] (MNARz of Sportisse et al.
+    2021). Minus twice the classification log-likelihood, with the best c, r, pi and s2, is
+
+        F = loss / s2 + (N - K) ln s2  -  2 sum over l, j of h(M + q) + h(W - M + 1 - q) - h(W + 1)
+              -  2 sum over l of h(W + 1)
+
+    with h(u) = u ln u; W the weight of the rows of a cluster, M of those that observe a column, and
+    q the share of all that do, which counts as one row more in every cluster; N the weight of all
+    observed entries; K = min(k * columns, N / 2) the degrees of freedom of the centers. No weight is
+    to be chosen: s2 says what a gap is worth.
+    """
+
+    def __init__(self, table: Table, k: int, shrinkage: float = 0.0) -> None:
+        super().__init__(table, k, shrinkage)
+        self.weight = float(table.n_rows if table.weights is None else table.weights.sum())
+        share = table.about.weights / self.weight
+        # Rounding must not make a gap of none.
+        self.observed = np.where((share > 1e-12) & (share < 1 - 1e-12), share, np.round(share))
+        self.n_observed = float(table.about.weights.sum())
+        self.degrees = self.n_observed - min(k * float(table.live.sum()), self.n_observed / 2)
+        self.floor = max(1e-9 * table.variance, 1e-30)
+
+    def is_empty(self, totals: Sums) -> Any:
+        """Whether no row is in a cluster: one of rows with nothing observed is not."""
+        return ~(totals.weights > 0).any(axis=0)
+
+    def variance(self, loss: float) -> float:
+        return max(loss / self.degrees, self.floor)
+
+    def model(self, totals: Sums, loss: float) -> GapModel:
+        weight = totals.weights[::-1].sum(axis=0)
+        gaps = weight[:, None] - self.counts(totals) + (1 - self.observed)
+        rates = np.where(self.speaks, gaps / (weight[:, None] + 1), 1 - self.observed)
+        shares = (weight + 1) / (self.weight + self.k)
+        return GapModel(np.clip(rates, 0, 1), shares, self.variance(loss))
+
+    @property
+    def speaks(self) -> Any:
+        """Columns that some rows observe and others do not."""
+        return (self.observed > 0) & (self.observed < 1)
+
+    def value(self, loss: float, totals: Sums) -> float:
+        variance = self.variance(loss)
+        weight = totals.weights[::-1].sum(axis=0)
+        seen = self.counts(totals)[:, self.speaks]
+        q, of_gaps = self.observed[self.speaks], weight[:, None] - seen
+        likelihood = (xlogy(seen + q, seen + q) + xlogy(of_gaps + 1 - q, of_gaps + 1 - q)).sum()
+        likelihood += (1 - len(q)) * xlogy(weight + 1, weight + 1).sum()
+        return float(loss / variance + self.degrees * np.log(variance) - 2 * likelihood)
+
+    def is_little(self, fall: float, share: float, value: float) -> bool:
+        """As of the loss: what lowers that by a share of it lowers F by this share of the degrees."""
+        return fall <= share * self.degrees
+
+    def gap_gain(self, z: Floats, weight: float, totals: Sums, loss: float, now: int, to: int) -> float:
+        seen, gaps = ~np.isnan(z), Gaps(totals, self.observed, self.variance(loss), weight)
+        gain = gaps.leave_offsets[now] + gaps.leave[now, seen].sum()
+        cost = gaps.join_offsets[to] + gaps.join[to, seen].sum()
+        return float(weight * (gain - cost))
+
+    def moving_panel(self, means: Means, factors: MoveFactors) -> Panel:
+        gaps = factors.gaps
+        assert gaps is not None
+        return Panel(means.centers, gaps.join_offsets, gaps.join)
+
+    def move_factors(self, means: Means, totals: Sums, loss: float) -> MoveFactors:
+        factors = super().move_factors(means, totals, loss)
+        return factors._replace(gaps=Gaps(totals, self.observed, self.variance(loss)))

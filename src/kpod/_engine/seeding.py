@@ -20,15 +20,20 @@ import numpy as np
 from kpod._engine.blocks import Block
 from kpod._engine.executors import Executor
 from kpod._engine.hartigan import hartigan
-from kpod._engine.lloyd import Settings, Start
+from kpod._engine.lloyd import Settings, Start, nearest_labels
 from kpod._engine.mm import complete_table
+from kpod._engine.objective import GapModel
 from kpod._engine.sizes import LARGE_TABLE, SAMPLE_ENTRIES, SAMPLE_ROWS_PER_CLUSTER
-from kpod._engine.table import Table
+from kpod._engine.table import Table, make_table
 from kpod._kernels import rows as kernels
 from kpod._kernels import seeds
-from kpod._kernels.panel import aligned_zeros
+from kpod._kernels.panel import Panel, aligned_zeros
 from kpod._kernels.rows import Workspace
 from kpod._typing import Floats, Labels, Positions, Singles
+
+# What gaps weigh against values when seeds are drawn, in turn; and the most that one weighs.
+GAP_WEIGHTS = (1.0, 9.0)
+LARGEST_GAP = 25.0
 
 
 def fill_gaps(table: Table, centers: Floats) -> Floats:
@@ -155,6 +160,56 @@ class RandomRows:
         """Centers at those rows."""
         rows = rng.choice(self.rows, self.n_clusters, replace=False, p=self.chance)
         return Start(fill_gaps(self.table, self.table.entries(rows)))
+
+
+class GapSeeds:
+    """k-means++ on the values and, as columns of their own, on which of them were observed.
+
+    A column that a share q of the rows observes has an indicator of variance v `weight`, with v the
+    mean variance of a column, as long as it is not too rare. Rows nearest to the same seed give the
+    first centers, rates of gaps, shares and variance; all this on a sample of a large table.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        executor: Executor,
+        n_clusters: int,
+        rng: np.random.Generator,
+        weight: float = 1.0,
+    ) -> None:
+        rows = np.flatnonzero(table.usable)
+        size = max(SAMPLE_ENTRIES // table.n_columns, 2 * n_clusters)
+        if size < len(rows):
+            rows = np.sort(rng.choice(rows, size, replace=False, shuffle=False))
+        self.table, self.n_clusters = table, n_clusters
+        self.weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
+        self.z = table.entries(rows)
+        self.seen = ~np.isnan(self.z)
+        self.observed = self.weights @ self.seen / self.weights.sum()
+        spread = self.observed * (1 - self.observed)
+        speaks = spread > 0
+        size_of_gap = np.sqrt(table.variance * weight * np.minimum(1 / spread[speaks], LARGEST_GAP))
+        self.joint = make_table(
+            np.ascontiguousarray(np.hstack([self.z, self.seen[:, speaks] * size_of_gap])),
+            Executor(),
+            weights=None if table.weights is None else self.weights,
+        )
+        self.seeds = KMeansPlusPlus(self.joint, Executor(), n_clusters, rng)
+
+    def draw(self, rng: np.random.Generator) -> Start:
+        """Centers, and what the gaps say, of the rows nearest to each seed."""
+        labels = nearest_labels(self.joint, Executor(), Panel(self.seeds.draw(rng).centers))
+        members = self.weights * (labels == np.arange(self.n_clusters)[:, None])
+        weight, counts, z = members.sum(axis=1), members @ self.seen, np.where(self.seen, self.z, 0.0)
+        centers = np.where(counts > 0, members @ z / np.maximum(counts, 1e-300), self.table.fallback)
+        loss = float((self.weights @ (self.seen * (z - centers[labels]) ** 2)).sum())
+        n_observed = float(counts.sum())
+        degrees = n_observed - min(float(centers.size), n_observed / 2)
+        gaps = (weight[:, None] - counts + 1 - self.observed) / (weight[:, None] + 1)
+        shares = (weight + 1) / (weight.sum() + self.n_clusters)
+        variance = max(loss / degrees, 1e-9 * self.table.variance)
+        return Start(centers, gaps=GapModel(np.clip(gaps, 0, 1), shares, variance))
 
 
 class Seeding(Protocol):

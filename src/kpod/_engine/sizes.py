@@ -46,3 +46,10 @@ SMALL_ROOM = 1 << 16
 SMALL_PARCEL = 1 << 16
 FAN_IN = 8
 WORKER_SHARE = 0.4
+
+# Mini-batches (`minibatch`): starts on the sample that a fit begins with, rows of it, in batches and for
+# each cluster, and rows for each cluster between two looks for starved centers.
+STARTS_ON_SAMPLE = 3
+START_BATCHES = 3
+START_ROWS_PER_CLUSTER = 256
+ROWS_PER_LOOK = 100

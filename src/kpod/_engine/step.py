@@ -25,6 +25,7 @@ from kpod._engine.sizes import SMALL_ROOM
 from kpod._kernels import lloyd as comparing
 from kpod._kernels import moves as moving
 from kpod._kernels import rows as kernels
+from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
 from kpod._typing import AnyFloats, Floats, Labels, Positions, Singles
@@ -266,6 +267,7 @@ class Screen:
     factors : (p, stride) what a squared difference costs on joining a cluster
     own : (k, p, 2) a center, and what a squared difference gains on leaving it
     leaving, joining : roots of the largest gain of each cluster, and of the smallest cost of any
+    gaps : what gaps gain and cost; then bounds say nothing, and are not kept
     """
 
     panel: Panel
@@ -274,17 +276,25 @@ class Screen:
     own: Floats
     leaving: Singles
     joining: float
+    gaps: Gaps | None = None
     spaces: Spaces = field(default_factory=Spaces)
 
     def __call__(self, block: Block, state: State, found: Found) -> State:
         candidates, n = np.empty(block.n_rows, np.intp), 0
+        if self.gaps is not None:
+            state.forget_bounds(slice(None))
+            if block.weights is not None:  # what gaps gain and cost depends on the weight
+                found.rows[block.first] = np.flatnonzero(block.weights > 0)
+                return state
         with block.rows() as rows, self.spaces.of(rows, widest(self.panel), rows.chunk) as space:
             for start, stop in block.pieces(self.panel.k):
                 n += moving.screen(
                     rows, start, stop, self.panel, self.factors, *self.drift, self.leaving, self.joining,
-                    state.labels, state.upper, state.lower, self.own, candidates[n:], space,
+                    state.labels, state.upper, state.lower, self.own, self.gaps, candidates[n:], space,
                 )  # fmt: skip
         found.rows[block.first] = candidates[:n].copy()
+        if self.gaps is not None:
+            state.forget_bounds(slice(None))
         return state
 
 

@@ -55,6 +55,9 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
         "mixture_centers_": ("k p", "f"),
         "cluster_shares_": ("k", "f"),
         "noise_variance_": ("", "fi"),
+        "missing_rates_": ("k p", "f"),
+        "objective_": ("", "fi"),
+        "objective_curve_": ("iterations", "f"),
         "shrinkage_": ("", "fi"),
         "n_iter_": ("", "i"),
         "converged_": ("", "b"),
@@ -78,6 +81,10 @@ NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "labels_"}
 MAY_LACK = {
     "checkpoint",
     "probability",
+    "missingness",
+    "missing_rates_",
+    "objective_",
+    "objective_curve_",
     "_shift",
     "_scale",
     "_sklearn_version",
@@ -88,9 +95,17 @@ MAY_LACK = {
     "shrinkage_",
 }
 """What a model of 0.1.0 does not have: parameters since then keep their defaults."""
-SQUARES = {"inertia_", "loss_curve_", "losses_", "var_"}
+SQUARES = {"inertia_", "loss_curve_", "losses_", "objective_", "objective_curve_", "var_"}
 POSITIVE = {"scale_", "_scale"}
-NOT_NEGATIVE = {"shrinkage_", "counts_", "var_", "inertia_", "loss_curve_", "losses_", "n_samples_seen_"}
+NOT_NEGATIVE = {
+    "counts_",
+    "var_",
+    "inertia_",
+    "loss_curve_",
+    "missing_rates_",
+    "n_samples_seen_",
+    "shrinkage_",
+}
 
 
 @dataclass

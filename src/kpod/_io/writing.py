@@ -51,11 +51,22 @@ def as_typed(table: TableFile, *, typed: bool) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
 
 
-def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool) -> pa.Table:
-    """That, and one column more."""
-    return as_typed(table, typed=typed).append_column(
-        pa.field(name, pa.int32()), pa.array(labels, pa.int32())
-    )
+def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool, sure: Any = None) -> pa.Table:
+    """That, and a column with the clusters; with `sure`, two more that say how sure they are."""
+    out = as_typed(table, typed=typed).append_column(pa.field(name, pa.int32()), pa.array(labels, pa.int32()))
+    if sure is not None:
+        own, other = names_of_sure(name)
+        out = out.append_column(
+            pa.field(own, pa.float64()), pa.array(np.round(sure.confidence, 4), from_pandas=True)
+        )
+        second = pa.array(sure.second, pa.int32(), mask=sure.second < 0)
+        out = out.append_column(pa.field(other, pa.int32()), second)
+    return out
+
+
+def names_of_sure(label: str) -> tuple[str, str]:
+    """The columns with the probability of a row's cluster and the next candidate."""
+    return ("confidence", "second") if label == "cluster" else (f"{label}_confidence", f"{label}_second")
 
 
 def has_plain_numbers(column: Column) -> bool:

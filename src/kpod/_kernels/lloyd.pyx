@@ -16,7 +16,7 @@ that could come out otherwise.
 from libc.math cimport INFINITY, sqrt, sqrtf
 from libc.stdint cimport int32_t
 
-from kpod._kernels.panel cimport Panel
+from kpod._kernels.panel cimport Panel, slack_of_terms
 from kpod._kernels.rows cimport (
     Rows, Sums, Workspace, chunk_entries, entries_of, join, real, row_at
 )
@@ -154,13 +154,14 @@ cdef Py_ssize_t assign_in_single(
     cdef float* second = <float*> space.second
     cdef Py_ssize_t r, i, n_left = 0
     cdef float slack = slack_of(rows.n_columns, SINGLE), margin, own, other
-    cdef float absolute = <float> panel.single_slack
+    cdef float absolute = <float> slack_of_terms(panel, rows.n_columns, 2 * SINGLE)
     cdef float roundoff = <float> (2 * SINGLE), of_centers = <float> (4 * SINGLE * panel.longest) + UNDERFLOW_SLACK
     nearest_in_single(rows, n, panel, space)
     for r in range(n):
         i = space.index[r]
         if rows.is_sparse:
             slack = slack_of(space.end[r] - space.begin[r], SINGLE)
+            absolute = <float> slack_of_terms(panel, space.end[r] - space.begin[r], 2 * SINGLE)
         own = sqrtf(best[r] + absolute)
         other = sqrtf(max(second[r] - absolute, 0))
         margin = roundoff * own + of_centers
@@ -191,13 +192,14 @@ cdef void assign_in_double(
     cdef int32_t nearest
     cdef Py_ssize_t r, i
     cdef float slack = slack_of(rows.n_columns, DOUBLE)
+    cdef double absolute = slack_of_terms(panel, rows.n_columns, 2 * DOUBLE)
     for r in range(n):
         i = space.index[r]
         double_distances(rows, i, panel, space)
         two_smallest_f64(<double*> space.distances, 1, panel.stride, &best, &second, &nearest)
         labels[i] = nearest
-        upper[i] = <float> (sqrt(best + panel.slack) * (1 + slack)) + UNDERFLOW_SLACK
-        lower[i] = <float> min(sqrt(max(second - panel.slack, 0)) * (1 - slack), LARGEST) - UNDERFLOW_SLACK
+        upper[i] = <float> (sqrt(best + absolute) * (1 + slack)) + UNDERFLOW_SLACK
+        lower[i] = <float> min(sqrt(max(second - absolute, 0)) * (1 - slack), LARGEST) - UNDERFLOW_SLACK
 
 
 cdef Py_ssize_t carry_over(
@@ -296,6 +298,7 @@ def assign(
 def drift(
     const double[:, ::1] before,  # IN (k, p)
     const double[:, ::1] after,   # IN (k, p)
+    const double[::1] more,       # IN (k,) squares of how far what else they are compared by moved, or None
     float[::1] own,               # OUT (k,) how far each center moved
     float[::1] other,             # OUT (k,) how far the farthest-moving other one did
 ):
@@ -305,11 +308,11 @@ def drift(
     cdef float first = 0, second = 0
     if (
         after.shape[0] != k or after.shape[1] != before.shape[1]
-        or own.shape[0] != k or other.shape[0] != k
+        or own.shape[0] != k or other.shape[0] != k or (more is not None and more.shape[0] != k)
     ):
         raise ValueError("centers and drifts do not fit together")
     for c in range(k):
-        squares = 0
+        squares = 0 if more is None else more[c]
         for j in range(before.shape[1]):
             d = after[c, j] - before[c, j]
             squares += d * d

@@ -5,6 +5,13 @@ from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
 from kpod._typing import AnyFloats, Floats, Labels, Positions, Singles
 
+class Gaps:
+    join: Floats
+    leave: Floats
+    join_offsets: Floats
+    leave_offsets: Floats
+    def __init__(self, totals: Sums, shares: Floats, variance: float, weight: float = 1) -> None: ...
+
 def screen(
     rows: Rows,
     start: int,
@@ -19,6 +26,7 @@ def screen(
     upper: Singles,
     lower: Singles,
     own: Floats,
+    gaps: Gaps | None,
     found: Positions,
     space: Workspace,
 ) -> int: ...
@@ -32,5 +40,6 @@ def move(
     counts: Floats,
     totals: Sums,
     sizes: NDArray[np.int64],
+    gaps: Gaps | None,
     space: Workspace,
 ) -> tuple[int, float]: ...

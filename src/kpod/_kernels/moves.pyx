@@ -4,12 +4,15 @@
 
 With n the count of a cluster in a column and w the row's weight, taking the row out gains
 w n / (n - w) (z - c)^2 in that column and putting it in elsewhere costs w n / (n + w) (z - c)^2,
-exactly.
+exactly. Where gaps count (`Gaps`), what the row's gaps gain and cost comes on top.
 """
 
+from libc.math cimport fabs, log, log1p
 from libc.stdint cimport int32_t, int64_t
 
-from kpod._kernels.panel cimport Panel
+import numpy as np
+
+from kpod._kernels.panel cimport Panel, slack_of_terms
 from kpod._kernels.rows cimport Rows, Sums, Workspace, chunk_entries, entries_of, join, mean_of, real, weight_of
 
 cdef extern from "distances.h" nogil:
@@ -29,15 +32,96 @@ cdef extern from "distances.h" nogil:
 cdef double ROUNDING = 1e-9
 
 
+cdef class Gaps:
+    """What the gaps of a row gain when it leaves a cluster, and cost when it joins one.
+
+    With M of the weight W of a cluster observed in a column of which a share q is observed, and
+    h(u) = u ln u, the objective has in it
+
+        -2 variance * (sum over columns of h(M + q) + h(W - M + 1 - q) - h(W + 1)  +  h(W + 1))
+
+    and what it changes by is kept per unit of the row's weight, for an observed entry less that for
+    a gap (`join`, `leave`), and for a row of gaps (`join_offsets`, `leave_offsets`).
+
+    Parameters
+    ----------
+    totals : sums of the clusters, which moves keep up to date
+    shares : float64 array (p,), the share q of each column that is observed; 0 or 1 where its gaps
+        say nothing
+    variance : what a unit of log-likelihood is worth
+    weight : of the rows that `join` and `leave` are for
+    """
+
+    cdef readonly object join, leave, join_offsets, leave_offsets
+    cdef Sums totals
+    cdef const double[::1] shares
+    cdef double variance, weight
+    cdef double[:, ::1] joins, leaves
+    cdef double[::1] join_all, leave_all
+
+    def __init__(self, Sums totals, shares, double variance, double weight=1):
+        if np.shape(shares) != (totals.n_columns,):
+            raise ValueError("a share for every column is needed")
+        self.totals, self.shares, self.variance = totals, np.ascontiguousarray(shares, np.float64), variance
+        self.join, self.leave = np.zeros((totals.k, totals.n_columns)), np.zeros((totals.k, totals.n_columns))
+        self.join_offsets, self.leave_offsets = np.zeros(totals.k), np.zeros(totals.k)
+        self.joins, self.leaves = self.join, self.leave
+        self.join_all, self.leave_all = self.join_offsets, self.leave_offsets
+        self.be_of_weight(weight)
+
+    cdef void be_of_weight(self, double weight) noexcept:
+        """Make the tables those of rows of this weight."""
+        cdef Py_ssize_t c
+        self.weight = weight
+        for c in range(self.totals.k):
+            self.renew(c)
+
+    cdef void renew(self, Py_ssize_t c) noexcept:
+        """Make the tables of a cluster that rows joined or left."""
+        cdef Py_ssize_t j, at, p = self.totals.n_columns
+        cdef double w = self.weight, total = 0, seen, gaps, observed, q, factor = 2 * self.variance / w
+        cdef double join_gap, leave_gap, joins = 0, leaves = 0
+        cdef int level, n_speak = 0
+        for level in range(self.totals.kept.n_count_levels - 1, -1, -1):
+            total += self.totals.kept_weights[level * self.totals.k + c]
+        for j in range(p):
+            q = self.shares[j]
+            if not 0 < q < 1:
+                continue
+            n_speak += 1
+            at, observed = c * p + j, 0
+            for level in range(self.totals.kept.n_count_levels - 1, -1, -1):
+                observed += self.totals.kept.counts[level * self.totals.kept.step + at]
+            seen, gaps = observed + q, total - observed + 1 - q
+            join_gap, leave_gap = -growth(gaps, w), -growth(gaps - w, w)
+            self.joins[c, j] = factor * (-growth(seen, w) - join_gap)
+            self.leaves[c, j] = factor * (-growth(seen - w, w) - leave_gap)
+            joins += join_gap
+            leaves += leave_gap
+        self.join_all[c] = factor * (joins + (n_speak - 1) * growth(total + 1, w))
+        self.leave_all[c] = factor * (leaves + (n_speak - 1) * growth(total + 1 - w, w))
+
+
+cdef inline double growth(double u, double w) noexcept nogil:
+    """(u + w) ln(u + w) - u ln(u), without cancelling."""
+    if u <= 0:
+        return (u + w) * log(u + w) if u + w > 0 else 0
+    return w * log(u + w) + u * log1p(w / u)
+
+
 cdef Py_ssize_t pick(
     Rows rows,
     Py_ssize_t n,                 # rows in the chunk: space.index[:n]
     const real* panel,
     const real* factors,
+    const real* terms,
     const real* offsets,
     Py_ssize_t stride,
     const int32_t* labels,
     const double* own,
+    const double* own_terms,      # or NULL
+    const double* own_offsets,
+    Panel sizes,                  # of what may be negative
     Py_ssize_t* found,
     Workspace space,
 ) noexcept nogil:
@@ -50,15 +134,15 @@ cdef Py_ssize_t pick(
     cdef real* best = <real*> space.best
     cdef real* second = <real*> space.second
     cdef real cost
-    cdef double gain, d, epsilon
+    cdef double gain, of_terms, d, epsilon
     chunk_entries(rows, n, space, &columns, &values)
     if real is float:
         epsilon = 2.0 ** -24
-        distances_f32(columns, values, space.begin, space.end, n, panel, factors, NULL, offsets, stride, near)
+        distances_f32(columns, values, space.begin, space.end, n, panel, factors, terms, offsets, stride, near)
         two_smallest_f32(near, n, stride, best, second, space.nearest)
     else:
         epsilon = 2.0 ** -53
-        distances_f64(columns, values, space.begin, space.end, n, panel, factors, NULL, offsets, stride, near)
+        distances_f64(columns, values, space.begin, space.end, n, panel, factors, terms, offsets, stride, near)
         two_smallest_f64(near, n, stride, best, second, space.nearest)
     for r in range(n):
         i = space.index[r]
@@ -66,11 +150,16 @@ cdef Py_ssize_t pick(
         at = space.begin[r]
         m = space.end[r] - at
         cost = second[r] if space.nearest[r] == now else best[r]
-        gain = 0
+        gain, of_terms = 0, 0
         for e in range(at, at + m):
             d = values[e] - own[2 * (now * p + columns[e])]
             gain += own[2 * (now * p + columns[e]) + 1] * d * d
-        if cost < gain * (1 + 2 * (m + 4) * epsilon):
+        if own_terms != NULL:
+            of_terms = own_offsets[now]
+            for e in range(at, at + m):
+                of_terms += own_terms[now * p + columns[e]]
+            of_terms += 2 * slack_of_terms(sizes, m, 2 * epsilon)
+        if cost < gain * (1 + 2 * (m + 4) * epsilon) + of_terms:
             found[n_found] = i
             n_found += 1
     return n_found
@@ -90,6 +179,7 @@ def screen(
     float[::1] upper,             # INOUT (n_rows,)
     float[::1] lower,             # INOUT (n_rows,)
     const double[:, :, ::1] own,  # IN (k, p, 2) a center, and what a squared difference gains on leaving
+    Gaps gaps,                    # whose costs of joining are the panel's offsets and terms; or None
     Py_ssize_t[::1] found,        # OUT rows to try, as many as there are rows from start to stop
     Workspace space,
 ):
@@ -101,10 +191,13 @@ def screen(
     cdef int32_t now
     cdef const real* centers
     cdef const real* offsets
+    cdef const real* terms
+    cdef const double* own_terms = NULL
+    cdef const double* own_offsets = NULL
     if real is float:
-        stride, centers, offsets = panel.single_stride, panel.singles, panel.single_offsets
+        stride, centers, offsets, terms = panel.single_stride, panel.singles, panel.single_offsets, panel.single_terms
     else:
-        stride, centers, offsets = panel.stride, panel.doubles, panel.double_offsets
+        stride, centers, offsets, terms = panel.stride, panel.doubles, panel.double_offsets, panel.double_terms
     rows.check_span(start, stop)
     space.check_fits(rows, stride)
     if rows.is_double != (sizeof(real) == sizeof(double)):
@@ -117,8 +210,11 @@ def screen(
         or found.shape[0] < stop - start
     ):
         raise ValueError("rows, centers, labels and bounds do not fit together")
-    if panel.terms is not None:
-        raise ValueError("moves know of no terms")
+    if (panel.terms is None) != (gaps is None) or (gaps is not None and (gaps.totals.k != panel.k
+                                                                         or gaps.totals.n_columns != p)):
+        raise ValueError("terms and gaps do not fit together")
+    if gaps is not None:
+        own_terms, own_offsets = &gaps.leaves[0, 0], &gaps.leave_all[0]
     for i in range(start, stop):
         if not 0 <= labels[i] < panel.k:
             raise IndexError(f"label {labels[i]} of {panel.k} clusters")
@@ -134,12 +230,12 @@ def screen(
             space.index[n] = i
             n += 1
             if n == space.chunk:
-                n_found += pick(rows, n, centers, &factors[0, 0], offsets, stride, &labels[0],
-                                &own[0, 0, 0], &found[n_found], space)
+                n_found += pick(rows, n, centers, &factors[0, 0], terms, offsets, stride, &labels[0],
+                                &own[0, 0, 0], own_terms, own_offsets, panel, &found[n_found], space)
                 n = 0
         if n:
-            n_found += pick(rows, n, centers, &factors[0, 0], offsets, stride, &labels[0],
-                            &own[0, 0, 0], &found[n_found], space)
+            n_found += pick(rows, n, centers, &factors[0, 0], terms, offsets, stride, &labels[0],
+                            &own[0, 0, 0], own_terms, own_offsets, panel, &found[n_found], space)
     return n_found
 
 
@@ -185,6 +281,16 @@ cdef double joining_cost(
     return total
 
 
+cdef double of_gaps(
+    const int32_t* columns, Py_ssize_t m, const double* by_entry, double of_all
+) noexcept nogil:
+    """What the gaps of a row come to, from what each observed entry adds to a row of gaps."""
+    cdef Py_ssize_t e
+    for e in range(m):
+        of_all += by_entry[columns[e]]
+    return of_all
+
+
 cdef void renew(
     const int32_t* columns,
     Py_ssize_t m,
@@ -205,13 +311,14 @@ cdef void renew(
 
 cdef tuple move_rows(
     Rows rows, const Py_ssize_t[::1] candidates, const double* prior, const double* fallback, int32_t* labels,
-    double[:, ::1] centers, double[:, ::1] counts, Sums totals, int64_t* sizes, Workspace space, const real* like
+    double[:, ::1] centers, double[:, ::1] counts, Sums totals, int64_t* sizes, Gaps gaps, Workspace space,
+    const real* like
 ):
     cdef const int32_t* columns
     cdef const real* values
     cdef Py_ssize_t t, i, m, c, k = centers.shape[0], to, n_moves = 0
     cdef int32_t now
-    cdef double gain, cost, best, weight, lowered = 0
+    cdef double gain, cost, best, weight, extra = 0, limit, lowest_cost, lowered = 0
     with nogil:
         for t in range(candidates.shape[0]):
             i = candidates[t]
@@ -222,12 +329,22 @@ cdef tuple move_rows(
             m = entries_of(rows, i, space, &columns, &values)
             gain = leaving_gain(columns, values, m, &centers[now, 0], &counts[now, 0], weight)
             best = gain * (1 - ROUNDING)
+            if gaps is not None:
+                if weight != gaps.weight:
+                    with gil:
+                        gaps.be_of_weight(weight)
+                extra = of_gaps(columns, m, &gaps.leaves[now, 0], gaps.leave_all[now])
+                best += extra - ROUNDING * (fabs(extra) + gaps.variance)
             to = now
             for c in range(k):
                 if c != now:
-                    cost = joining_cost(columns, values, m, &centers[c, 0], &counts[c, 0], weight, best)
-                    if cost < best:
-                        best = cost
+                    if gaps is not None:
+                        extra = of_gaps(columns, m, &gaps.joins[c, 0], gaps.join_all[c])
+                    limit = best - extra
+                    cost = joining_cost(columns, values, m, &centers[c, 0], &counts[c, 0], weight, limit)
+                    if cost < limit:
+                        best = cost + extra
+                        lowest_cost = cost
                         to = c
             if to == now:
                 continue
@@ -237,8 +354,12 @@ cdef tuple move_rows(
             sizes[now] -= 1
             sizes[to] += 1
             labels[i] = <int32_t> to
-            lowered += weight * (gain - best)
+            lowered += weight * (gain - lowest_cost)
             n_moves += 1
+            if gaps is not None:
+                with gil:
+                    gaps.renew(now)
+                    gaps.renew(to)
     return n_moves, lowered
 
 
@@ -251,12 +372,13 @@ def move(
     double[:, ::1] centers,       # INOUT (k, p)
     double[:, ::1] counts,        # INOUT (k, p) with what never moves
     Sums totals,                  # INOUT
-    int64_t[::1] sizes,           # INOUT (k,) rows of positive weight with an entry in each cluster
+    int64_t[::1] sizes,           # INOUT (k,) rows of positive weight that may move in each cluster
+    Gaps gaps,                    # INOUT, or None where gaps do not count
     Workspace space,
 ):
-    """Move rows one at a time, each if it lowers the loss; never a cluster's last row.
+    """Move rows one at a time, each if it lowers the objective; never a cluster's last row.
 
-    Returns the number of moves and what they took off the loss.
+    Returns the number of moves and what they took off the loss (which gaps may make rise).
     """
     cdef Py_ssize_t t, k = centers.shape[0], p = rows.n_columns
     space.check_fits(rows, 0)
@@ -264,6 +386,7 @@ def move(
         prior.shape[0] != 2 or prior.shape[1] != p or fallback.shape[0] != p or labels.shape[0] != rows.n_rows
         or centers.shape[1] != p or counts.shape[0] != k or counts.shape[1] != p
         or totals.k != k or totals.n_columns != p or sizes.shape[0] != k
+        or (gaps is not None and gaps.totals is not totals)
     ):
         raise ValueError("rows, labels, centers and totals do not fit together")
     for t in range(candidates.shape[0]):
@@ -272,6 +395,6 @@ def move(
             raise IndexError(f"label {labels[candidates[t]]} of {k} clusters")
     if rows.is_double:
         return move_rows[double](rows, candidates, &prior[0, 0], &fallback[0], &labels[0], centers, counts, totals,
-                                 &sizes[0], space, NULL)
+                                 &sizes[0], gaps, space, NULL)
     return move_rows[float](rows, candidates, &prior[0, 0], &fallback[0], &labels[0], centers, counts, totals,
-                            &sizes[0], space, NULL)
+                            &sizes[0], gaps, space, NULL)

@@ -1,7 +1,9 @@
 cdef class Panel:
     cdef readonly Py_ssize_t k, n_columns, stride, single_stride
-    cdef readonly object centers, offsets, terms
-    cdef readonly double longest, slack, single_slack
+    cdef readonly object centers, offsets, terms, roots
+    cdef readonly double longest         # norm of the longest center
+    cdef readonly double largest_offset  # of all centers, as are these:
+    cdef readonly double largest_term, largest_terms  # one, and all of a center added up
     cdef void* memory
     cdef const double* by_row
     cdef double* doubles
@@ -10,3 +12,12 @@ cdef class Panel:
     cdef float* singles
     cdef float* single_offsets
     cdef float* single_terms
+
+
+cdef inline double slack_of_terms(Panel panel, Py_ssize_t m, double unit) noexcept nogil:
+    """How far offset and terms of m entries may be off when added up with roundings of `unit`.
+
+    Squares add up without cancelling, and their sum is off by so many roundings of itself; what may
+    be negative is off by roundings of its size.
+    """
+    return (m + 4) * unit * (panel.largest_offset + min(panel.largest_terms, m * panel.largest_term))

@@ -10,12 +10,14 @@ class Panel:
     centers: Floats
     offsets: Floats | None
     terms: Floats | None
+    roots: Floats | None
     longest: float
     def __init__(
         self,
         centers: Floats,
         offsets: Floats | None = None,
         terms: Floats | None = None,
+        roots: Floats | None = None,
     ) -> None: ...
 
 def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> AnyFloats: ...

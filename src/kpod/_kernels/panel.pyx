@@ -51,16 +51,18 @@ cdef class Panel:
     centers : float64 array (k, n_columns)
     offsets : float64 array (k,), or None for 0
     terms : float64 array (k, n_columns), or None for 0; they may be negative as long as no sum is
+    roots : float64 array (k, n), or None; roots of what offsets and terms are sums of, for those who
+        ask how far one panel is from another; no kernel looks at them
     """
 
-    def __cinit__(self, centers, offsets=None, terms=None):
+    def __cinit__(self, centers, offsets=None, terms=None, roots=None):
         centers = np.ascontiguousarray(centers, np.float64)
         if centers.ndim != 2 or not centers.size:
             raise ValueError(f"centers must be a table of at least one row, got shape {centers.shape}.")
         given = np.zeros(len(centers)) if offsets is None else np.ascontiguousarray(offsets, np.float64)
         if given.shape != (len(centers),) or (terms is not None and np.shape(terms) != centers.shape):
             raise ValueError("offsets and terms must be given for every center.")
-        self.centers, self.offsets, self.terms = centers, offsets, terms
+        self.centers, self.offsets, self.terms, self.roots = centers, offsets, terms, roots
         self.k, self.n_columns = centers.shape
         self.stride, self.single_stride = (self.k + 3) // 4 * 4, (self.k + 7) // 8 * 8
         cdef const double[:, ::1] rows = centers
@@ -89,32 +91,30 @@ cdef class Panel:
             transpose(by_entry, self.stride, self.single_stride, self.double_terms, self.single_terms)
         transpose(rows, self.stride, self.single_stride, self.doubles, self.singles)
         cdef Py_ssize_t c, j
-        cdef double largest = 0, sizes, squares
+        cdef double sizes, squares
         # What is no center is never the nearest.
         for c in range(self.single_stride):
             self.single_offsets[c] = <float> shifts[c] if c < self.k else <float> INFINITY
         for c in range(self.stride):
             self.double_offsets[c] = shifts[c] if c < self.k else INFINITY
         for c in range(self.k):
-            squares, sizes = 0, fabs(shifts[c])
+            squares, sizes = 0, 0
             for j in range(self.n_columns):
                 squares += rows[c, j] * rows[c, j]
                 if terms is not None:
                     sizes += fabs(by_entry[c, j])
-            if squares != squares or sizes != sizes:
+                    self.largest_term = max(self.largest_term, fabs(by_entry[c, j]))
+            if squares != squares or sizes != sizes or shifts[c] != shifts[c]:
                 raise ValueError("centers, offsets and terms must not be NaN.")
-            largest = max(largest, sizes)
+            self.largest_terms = max(self.largest_terms, sizes)
+            self.largest_offset = max(self.largest_offset, fabs(shifts[c]))
             self.longest = max(self.longest, sqrt(squares))
-        # Squares add up without cancelling, and their sum is off by so many roundings of itself;
-        # what may be negative is off by roundings of its size.
-        self.slack = (self.n_columns + 4) * 2.0 ** -52 * largest
-        self.single_slack = (self.n_columns + 4) * 2.0 ** -23 * largest
 
     def __dealloc__(self):
         free(self.memory)
 
     def __reduce__(self):
-        return Panel, (self.centers, self.offsets, self.terms)
+        return Panel, (self.centers, self.offsets, self.terms, self.roots)
 
 
 cdef void transpose(

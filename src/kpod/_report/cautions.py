@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from kpod._report.summary import FEW, Clustering
-from kpod._words import MOST_LISTED, counted, listed, number, some
+from kpod._words import MOST_LISTED, counted, listed, number, percent, some
 
 LITTLE = 0.25
 UNDECIDED = 0.05
 UNEVEN = 0.3
 FAR_OUT = 5.0
+NEARLY_BEST = 1e-3
+"""A loss higher than the best by no more is one of nearly the same clusters."""
 
 
 def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, str]]:
@@ -34,10 +36,27 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
             "Not the table of the fit",
             "The rows shown were assigned to centers that were fitted on another table, or with row weights.",
         )
+    start_cautions(c, add)
     row_cautions(c, row_names, add)
     center_cautions(c, add)
     column_cautions(c, add)
     return found
+
+
+def start_cautions(c: Clustering, add: Any) -> None:
+    """Starts that disagree: with another seed, other clusters may come out."""
+    losses = np.asarray(getattr(c.kpod, "losses_", ()))
+    if len(losses) < 2 or c.k == 1:
+        return
+    near = int((losses <= losses.min() * (1 + NEARLY_BEST)).sum())
+    if near == 1:
+        worse = np.sort(losses)[1] / losses.min() - 1
+        add(
+            "Starts that disagree",
+            f"The best loss was found in 1 of {len(losses)} starts; the next is {percent(worse)} higher. "
+            "With another seed other clusters may come out: use more starts (--starts "
+            f"{5 * len(losses)}), and compare.",
+        )
 
 
 def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> None:
@@ -62,16 +81,13 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
     if c.k > 1:
         undecided = c.margins < UNDECIDED
         if undecided.any():
-            share = undecided.sum() / max(1, (~nothing).sum())
-            add(
-                "Rows between two clusters",
-                f"{counted(int(undecided.sum()), 'row')} ({share:.1%}) "
-                + (
-                    "is about as near to another center as to its own."
-                    if undecided.sum() == 1
-                    else "are about as near to another center as to their own."
-                ),
+            share = undecided.sum() / max(1, (c.sampled_labels >= 0).sum())
+            n = int(undecided.sum())
+            who = (
+                f"{counted(n, 'row')} ({share:.1%})" if c.sample is None else f"Some {share:.1%} of the rows"
             )
+            verb, own = ("is", "its own") if n == 1 and c.sample is None else ("are", "their own")
+            add("Rows between two clusters", f"{who} {verb} about as near to another center as to {own}.")
 
 
 def center_cautions(c: Clustering, add: Any) -> None:
@@ -114,13 +130,13 @@ def dominated(c: Clustering) -> list[tuple[int, str]]:
     """Columns in which a few values hold most of the variance, and how few of how many."""
     found = []
     for j in range(len(c.names)):
-        entries = c.values.column(j)[1].astype(np.float64)
+        entries = c.values.column(j, c.sample)[1].astype(np.float64)
         if len(entries) < 50 or c.levels[j] is not None:
             continue
         squares = (entries - entries.mean()) ** 2
         few = max(1, int(0.005 * len(entries)))
         if squares.sum() > 0 and np.partition(squares, -few)[-few:].sum() > 0.5 * squares.sum():
-            found.append((j, f"{few:,} of {len(entries):,}"))
+            found.append((j, f"{few:,} of {len(entries):,}{' sampled' if c.sample is not None else ''}"))
     return found
 
 

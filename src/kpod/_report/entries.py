@@ -18,15 +18,18 @@ from scipy import sparse
 from kpod._typing import AnyFloats, Floats, Labels, Positions
 
 CHUNK_ENTRIES = 1 << 21
+MANY_ENTRIES = 1 << 22
+"""Larger tables are looked at in pieces, which the caches of a processor hold."""
 Patterns = tuple[int, list[tuple[list[int], int]]]
 """How many patterns of gaps there are; of the commonest, the columns missing and the rows."""
 
 
 def entries_of(table: Any) -> Entries:
     """Of an array with NaN in the gaps, or of a CSR array."""
-    if isinstance(table, np.memmap):
-        return MappedEntries(table)
-    return SparseEntries(table) if sparse.issparse(table) else DenseEntries(table)
+    if sparse.issparse(table):
+        return SparseEntries(table)
+    in_pieces = isinstance(table, np.memmap) or table.size > MANY_ENTRIES
+    return MappedEntries(table) if in_pieces else DenseEntries(table)
 
 
 class Entries:
@@ -34,8 +37,8 @@ class Entries:
 
     shape: tuple[int, int]
 
-    def column(self, j: int) -> tuple[Positions, AnyFloats]:
-        """The rows in which a column is observed, and its entries there."""
+    def column(self, j: int, among: Positions | None = None) -> tuple[Positions, AnyFloats]:
+        """The rows in which a column is observed, of all or of those given, and its entries there."""
         raise NotImplementedError
 
     def rows(self, which: Positions) -> Floats:
@@ -67,6 +70,14 @@ class Entries:
                 means[j], stds[j] = entries.mean(dtype=np.float64), entries.std(dtype=np.float64)
         return means, stds
 
+    @cached_property
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest entry of each column; NaN for none."""
+        columns = [self.column(j)[1] for j in range(self.shape[1])]
+        ends = [[e.min(), e.max()] if len(e) else [np.nan, np.nan] for e in columns]
+        low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+        return low, high
+
     @property
     def share_missing(self) -> float:
         return 1 - float(self.by_row.sum()) / max(1, self.shape[0] * self.shape[1])
@@ -90,8 +101,8 @@ class DenseEntries(Entries):
     def by_row(self) -> AnyFloats:
         return self.observed.sum(axis=1)
 
-    def column(self, j: int) -> tuple[Positions, AnyFloats]:
-        rows = np.flatnonzero(self.observed[:, j])
+    def column(self, j: int, among: Positions | None = None) -> tuple[Positions, AnyFloats]:
+        rows = np.flatnonzero(self.observed[:, j]) if among is None else among[self.observed[among, j]]
         return rows, self.values[rows, j]
 
     def rows(self, which: Positions) -> Floats:
@@ -110,7 +121,7 @@ class DenseEntries(Entries):
 
 
 class MappedEntries(Entries):
-    """Of an array in a file, looked at some rows or one column at a time.
+    """Of a large array, in a file perhaps, looked at some rows or one column at a time.
 
     Parameters
     ----------
@@ -141,10 +152,17 @@ class MappedEntries(Entries):
             out[rows] = (~np.isnan(values)).sum(axis=1)
         return out
 
-    def column(self, j: int) -> tuple[Positions, AnyFloats]:
-        entries = np.array(self.values[:, j])
-        rows = np.flatnonzero(~np.isnan(entries))
-        entries = entries[rows]
+    @cached_property
+    def ranges(self) -> tuple[Floats, Floats]:
+        low, high = np.full(self.shape[1], np.nan), np.full(self.shape[1], np.nan)
+        for _, values in self.pieces():
+            low, high = np.fmin(low, np.fmin.reduce(values)), np.fmax(high, np.fmax.reduce(values))
+        return self.in_units(low), self.in_units(high)
+
+    def column(self, j: int, among: Positions | None = None) -> tuple[Positions, AnyFloats]:
+        entries = np.array(self.values[:, j] if among is None else self.values[among, j])
+        here = np.flatnonzero(~np.isnan(entries))
+        entries, rows = entries[here], here if among is None else among[here]
         return rows, self.in_units(entries, j) if self.scaler is not None else entries
 
     def rows(self, which: Positions) -> Floats:
@@ -233,7 +251,8 @@ class SparseEntries(Entries):
     def columns(self) -> sparse.csc_array:
         return self.table.tocsc()
 
-    def column(self, j: int) -> tuple[Positions, AnyFloats]:
+    def column(self, j: int, among: Positions | None = None) -> tuple[Positions, AnyFloats]:
+        assert among is None, "the columns of a sparse table are short"
         here = slice(*self.columns.indptr[j : j + 2])
         return self.columns.indices[here].astype(np.intp), self.columns.data[here]
 

@@ -25,10 +25,12 @@ from kpod._report.cautions import cautions
 from kpod._report.profiles import Aside
 from kpod._report.profiles import profile as profile_of
 from kpod._report.summary import FEW, Clustering
+from kpod._report.sure import how_sure, starts_of
 from kpod._words import counted, number, percent, some
 
 if TYPE_CHECKING:
     from kpod._choice import KChoice
+    from kpod._stability import Stability
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6
@@ -128,8 +130,9 @@ class Report:
         aside: Sequence[Aside] = (),
         notes: Sequence[str] = (),
         choice: KChoice | None = None,
+        stability: Stability | None = None,
     ) -> None:
-        self.aside, self.notes, self.choice = aside, notes, choice
+        self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
         self.clustering = clustering
         self.title = title
         self.settings = settings
@@ -153,10 +156,14 @@ class Report:
             "profiles": profiles[:MOST_PROFILES],
             "profiles_left_out": len(self.aside) - len(profiles[:MOST_PROFILES]),
             "cautions": cautions(c, self.row_names),
+            "sure": how_sure(c, self.row_names),
+            "starts": starts_of(c),
+            "stability": None if self.stability is None else self.stability.sentence_,
             "gaps": gaps(c),
             "columns": columns(c),
             "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
             "explained": c.explained,
+            "sampled": 0 if c.sample is None else len(c.sample),
             "settings": self.settings,
         }
 
@@ -237,18 +244,17 @@ def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
 
 def columns(c: Clustering) -> list[dict[str, Any]]:
     """A line for each column, those that separate most first; of very many, only those."""
-    means, stds = c.moments
+    (means, stds), (lows, highs) = c.moments, c.table.ranges
     out: list[dict[str, Any]] = []
     for j in c.by_separation[:MOST_COLUMNS]:
-        _, entries = c.table.column(j)
         out.append({
             "name": c.label(j),
             "separation": float(c.separation[j]),
             "missing": float(c.missing_by_column[j]),
             "mean": float(means[j]),
             "std": float(stds[j]),
-            "min": float(entries.min()) if len(entries) else float("nan"),
-            "max": float(entries.max()) if len(entries) else float("nan"),
+            "min": float(lows[j]),
+            "max": float(highs[j]),
             "shown": {},
             "centers": [
                 {

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kpod.cli.fit import Encode, choose_number, cluster, table_data, write_report
+from kpod.cli.fit import FEW_ROWS, Encode, choose_number, cluster, table_data, write_report
 from kpod.cli.options import checkpoint, choosing, clusters, in_files, out_file, preparing, reading
 from kpod.cli.outputs import check_outputs, echo_json
 from kpod.cli.summaries import summary_of, summary_of_choice
@@ -36,7 +36,7 @@ def choose_k(
     robust: bool,
     log: tuple[str, ...],
     clip: float | None,
-    shrinkage: float | None,
+    shrinkage: float | str | None,
     seed: int,
     as_json: bool,
     scratch: str | None,
@@ -82,6 +82,8 @@ def choose_k(
         if report:
             progress.doing("drawing the report")
             settings["n_clusters"] = number.best_k_
+            settings["shrinkage"] = number.model_.shrinkage_
+            settings["probability"] = table.n_rows <= FEW_ROWS
             clustering, _, notes = cluster(clustered, settings, progress)
             notes = [*choosing.notes_on(table, choice), *notes]
             summary = summary_of(table, choice, clustering, notes, encode, number)

@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from kpod._io.ratings import Ratings
     from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
+    from kpod._stability import Stability
+
+
+FEW_ROWS = 50_000
+"""Up to which a report says how sure the rows are without being asked: probabilities take a second or two."""
+QUICK_WORK = 300_000
+"""Observed entries times clusters, up to which a report says how stable the clusters are: a second or two."""
 
 
 @click.command(short_help="Cluster a table.")
@@ -57,6 +64,13 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @checkpoint
+@click.option(
+    "--stability",
+    "with_stability",
+    is_flag=True,
+    help="Cluster 50 resampled tables too, and say which clusters come back: about as long as 15 fits. "
+    "Reports on small tables have it anyway.",
+)
 def fit(
     data: tuple[str, ...],
     clusters: int | range | str,
@@ -64,6 +78,7 @@ def fit(
     label: str,
     quiet: bool,
     as_json: bool,
+    confidence: bool,
     centers: str | None,
     model: str | None,
     report: str | None,
@@ -77,7 +92,7 @@ def fit(
     robust: bool,
     log: tuple[str, ...],
     clip: float | None,
-    shrinkage: float | None,
+    shrinkage: float | str | None,
     rows: str | None,
     items: str | None,
     values: str | None,
@@ -86,6 +101,7 @@ def fit(
     seed: int,
     scratch: str | None,
     checkpoint: str | None,
+    with_stability: bool,
     **read: Any,
 ) -> None:
     """Cluster the rows of DATA: CSV, TSV, Parquet, Feather or Arrow; - is standard input.
@@ -107,6 +123,7 @@ def fit(
     output = output_for(output, as_json)
     check_outputs({"data": data}, {"-o": output, "--centers": centers, "--model": model, "--report": report})
     from kpod._io import choosing, modelfile, writing
+    from kpod._io.large import LargeTable
     from kpod.cli.progress import Progress
     from kpod.cli.tables import open_table
 
@@ -126,8 +143,8 @@ def fit(
             choice = choosing.choose_columns(
                 table, columns, exclude, ids, decided=decided, categories=categories, weight=weight
             )
-        check_label(table, label)
-        check_types(table, output)
+        check_label(table, label, confidence)
+        check_types(table, output, confidence)
         settings: dict[str, Any] = {
             "n_clusters": clusters,
             "algorithm": algorithm,
@@ -142,11 +159,16 @@ def fit(
         if not isinstance(clusters, int):
             number = choose_number(clustered, settings, progress)
             settings["n_clusters"] = number.best_k_
+            settings["shrinkage"] = number.model_.shrinkage_
         progress.doing("clustering")
+        settings["probability"] = confidence or (bool(report) and table.n_rows <= FEW_ROWS)
         clustering, pipeline, notes = cluster(clustered, settings, progress)
+        again, is_large = None, isinstance(table, LargeTable)
+        if with_stability or (report and is_quick(clustering)):
+            again = resampled(clustering.kpod if is_large else pipeline, clustered, seed, progress)
         if not sparse:
             notes = [*choosing.notes_on(table, choice), *notes]
-        summary = summary_of(table, choice, clustering, notes, encode, number)
+        summary = summary_of(table, choice, clustering, notes, encode, number, again)
         progress.doing("writing")
         if centers:
             writing.write_table(centers_table(clustering, label), centers, table.dialect)
@@ -154,9 +176,9 @@ def fit(
             modelfile.save(modelfile.Model(pipeline, choice.used, list(read["missing"])), model)
         if report:
             progress.doing("drawing the report")
-            write_report(table, choice, clustering, summary, report, number)
+            write_report(table, choice, clustering, summary, report, number, again)
         if output:  # last: what has gone down a pipe cannot be taken back
-            write_labels(table, label, clustering.labels, output)
+            write_labels(table, label, clustering.labels, output, clustering.sureness if confidence else None)
     say(summary, quiet, as_json, written(output, centers, model, report))
 
 
@@ -276,6 +298,24 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
     return Clustering.of(pipeline, data.values, data.names, is_fitted_table=True), pipeline, notes
 
 
+def is_quick(c: Clustering) -> bool:
+    """Whether clustering resampled tables takes no longer than drawing the report."""
+    return c.k > 1 and int(c.values.by_column.sum()) * c.k <= QUICK_WORK
+
+
+def resampled(pipeline: Any, data: Data, seed: int, progress: Any) -> Stability:
+    """How stable the clusters are."""
+    from kpod._stability import stability
+
+    return stability(
+        pipeline,
+        data.values,
+        sample_weight=data.weights,
+        random_state=seed,
+        progress=lambda done, total, _: progress.doing(f"clustering resampled tables, {done} of {total}"),
+    )
+
+
 def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
     """The sparse table that lines of ratings are."""
     from kpod._io.large import LargeTable
@@ -336,11 +376,9 @@ def number_by_size(kpod: Any) -> None:
     new = np.empty(len(order) + 1, labels.dtype)
     new[order], new[-1] = np.arange(len(order)), -1
     kpod.labels_ = new[labels]
-    for name in (
-        "cluster_centers_",
-        "counts_",
-    ):  # and those of `probability`, which the command line never sets
-        setattr(kpod, name, np.ascontiguousarray(getattr(kpod, name)[order]))
+    for name in ("cluster_centers_", "counts_", "mixture_centers_", "cluster_shares_"):
+        if hasattr(kpod, name):
+            setattr(kpod, name, np.ascontiguousarray(getattr(kpod, name)[order]))
 
 
 def centers_table(c: Clustering, label: str) -> Any:
@@ -365,6 +403,7 @@ def write_report(
     summary: dict[str, Any],
     path: str,
     number: KChoice | None = None,
+    again: Stability | None = None,
 ) -> None:
     from kpod import __version__
     from kpod._report.page import Report
@@ -380,6 +419,7 @@ def write_report(
         aside=asides(table, choice),
         notes=summary["notes"],
         choice=number,
+        stability=again,
     ).save(path)
 
 

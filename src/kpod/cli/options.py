@@ -106,6 +106,24 @@ class Clusters(click.ParamType):  # type: ignore[type-arg]
         return self.fail(message, param, ctx)
 
 
+class Shrinkage(click.ParamType):  # type: ignore[type-arg]
+    """A number from 0 up, or auto."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """A float, or "auto"."""
+        if value == "auto":
+            return value
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < float("inf"):
+            self.fail(f"'{value}' is neither a number from 0 up nor auto", param, ctx)
+        return number
+
+
 def clusters(text: str) -> Decorator:
     return click.option(
         "-k", "--clusters", type=Clusters(), default="auto", show_default=True, metavar="NUMBER", help=text
@@ -174,8 +192,10 @@ preparing = together(
     ),
     click.option(
         "--shrinkage",
-        type=click.FloatRange(0),
-        help="Draw centers that rest on few entries to the column means, as if by so many entries there.",
+        type=Shrinkage(),
+        metavar="NUMBER",
+        help="Draw centers that rest on few entries to the column means, as if by so many entries there; "
+        "auto chooses.",
     ),
 )
 
@@ -206,6 +226,11 @@ labelling = together(
         show_default=True,
         type=Text(),
         help="Name of the column with the clusters.",
+    ),
+    click.option(
+        "--confidence",
+        is_flag=True,
+        help="Two columns more: confidence, the probability of the row's cluster, and second, the next one.",
     ),
     telling,
 )

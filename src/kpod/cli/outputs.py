@@ -66,21 +66,27 @@ def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str
             check_packages(format_of(path))
 
 
-def check_label(table: TableFile, label: str) -> None:
+def check_label(table: TableFile, label: str, confidence: bool = False) -> None:
+    from kpod._io.writing import names_of_sure
+
     if not label.strip():
         raise InputError("--label needs a name for the column with the clusters.")
-    if label in [column.name for column in table.columns]:
-        raise InputError(
-            f"{table.source}: already has a column '{printable(label)}'; choose another name with --label."
-        )
+    taken = [column.name for column in table.columns]
+    for name in (label, *(names_of_sure(label) if confidence else ())):
+        if name in taken:
+            raise InputError(
+                f"{table.source}: already has a column '{printable(name)}'; choose another name with --label."
+            )
 
 
-def check_types(table: TableFile, output: str | None) -> None:
+def check_types(table: TableFile, output: str | None, confidence: bool = False) -> None:
     """Whether the output's format can hold what the columns of the input hold."""
     if output:
         from kpod._io.large import LargeTable
         from kpod._io.writing import check_format, format_of
 
+        if isinstance(table, LargeTable) and confidence:
+            raise InputError(f"{table.source}: --confidence needs the whole table in memory; leave it out.")
         if isinstance(table, LargeTable) and format_of(output) == "excel":
             raise InputError(
                 f"-o {printable(output)}: a workbook is not written in pieces; write .csv or .parquet."
@@ -88,7 +94,7 @@ def check_types(table: TableFile, output: str | None) -> None:
         check_format(table, output)
 
 
-def write_labels(table: TableFile, label: str, labels: Any, output: str) -> None:
+def write_labels(table: TableFile, label: str, labels: Any, output: str, sure: Any = None) -> None:
     from kpod._io import writing
     from kpod._io.large import LargeTable
 
@@ -96,7 +102,8 @@ def write_labels(table: TableFile, label: str, labels: Any, output: str) -> None
         table.write_labels(label, labels, output)
         return
     typed = writing.format_of(output) != "csv"
-    writing.write_table(writing.with_labels(table, label, labels, typed=typed), output, table.dialect)
+    content = writing.with_labels(table, label, labels, typed=typed, sure=sure)
+    writing.write_table(content, output, table.dialect)
 
 
 def written(*paths: str | None) -> list[str]:

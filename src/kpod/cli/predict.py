@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kpod._io.files import InputError, printable
 from kpod.cli.applying import open_model_and_table
 from kpod.cli.options import in_file, in_files, labelling, long_form, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
@@ -25,6 +26,7 @@ def predict(
     label: str,
     quiet: bool,
     as_json: bool,
+    confidence: bool,
     rows: str | None,
     items: str | None,
     values: str | None,
@@ -51,13 +53,22 @@ def predict(
         Progress(quiet) as progress,
         open_model_and_table(model, data, scratch, progress, ratings, read) as given,
     ):
-        check_label(given.table, label)
-        check_types(given.table, output)
+        check_label(given.table, label, confidence)
+        if confidence and not hasattr(given.kpod, "cluster_shares_"):
+            raise InputError(
+                f"{printable(model)}: has no probabilities; fit it again with kpod fit --confidence --model."
+            )
+        check_types(given.table, output, confidence)
         progress.doing("assigning rows")
         labels = given.predict()
+        sure = None
+        if confidence:
+            from kpod._confidence import sureness
+
+            sure = sureness(given.model.pipeline.predict_proba(given.values), labels)
         if output:
             progress.doing("writing")
-            write_labels(given.table, label, labels, output)
+            write_labels(given.table, label, labels, output, sure)
     sizes = [int((labels == c).sum()) for c in range(given.kpod.n_clusters_)]
     summary = {
         **summary_of_data(given.table, given.choice),
@@ -66,6 +77,7 @@ def predict(
             for c, n in enumerate(sizes)
         ],
         "unassigned": int((labels < 0).sum()),
+        **({} if sure is None else {"confidence": {"another_more_probable": int(sure.elsewhere.sum())}}),
         "notes": given.notes,
     }
     say(summary, quiet, as_json, written(output))

@@ -99,6 +99,9 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     if "loss" in summary:
         ending = "" if summary["converged"] else ", not converged"
         out.print(f"loss {summary['loss']:.6g} after {counted(summary['iterations'], 'iteration')}{ending}")
+        said = [summary["starts"]["sentence"], summary.get("stability", {}).get("sentence", "")]
+        for sentence in filter(None, [*said, *summary.get("confidence", {}).get("sentences", ())]):
+            out.print(sentence)
     if "filled" in summary:
         by_column = [f"{printable(name)} {n:,}" for name, n in summary["filled_by_column"].items()]
         out.print(f"filled: {summary['filled']:,}{': ' if by_column else ''}{names_text(by_column)}")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kpod._io.choosing import Choice
     from kpod._io.tables import TableFile
     from kpod._report.summary import Clustering
+    from kpod._stability import Stability
     from kpod.cli.fit import Encode
 
 
@@ -55,8 +56,10 @@ def summary_of(
     notes: list[str],
     encode: Encode,
     number: KChoice | None = None,
+    again: Stability | None = None,
 ) -> dict[str, Any]:
     from kpod._report.cautions import cautions
+    from kpod._report.sure import how_sure
     from kpod._words import finite
 
     kpod = c.kpod
@@ -74,12 +77,15 @@ def summary_of(
             **({"categories": list(choice.categories)} if choice.categories else {}),
             **({"log": list(encode.log)} if encode.log else {}),
             **({"clip": encode.clip} if encode.clip else {}),
-            **({"shrinkage": kpod.shrinkage} if getattr(kpod, "shrinkage", 0) else {}),
+            **({"shrinkage": kpod.shrinkage_} if kpod.shrinkage_ else {}),
         },
         **({"choice": summary_of_choice(number)} if number else {}),
         "loss": float(kpod.inertia_),
         "iterations": len(kpod.loss_curve_),
         "converged": c.converged,
+        "starts": summary_of_starts(c),
+        **({"confidence": sure} if (sure := how_sure(c, choice.row_names(table))) else {}),
+        **({"stability": summary_of_stability(again)} if again else {}),
         "clusters": [
             {
                 "cluster": cluster,
@@ -94,6 +100,24 @@ def summary_of(
         "unassigned": int((c.labels < 0).sum()),
         "cautions": cautions(c, choice.row_names(table)),
         "notes": notes,
+    }
+
+
+def summary_of_starts(c: Clustering) -> dict[str, Any]:
+    """How many starts, and how many of them found the best loss."""
+    from kpod._words import best_found, starts_text
+
+    losses = [float(loss) for loss in c.kpod.losses_]
+    return {"starts": len(losses), "found_best": best_found(losses), "sentence": starts_text(losses)}
+
+
+def summary_of_stability(again: Stability) -> dict[str, Any]:
+    from kpod._words import finite
+
+    return {
+        "jaccard": [finite(value) for value in again.jaccard_],
+        "adjusted_rand_index": again.ari_,
+        "sentence": again.sentence_,
     }
 
 

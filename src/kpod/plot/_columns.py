@@ -9,10 +9,20 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from kpod._report.summary import Clustering
+from kpod._report.summary import MOST_ROWS, Clustering
 from kpod._typing import Floats
 from kpod._words import percent
-from kpod.plot._display import INK, Display, colour, draw_rows, heading, middle_part, short, tidy
+from kpod.plot._display import (
+    INK,
+    Display,
+    colour,
+    draw_members,
+    draw_rows,
+    heading,
+    middle_part,
+    short,
+    tidy,
+)
 
 MOST_DOTS = 1800
 
@@ -75,11 +85,19 @@ class ColumnsDisplay(Display):
         """Gather the observed entries of the columns that separate most."""
         c = clustering
         columns = [j for j in c.by_separation[:max_columns] if c.table.by_column[j]]
-        labelled = [c.labelled(c.table, j) for j in columns]
+        rows = None if c.sample is None else draw_members(c.labels, MOST_ROWS, least=200)
+        labelled = []
+        for j in columns:
+            where, entries = c.table.column(j, rows)
+            here = c.labels[where] >= 0
+            labelled.append((entries[here].astype(np.float64), c.labels[where[here]]))
         return cls(
             entries=[[entries[labels == m] for m in range(c.k)] for entries, labels in labelled],
             names=[c.label(j) for j in columns],
-            are_shares=[c.levels[j] is not None or is_zero_or_one(c.table.column(j)[1]) for j in columns],
+            are_shares=[
+                c.levels[j] is not None or is_zero_or_one(entries)
+                for j, (entries, _) in zip(columns, labelled, strict=True)
+            ],
             are_years=[c.is_year[j] for j in columns],
             separation=[float(c.separation[j]) for j in columns],
         )

@@ -8,10 +8,11 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 
+from kpod._report.entries import DenseEntries
 from kpod._report.summary import Clustering
 from kpod._typing import Floats
 from kpod._words import counted, percent
-from kpod.plot._display import Display, colour, heading, short, tidy
+from kpod.plot._display import Display, colour, draw_members, heading, short, tidy
 
 MOST_IMAGE_ROWS = 600
 
@@ -52,21 +53,25 @@ class GapsDisplay(Display):
     def from_clustering(cls, clustering: Clustering) -> GapsDisplay:
         """Sort rows by cluster, then by how much was observed, and average the lines of long tables."""
         c = clustering
-        group = np.where(c.labels < 0, c.k, c.labels)
-        order = np.lexsort((-c.source.by_row, group))
+        table, labels, by_row = c.source, c.labels, c.source.by_row
+        if c.sample is not None:
+            rows = np.union1d(c.sample, draw_members(c.labels, 1))
+            table, labels, by_row = DenseEntries(c.source.rows(rows)), c.labels[rows], by_row[rows]
+        group = np.where(labels < 0, c.k, labels)
+        order = np.lexsort((-by_row, group))
         groups = [int(g) for g in np.unique(group)]
         starts = np.searchsorted(group[order], groups)
         edges = np.linspace(0, len(order), min(len(order), MOST_IMAGE_ROWS) + 1).astype(int)
         line = np.empty(len(order), np.int32)
         line[order] = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-        lines = c.source.by_group(line, len(edges) - 1) / np.diff(edges)[:, None]
+        lines = table.by_group(line, len(edges) - 1) / np.diff(edges)[:, None]
         bounds = np.append(starts, len(order)) / len(order)
         return cls(
             missing=c.source.share_missing,
             observed=lines,
             bounds=bounds,
             groups=[-1 if g == c.k else g for g in groups],
-            n_rows=len(order),
+            n_rows=len(c.labels),
             names=c.source_names,
         )
 

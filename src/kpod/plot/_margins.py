@@ -32,7 +32,7 @@ class MarginsDisplay(Display):
         c = clustering
         if c.k < 2:
             raise ValueError("Margins need a second cluster to compare with; the model has one.")
-        return cls(margins=[np.sort(c.margins[c.labels == cluster])[::-1] for cluster in range(c.k)])
+        return cls(margins=[np.sort(c.margins[c.sampled_labels == cluster])[::-1] for cluster in range(c.k)])
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.0)
 
