@@ -195,7 +195,9 @@ class LargeTable(TableFile):
         self.decoded.keep(choice.used)
         for column in self.columns:
             column.values = None
-        return self.decoded.table(scale)
+        out = self.decoded.table(scale)
+        out.columns = None  # a model of the command line keeps them beside the estimators
+        return out
 
     def numbers(self, name: str) -> Floats | None:
         """The numbers of a column that was not clustered, out of the files again."""

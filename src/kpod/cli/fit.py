@@ -292,7 +292,7 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
     notes = [note for note in notes if "nothing observed: they get" not in note]  # a caution says so
     number_by_size(kpod)
     if isinstance(data.values, ScannedTable):
-        clustering = Clustering.of(kpod, data.values, is_fitted_table=True)
+        clustering = Clustering.of(kpod, data.values, data.names, is_fitted_table=True)
         scale = [] if data.values.scaler_ is None else [("scale", without_names(data.values.scaler_))]
         return clustering, Pipeline([*scale, ("kpod", without_names(kpod))]), notes
     return Clustering.of(pipeline, data.values, data.names, is_fitted_table=True), pipeline, notes
