@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod import metrics, plot
+    from kpod import metrics, missingness, plot
     from kpod._choose import choose_k
     from kpod._dask import on_dask
     from kpod._encoder import TableEncoder
@@ -30,6 +30,7 @@ __all__ = [
     "choose_k",
     "load",
     "metrics",
+    "missingness",
     "on_dask",
     "plot",
     "report",
@@ -53,7 +54,7 @@ _HOMES = {
     "stability": "kpod._stability",
     "summary": "kpod._sums",
 }
-_MODULES = ["metrics", "plot"]
+_MODULES = ["metrics", "missingness", "plot"]
 
 
 def __getattr__(name: str) -> Any:

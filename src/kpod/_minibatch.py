@@ -148,6 +148,7 @@ class MiniBatchKPOD(KPOD):
     max_iter = 300
     tol = 1e-4
     shrinkage = 0.0
+    missingness = "ignore"
     probability = False
     checkpoint = None
     _shift: Floats

@@ -44,6 +44,12 @@ def named(X: Any, values: Any) -> Any:
     return values if header is None else header
 
 
+def column_names(X: Any) -> list[str] | None:
+    """The names of the columns, where X has them."""
+    header = X.header() if isinstance(X, ScannedTable) else X
+    return list(map(str, nw.from_native(header, eager_only=True).columns)) if is_frame(header) else None
+
+
 def as_csr(X: Any, estimator: Any) -> Any:
     """A CSR array with int32 indices and int64 indptr; what is not stored is missing."""
     check_sparse(X)

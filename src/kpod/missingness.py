@@ -1,8 +1,11 @@
-"""Remove entries from a complete table, by the mechanisms that the literature on missing data uses.
+"""Say what the gaps of a table go with; or remove entries from a complete table.
 
-Each function takes a table, the fraction of all entries to remove and a source of randomness, and
-returns a copy with exactly that many gaps, to the nearest entry (`modules`: to the nearest module).
-By what decides which entries go:
+`diagnose` says how much of a table is missing and where, which columns are missing together, and with
+which values and clusters the gaps go.
+
+The other functions make gaps, by the mechanisms that the literature on missing data uses. Each takes a
+table, the fraction of all entries to remove and a source of randomness, and returns a copy with exactly
+that many gaps, to the nearest entry (`modules`: to the nearest module). By what decides which entries go:
 
 - nothing: `mcar`;
 - values that stay: `mar`, `by_driver`;
@@ -21,15 +24,18 @@ from typing import Any
 import numpy as np
 
 from kpod import _validation
+from kpod._diagnose import Diagnosis, diagnose
 from kpod._typing import AnyFloats, Floats, Positions
 
 __all__ = [
+    "Diagnosis",
     "by_class",
     "by_driver",
     "by_nuisance_group",
     "by_row",
     "by_value",
     "detection_limit",
+    "diagnose",
     "dropout",
     "mar",
     "mcar",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kpod._diagnose import diagnose_gaps
 from kpod._io.columns import gaps_of
 from kpod._io.tables import Column, TableFile
 from kpod._report.entries import patterns_of_gaps
@@ -27,6 +28,7 @@ def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
         "rows_without_numbers": int(nothing.sum()),
         "columns": [about(column, missing[:, j]) for j, column in enumerate(table.columns)],
         "patterns": n_patterns,
+        "gaps": about_gaps(missing, table),
         "commonest_patterns": [
             {"missing": [table.columns[j].name for j in columns], "rows": rows} for columns, rows in patterns
         ],
@@ -55,3 +57,13 @@ def about(column: Column, missing: Any) -> dict[str, Any]:
         "min": finite(low) if low is not None else None,
         "max": finite(high) if high is not None else None,
     }
+
+
+def about_gaps(missing: Any, table: TableFile) -> dict[str, Any]:
+    """What the gaps go with: of text and identifiers only the gaps are looked at, not the values."""
+    values = np.full(missing.shape, np.nan)
+    for j, column in enumerate(table.columns):
+        if column.values is not None and column.role.role != "identifier":
+            values[:, j] = column.values
+    found = diagnose_gaps(missing, values, [column.name for column in table.columns])
+    return {"sentences": found.sentences, "suggestion": found.suggestion}

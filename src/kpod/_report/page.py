@@ -276,6 +276,8 @@ def gaps(c: Clustering) -> dict[str, Any]:
     total, commonest = c.source.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
+        "sentences": c.diagnosis.sentences,
+        "suggestion": c.diagnosis.suggestion,
         "commonest": [
             {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
             for which, rows in commonest
@@ -310,6 +312,8 @@ def pictures(c: Clustering, choice: KChoice | None = None) -> dict[str, Any]:
         "gaps": plot.GapsDisplay,
         "loss": plot.LossDisplay,
     }
+    if c.diagnosis.values.any():
+        displays["diagnosis"] = plot.DiagnosisDisplay
     if c.k > 1:
         displays["margins"] = plot.MarginsDisplay
     if not c.source.share_missing:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
 from kpod._confidence import Sureness, sureness
+from kpod._diagnose import Diagnosis, Whole
 from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
 from kpod._report.entries import DenseEntries, Entries, MappedEntries, SparseEntries, entries_of
@@ -36,6 +37,8 @@ CLEAR = 0.5
 MOST_SAID = 3
 SMALL = 1e-6
 """In standard deviations of its column, what is as good as 0."""
+ROWS_AT_ONCE = 1_000_000
+"""Entries made dense at once, to see what gaps go with."""
 MOST_ROWS = 100_000
 """Of more rows, a sample says how they spread."""
 MOST_COMPARED = 500_000
@@ -110,6 +113,17 @@ class Clustering:
             self.names[j] if level is None else level[0]
             for j, level in zip(self.sources, levels, strict=True)
         ]
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What the gaps of the table go with, the clusters among it."""
+        placed = self.k > 1 and bool((self.labels >= 0).any())
+        n_rows, source = len(self.labels), self.source
+        missing = (n_rows - source.by_column) / max(n_rows, 1)
+        whole = Whole(self.source_names, missing, n_rows, source.n_complete, self.labels if placed else None)
+        pieces = np.array_split(whole.rows, max(1, len(whole.rows) * source.shape[1] // ROWS_AT_ONCE))
+        values = np.concatenate([source.rows(piece)[:, whole.columns] for piece in pieces])
+        return whole.diagnosis(np.isnan(values), values)
 
     @cached_property
     def sample(self) -> Positions | None:

@@ -82,6 +82,11 @@ def show(described: dict[str, Any]) -> None:
         out.print(f"note: {printable(name)}: {printable(note)}")
     if len(noted) > MOST_NOTES:
         out.print(f"... and {counted(len(noted) - MOST_NOTES, 'more note')}; --json lists them all")
+    _, *sentences = described["gaps"]["sentences"]  # the first says how much is missing, as above
+    if sentences:
+        out.print("\nWhat the gaps go with")
+        for sentence in [*sentences, described["gaps"]["suggestion"]]:
+            out.print(printable(sentence))
     out.print(f"\nCommonest patterns of gaps ({described['patterns']:,} in all)")
     patterns = grid("rows", "missing together")
     for pattern in described["commonest_patterns"]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from kpod.plot._centers import CentersDisplay
 from kpod.plot._choose import ChooseKDisplay
 from kpod.plot._columns import ColumnsDisplay
+from kpod.plot._diagnosis import DiagnosisDisplay
 from kpod.plot._gaps import GapsDisplay
 from kpod.plot._loss import LossDisplay
 from kpod.plot._margins import MarginsDisplay
@@ -22,6 +23,7 @@ __all__ = [
     "CentersDisplay",
     "ChooseKDisplay",
     "ColumnsDisplay",
+    "DiagnosisDisplay",
     "GapsDisplay",
     "LossDisplay",
     "MarginsDisplay",
