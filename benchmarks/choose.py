@@ -25,6 +25,7 @@ from kpod.missingness import mcar
 
 FIRST_SEED = int(os.environ.get("FIRST_SEED", "1000"))
 N_DRAWS = int(os.environ.get("N_DRAWS", "20"))
+N_LONG_DRAWS = int(os.environ.get("N_LONG_DRAWS", "20"))  # of the paper's mixtures, which take longest
 N_PEER_DRAWS = int(os.environ.get("N_PEER_DRAWS", "5"))
 
 Table = tuple[np.ndarray, int]
@@ -95,17 +96,10 @@ def three_correlated(r: float, kind: str, missing: float = 0.2) -> Callable[[np.
 
 # name: draw, numbers to choose from, share asked for, whether "no clear choice" will do
 DESIGNS = {
-    "paper's mixture, k = 10, 25 % missing": (paper(10, 0.25), range(2, 31), 0.95, False),
-    "paper's mixture, k = 10, 50 % missing": (paper(10, 0.5), range(2, 31), 0.95, False),
-    "paper's mixture, k = 25, 25 % missing": (paper(25, 0.25), range(2, 31), 0.95, False),
-    "paper's mixture, k = 25, 50 % missing": (paper(25, 0.5), range(2, 31), 0.95, False),
     "wine, 25 % missing": (wine, range(1, 11), 0.9, False),
-    "wine with noise, 25 % missing": (noisy_wine, range(1, 11), None, False),
     "one Gaussian, independent": (one_gaussian("independent"), range(1, 11), 0.9, False),
     "one Gaussian, common factor, r = .6": (one_gaussian("common"), range(1, 11), 0.9, False),
     "one Gaussian, common factor, complete": (one_gaussian("common", 0), range(1, 11), 0.9, False),
-    "one Gaussian, neighbours, r = .6": (one_gaussian("neighbours"), range(1, 11), None, False),
-    "one Gaussian, any covariance": (one_gaussian("any"), range(1, 11), None, False),
     "4 clusters, means 0.6": (four(0.6), range(1, 11), 0.75, False),
     "4 clusters, means 1.0": (four(1.0), range(1, 11), 0.95, False),
     "3 clusters, common factor, r = .3": (three_correlated(0.3, "common"), range(1, 11), 0.8, True),
@@ -116,6 +110,13 @@ DESIGNS = {
         0.8,
         True,
     ),
+    "paper's mixture, k = 10, 25 % missing": (paper(10, 0.25), range(2, 31), 0.95, False),
+    "paper's mixture, k = 10, 50 % missing": (paper(10, 0.5), range(2, 31), 0.95, False),
+    "paper's mixture, k = 25, 25 % missing": (paper(25, 0.25), range(2, 31), 0.95, False),
+    "paper's mixture, k = 25, 50 % missing": (paper(25, 0.5), range(2, 31), 0.95, False),
+    "wine with noise, 25 % missing": (noisy_wine, range(1, 11), None, False),
+    "one Gaussian, neighbours, r = .6": (one_gaussian("neighbours"), range(1, 11), None, False),
+    "one Gaussian, any covariance": (one_gaussian("any"), range(1, 11), None, False),
     "3 clusters, neighbours, r = .6": (three_correlated(0.6, "neighbours"), range(1, 11), None, True),
     "3 clusters, signs of their own, r = .3": (three_correlated(0.3, "own"), range(1, 11), None, True),
     "3 clusters, signs of their own, r = .6": (three_correlated(0.6, "own"), range(1, 11), None, True),
@@ -140,12 +141,13 @@ def numbers(answers: list[tuple[int, bool]]) -> str:
 def choices() -> None:
     sheet = Sheet(
         "choose",
-        f"How many clusters: choose_k on {N_DRAWS} draws each; (k) is k without a clear choice",
-        ["design", "true", "right", "right or unclear", "asked for", "largest clear", "chosen"],
+        f"How many clusters: choose_k on draws from seed {FIRST_SEED} on; (k) is k without a clear choice",
+        ["design", "true", "draws", "right", "right or unclear", "asked for", "largest clear", "chosen"],
     )
     for name, (draw, ks, wanted, unclear_will_do) in DESIGNS.items():
         answers = []
-        for seed in range(FIRST_SEED, FIRST_SEED + N_DRAWS):
+        n_draws = N_LONG_DRAWS if name.startswith("paper") else N_DRAWS
+        for seed in range(FIRST_SEED, FIRST_SEED + n_draws):
             progress(f"choose: {name}, draw {seed - FIRST_SEED + 1}")
             X, true = draw(np.random.default_rng([seed, len(name)]))
             choice, _ = timed(lambda X=X, ks=ks, seed=seed: choose_k(X, ks, random_state=seed))
@@ -154,7 +156,8 @@ def choices() -> None:
         either = float(np.mean([k == true or not clear for k, clear in answers]))
         largest = max((k for k, clear in answers if clear), default=None)
         asked = "" if wanted is None else f"{wanted:.0%}{' or unclear' if unclear_will_do else ''}"
-        sheet.add(name, true, right, either, asked, largest, numbers(answers))
+        sheet.add(name, true, n_draws, right, either, asked, largest, numbers(answers))
+        sheet.save()
     sheet.show()
 
 

@@ -57,6 +57,7 @@ class Sheet:
         return [row[at] for row in self.rows if all(row[i] == value for i, value in wanted.items())]
 
     def show(self) -> None:
+        self.save()
         progress("")
         print(f"\n## {self.title}\n")
         print("| " + " | ".join(self.columns) + " |")
@@ -64,6 +65,9 @@ class Sheet:
         for row in self.rows:
             print("| " + " | ".join(map(_cell, row)) + " |")
         sys.stdout.flush()
+
+    def save(self) -> None:
+        """Keep what there is so far."""
         RESULTS.mkdir(exist_ok=True)
         with (RESULTS / f"{self.name}.csv").open("w", newline="") as file:
             writer = csv.writer(file)

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from kpod import KPOD, _search, choose_k
+from kpod._borders import n_apart
 from kpod.datasets import make_mixture
 from kpod.missingness import mcar
 from kpod.plot import ChooseKDisplay
@@ -69,6 +70,31 @@ def test_clusters_with_correlated_columns_are_counted(rng):
     choice = choose_k(X, range(1, 8), random_state=0)
     assert choice.best_k_ == 3 or not choice.clear_
     assert choice.correlated_
+
+
+def test_a_curve_is_cut_into_pieces_and_that_is_said(rng):
+    """Measurements of children by age: one group, whose columns rise along a curve."""
+    age = rng.uniform(0, 20, 500)
+    growth = np.column_stack(
+        [age, 50 + 120 * (1 - np.exp(-age / 8)), 3 + 0.15 * age**2, 35 + 6 * np.sqrt(age)]
+    )
+    X = mcar(growth / growth.std(axis=0) + 0.1 * rng.normal(size=growth.shape), 0.1, rng)
+    X[np.isnan(X).all(axis=1), 0] = 1.0
+    choice = choose_k(X, range(1, 9), random_state=0)
+    assert not choice.clear_ or choice.best_k_ == 1
+
+
+def test_clusters_set_apart_are_told_from_one_that_was_cut(rng):
+    X = rng.normal(size=(300, 4))
+    X[:100] += 8
+    X[100:, 0] *= 5  # one long group, cut in two
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 0.0
+    three = KPOD(3, random_state=0).fit(X)
+    assert n_apart(X, three.labels_, three.cluster_centers_) == 2
+    assert n_apart(as_csr(X), three.labels_, three.cluster_centers_) == 2
+    two = KPOD(2, random_state=0).fit(np.vstack([X[:100], X[100:] * [0.2, 1, 1, 1]]))
+    assert n_apart(np.vstack([X[:100], X[100:] * [0.2, 1, 1, 1]]), two.labels_, two.cluster_centers_) == 2
 
 
 def test_auto_goes_on_while_more_clusters_help(rng):

@@ -439,8 +439,16 @@ class TestMismatches:
         with pytest.raises(ValueError, match="do not fit together"):
             moves.move(
                 opened, np.zeros(1, np.intp), np.zeros((2, 3)), np.zeros(4), labels, np.zeros((2, 4)),
-                np.zeros((2, 4)), sums, np.zeros(2, np.int64), space,
+                np.zeros((2, 4)), sums, np.zeros(2, np.int64), None, space,
             )  # fmt: skip
+        other = moves.Gaps(rows.Sums(2, np.full((1, 4), 1.5 * 2.0**60), np.zeros(1)), np.full(4, 0.5), 1.0)
+        with pytest.raises(ValueError, match="do not fit together"):
+            moves.move(
+                opened, np.zeros(1, np.intp), np.zeros((2, 4)), np.zeros(4), labels, np.zeros((2, 4)),
+                np.zeros((2, 4)), sums, np.zeros(2, np.int64), other, space,
+            )  # fmt: skip
+        with pytest.raises(ValueError, match="share for every column"):
+            moves.Gaps(sums, np.full(3, 0.5), 1.0)
         with pytest.raises(ValueError, match=r"shape|dtype|Buffer"):
             lloyd.assign(opened, 0, 20, panel, *drift, labels.astype(np.int64), *bounds, None, space)
 

@@ -152,6 +152,13 @@ def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
     between = [n for n in curve if k < n < best and above(curve[n], curve[best]) > SECOND_MINIMUM]
     if between:
         return f"{k} and {best} clusters predict hidden entries about equally well, and numbers between worse"
+    apart = search.n_apart(k) if k > 1 else k
+    if apart < k:
+        only = f"they make up only {apart} groups that are set apart" if apart > 1 else "are not set apart"
+        return (
+            f"{k} clusters predict hidden entries best, but {only}: rows lie as densely between some of them "
+            "as inside them, as where a curve or a trend is cut into pieces"
+        )
     return ""
 
 

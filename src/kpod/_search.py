@@ -19,6 +19,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from kpod import _holdout, _mixture
 from kpod._blas import one_thread
+from kpod._borders import n_apart
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import Executor
 from kpod._engine.lloyd import Solution
@@ -245,6 +246,11 @@ class Search:
         if not 1 < n_clusters < (labels >= 0).sum():
             return np.nan
         return silhouette_score(self.values[chosen], labels)
+
+    def n_apart(self, k: int) -> int:
+        """How many of k clusters are set apart by a border at which rows are thin."""
+        whole = self.centers[k].whole
+        return n_apart(self.values, whole.labels, self.table.units.back(whole.centers))
 
     def agreement(self, verdict: Verdict) -> float:
         """Adjusted Rand index of the clusters and the groups of the mixture with correlated columns."""

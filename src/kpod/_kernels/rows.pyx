@@ -140,10 +140,11 @@ cdef class Workspace:
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
+        self.seen = <uint8_t*> malloc(rows.n_columns)
         if not (
             self.index and self.looked and self.before and self.pointers and self.begin and self.end
             and self.columns and self.values and self.copies and self.singles and self.widened
-            and self.distances and self.best and self.second and self.nearest
+            and self.distances and self.best and self.second and self.nearest and self.seen
         ):
             raise MemoryError
 
@@ -163,6 +164,7 @@ cdef class Workspace:
         free(self.best)
         free(self.second)
         free(self.nearest)
+        free(self.seen)
 
     cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1:
         cdef bint lists = not rows.is_sparse or rows.hidden != NULL
