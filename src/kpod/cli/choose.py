@@ -21,7 +21,7 @@ from kpod.cli.summaries import summary_of, summary_of_choice
 @reading
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @checkpoint
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def choose_k(
     data: tuple[str, ...],
     clusters: int | range | str,

@@ -43,9 +43,12 @@ QUICK_WORK = 300_000
 @in_files("data")
 @clusters("The number of clusters, a range to choose from such as 2-8, or auto.")
 @labelling
-@out_file("--centers", help="The centers, in the original units, with the observed entries behind each.")
-@out_file("--model", help="The model, for kpod predict.")
-@out_file("--report", help="A report in one HTML file, to open, print or send.")
+@out_file(
+    "--centers",
+    help="Write the centers, in the original units, with the number of observed entries behind each value.",
+)
+@out_file("--model", help="Write the model, for kpod predict and kpod impute.")
+@out_file("--report", help="Write a report, one HTML file to open, print or send.")
 @choosing
 @preparing
 @long_form
@@ -55,7 +58,7 @@ QUICK_WORK = 300_000
     type=click.Choice(["hartigan", "lloyd", "mm"]),
     default="hartigan",
     show_default=True,
-    help="hartigan reaches the lowest loss; mm is the published one.",
+    help="hartigan reaches the lowest loss; mm is the published algorithm.",
 )
 @click.option(
     "--starts",
@@ -104,13 +107,14 @@ def fit(
     with_stability: bool,
     **read: Any,
 ) -> None:
-    """Cluster the rows of DATA: CSV, TSV, Parquet, Feather or Arrow; - is standard input.
+    """Cluster the rows of DATA: CSV or other text, Excel, SPSS, Stata, SAS, JSON, Parquet or Arrow.
 
     Several files, a folder or a pattern are one table, and need the same columns.
 
     Cells that are empty or say NA, NaN, null, ? and the like are gaps; the markers found are reported.
-    Columns of text and identifiers are set aside and carried through. Columns are standardised
-    over their observed entries unless --no-scale.
+    Numbers and yes/no columns are clustered; identifiers, dates, categories and text are not, but stay
+    in the output. Columns are standardised over their observed entries unless --no-scale. DATA can be -,
+    standard input.
 
     \b
     Examples:
@@ -370,14 +374,17 @@ def number_by_size(kpod: Any) -> None:
     """Number the clusters from the largest to the smallest."""
     import numpy as np
 
+    from kpod._io.modelfile import ATTRIBUTES, KPOD_CLASS
+
     labels = np.asarray(kpod.labels_)
     sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters_)
     order = np.argsort(-sizes, kind="stable")
     new = np.empty(len(order) + 1, labels.dtype)
     new[order], new[-1] = np.arange(len(order)), -1
     kpod.labels_ = new[labels]
-    for name in ("cluster_centers_", "counts_", "mixture_centers_", "cluster_shares_"):
-        if hasattr(kpod, name):
+    # Everything that a model file keeps by cluster.
+    for name, (shape, _) in ATTRIBUTES[KPOD_CLASS].items():
+        if shape.split()[:1] == ["k"] and hasattr(kpod, name):
             setattr(kpod, name, np.ascontiguousarray(getattr(kpod, name)[order]))
 
 

@@ -54,7 +54,7 @@ def predict(
         open_model_and_table(model, data, scratch, progress, ratings, read) as given,
     ):
         check_label(given.table, label, confidence)
-        if confidence and not hasattr(given.kpod, "cluster_shares_"):
+        if confidence and not hasattr(given.kpod, "predict_proba"):
             raise InputError(
                 f"{printable(model)}: has no probabilities; fit it again with kpod fit --confidence --model."
             )
