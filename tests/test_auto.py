@@ -215,3 +215,10 @@ def test_both_are_chosen_together(three):
     model = KPOD("auto", shrinkage="auto", random_state=0).fit(X)
     assert model.n_clusters_ == 3
     assert model.shrinkage_ == KPOD(3, shrinkage="auto", random_state=0).fit(X).shrinkage_
+
+
+def test_the_report_says_why(three):
+    X, _ = three
+    report = kpod.report(KPOD("auto", random_state=0).fit(X), X)
+    assert report.data["choice"]["sentence"].startswith("3 clusters: hidden entries")
+    assert kpod.report(KPOD(3, random_state=0).fit(X), X).data["choice"] is None
