@@ -38,6 +38,27 @@ def in_file(name: str) -> Decorator:
     return click.argument(name, type=FILE)
 
 
+def in_files(name: str) -> Decorator:
+    return together(
+        click.argument(name, type=FILE, nargs=-1, required=True),
+        click.option(
+            "--scratch",
+            metavar="DIR",
+            type=click.Path(),
+            help="Read in pieces, with a scratch file in DIR: for tables larger than memory.  [default: for "
+            "several files, and one that would not fit]",
+        ),
+    )
+
+
+checkpoint = click.option(
+    "--checkpoint",
+    metavar="DIR",
+    type=click.Path(),
+    help="Leave in DIR what is needed to go on: after a crash, the same command goes on from there.",
+)
+
+
 def out_file(*names: str, help: str) -> Decorator:  # noqa: A002
     return click.option(*names, type=FILE, metavar="FILE", help=help)
 
