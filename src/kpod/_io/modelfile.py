@@ -76,8 +76,8 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "labels_"}
-"""Not needed to assign other rows; the choice has a place of its own."""
+NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "gap_choice_", "labels_", "missingness_"}
+"""Not needed to assign other rows; the choice of a number has a place of its own."""
 MAY_LACK = {
     "checkpoint",
     "probability",
