@@ -277,13 +277,14 @@ def test_bounds_hold_and_are_carried(rng, dtype, container):
 def test_bounds_hold_to_the_last_bit(k, terms_of, rng, dtype, container):
     """Upper bounds are rounded up and lower ones down, further than any distance can be off."""
     X, _ = clustered(rng, 500, 9, missing=0.5, spread=1.0, dtype=dtype)
+    X[:k] = rng.normal(size=(k, 9))
     table = table_of(container(X))
     (block,) = table.blocks
     terms = offsets = None
     if terms_of:
         terms = -terms_of * rng.random((k, 9))
-        offsets = -terms.sum(axis=1)
-    centers = rng.normal(size=(k, 9))
+        offsets = 1e-9 - terms.sum(axis=1)  # no sum is negative, by a hair
+    centers = table.entries(np.arange(k)) + 1e-6 * rng.normal(size=(k, 9))  # a row close to each
     state = step.Assign(Panel(centers, offsets, terms), step.Drift.none(k))(block, None, step.Partial(None))
     z = table.entries(np.arange(500)).astype(np.longdouble)
     exact = oracle.distances(z, centers.astype(np.longdouble))
