@@ -235,7 +235,7 @@ def test_bad_ratings(kpod, tmp_path):
     path.write_text("u,i,v\na,x,1\na,x,2\nb,y,3\n")
     done = kpod("fit", path, "-k", 1, "--rows", "u", "--items", "i", "--values", "v")
     assert done.code == 1
-    assert "u 'a' has 2 values for i 'x'; decide which counts" in done.err
+    assert "u 'a' has 2 values for i 'x'; keep one of them" in done.err
     done = kpod("fit", path, "-k", 1, "--rows", "u", "--items", "i")
     assert "--values is missing" in done.err
     for line, name in ((",x,1", "u"), ("a,,1", "i")):

@@ -88,7 +88,7 @@ def test_categories_with_very_many_values_are_left_out_unless_named(tmp_path):
         ({"decided": ["hight=number"]}, "did you mean 'height'"),
         ({"columns": ["region"]}, "holds categories, not numbers; use it with --categories region"),
         ({"decided": ["region=ordered"]}, "the order of its values is not known; give it"),
-        ({"decided": ["size=ordered:small,big"]}, "'large' occurs and is not in the order given"),
+        ({"decided": ["size=ordered:small,big"]}, "the value 'large' is not in the order given"),
         ({"decided": ["region=number"]}, "holds categories"),
     ],
 )
