@@ -1,4 +1,4 @@
-"""python -m benchmarks small|dense|step|growth|memory|sparse|choose|netflix|cluster|minibatch|all"""
+"""python -m benchmarks all, or any of the names below."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_info
 
 import kpod
 
-IN_ALL = ["small", "dense", "step", "growth", "memory", "sparse"]
-NAMES = [*IN_ALL, "choose", "netflix", "cluster", "minibatch"]
+IN_ALL = ["small", "dense", "step", "growth", "memory", "sparse", "gap_speed"]
+NAMES = [*IN_ALL, "mixed", "choose", "netflix", "cluster", "minibatch"]
 
 
 def main() -> None:

@@ -118,6 +118,19 @@ def test_a_file_that_was_cut_off_is_not_taken_for_one_with_a_remark(tmp_path):
         read_table(str(path))
 
 
+def test_a_header_above_decimal_commas_is_no_title(tmp_path):
+    lines = ["name;height;mass"] + [f"p{i};1,{i:02d};{60 + i},5" for i in range(30)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    table, columns = used(tmp_path / "t.csv")
+    assert table.notes == []
+    assert list(columns) == ["height", "mass"]
+    for title in ("Messung, 2024", "Messung"):
+        (tmp_path / "t.csv").write_text("\n".join([title, "", *lines]))
+        table, columns = used(tmp_path / "t.csv")
+        assert list(columns) == ["height", "mass"]
+        assert len(table.notes) == 1
+
+
 def test_a_number_is_no_title():
     assert around.titles([["1", "2"], ["3", "4"]]) == 0
     assert around.titles([["a", "b"], ["3", "4"]]) == 0

@@ -10,9 +10,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import kpod
 from kpod import KPOD, _search, choose_k
+from kpod._blas import one_thread
 from kpod.datasets import make_mixture
 from kpod.missingness import mcar
 
@@ -149,6 +151,22 @@ def test_one_cluster_with_a_warning_where_there_is_nothing_to_hide(X):
         assert KPOD(2, shrinkage="auto").fit(X).n_clusters_ == 2
 
 
+def test_blas_is_left_as_it_was_by_overlapping_users():
+    def n_threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        before = n_threads()
+        first, second = one_thread(), one_thread()
+        first.__enter__()
+        second.__enter__()
+        assert set(n_threads()) == {1}
+        first.__exit__(None, None, None)
+        assert set(n_threads()) == {1}, "the second still multiplies"
+        second.__exit__(None, None, None)
+        assert n_threads() == before
+
+
 def test_verbose_says_why(three, capsys):
     X, _ = three
     KPOD("auto", random_state=0, verbose=1).fit(X)
@@ -197,3 +215,10 @@ def test_both_are_chosen_together(three):
     model = KPOD("auto", shrinkage="auto", random_state=0).fit(X)
     assert model.n_clusters_ == 3
     assert model.shrinkage_ == KPOD(3, shrinkage="auto", random_state=0).fit(X).shrinkage_
+
+
+def test_the_report_says_why(three):
+    X, _ = three
+    report = kpod.report(KPOD("auto", random_state=0).fit(X), X)
+    assert report.data["choice"]["sentence"].startswith("3 clusters: hidden entries")
+    assert kpod.report(KPOD(3, random_state=0).fit(X), X).data["choice"] is None

@@ -364,7 +364,7 @@ def test_help_loads_nothing_heavy():
 def test_describing_and_reading_load_no_scikit_learn():
     """It takes seconds, before which nobody sees that anything goes on."""
     code = (
-        "import sys, kpod._io.reading, kpod._io.writing, kpod._io.modelfile, kpod._report.describe;"
+        "import sys, kpod._io.large, kpod._io.writing, kpod._io.modelfile, kpod._report.describe;"
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -468,7 +468,9 @@ def test_wrong_usage_is_one_line_and_exit_code_2(kpod, args):
 
 def test_files_that_cannot_be_read_or_written(kpod, table, tmp_path):
     assert "No such file" in one_line(kpod("fit", tmp_path / "nowhere.csv", "-k", 2))
-    assert "Is a directory" in one_line(kpod("fit", tmp_path, "-k", 2))
+    (tmp_path / "empty").mkdir()
+    assert "has no files that end in" in one_line(kpod("fit", tmp_path / "empty", "-k", 2))
+    (tmp_path / "empty").rmdir()
     for option in ("-o", "--report", "--model", "--centers"):
         assert "there is no directory" in one_line(
             kpod("fit", table, "-k", 2, option, tmp_path / "no" / "x.csv")

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import kpod
 from kpod import KPOD
 from kpod._words import best_found, starts_text
+from kpod.cli.fit import number_by_size
 from kpod.missingness import mcar
 from tests.command import kpod as command
 from tests.conftest import clustered
@@ -189,6 +190,18 @@ def test_names_that_are_taken_and_models_without(monkeypatch, table, tmp_path):
     done = command(monkeypatch, "predict", model, table, "--confidence")
     assert done.code == 1
     assert "m.kpod: has no probabilities; fit it again with kpod fit --confidence" in done.err
+
+
+def test_numbering_by_size_takes_everything_along(rng):
+    X, truth = clustered(rng, k=3, spread=0.3)
+    X = np.vstack([X[truth == 0][:10], X[truth != 0]])
+    for settings in ({"probability": True}, {"missingness": "informative", "probability": True}):
+        model = KPOD(3, random_state=0, **settings).fit(X)
+        before = model.predict_proba(X)[np.arange(len(X)), model.labels_]
+        number_by_size(model)
+        assert (np.diff(np.bincount(model.labels_)) <= 0).all()
+        assert_array_equal(model.predict(X), model.labels_)
+        assert_allclose(model.predict_proba(X)[np.arange(len(X)), model.labels_], before)
 
 
 # Starts

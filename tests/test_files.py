@@ -80,9 +80,24 @@ def test_links_are_followed_and_permissions_kept(tmp_path):
 
 
 def test_a_device_is_written_to_and_not_replaced():
-    with written_whole("/dev/null") as file:
-        file.write(b"gone")
-    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    """A terminal of our own: root could replace /dev/null, and would where this fails."""
+    ours, theirs = os.openpty()
+    with written_whole(os.ttyname(theirs)) as file:
+        file.write(b"seen")
+    assert os.read(ours, 4) == b"seen"
+    assert stat.S_ISCHR(Path(os.ttyname(theirs)).stat().st_mode)
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with written_whole(tmp_path / "pipe") as file:
+        file.write(b"seen")
+    assert os.read(reader, 4) == b"seen"
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    os.close(reader)
 
 
 def test_control_characters_are_made_visible():

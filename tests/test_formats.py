@@ -235,9 +235,27 @@ def test_bad_ratings(kpod, tmp_path):
     path.write_text("u,i,v\na,x,1\na,x,2\nb,y,3\n")
     done = kpod("fit", path, "-k", 1, "--rows", "u", "--items", "i", "--values", "v")
     assert done.code == 1
-    assert "u 'a' has 2 values for i 'x'; decide which counts" in done.err
+    assert "u 'a' has 2 values for i 'x'; keep one of them" in done.err
     done = kpod("fit", path, "-k", 1, "--rows", "u", "--items", "i")
     assert "--values is missing" in done.err
+    for line, name in ((",x,1", "u"), ("a,,1", "i")):
+        path.write_text(f"u,i,v\n{line}\na,y,2\nb,y,3\n")
+        done = kpod("fit", path, "-k", 1, "--rows", "u", "--items", "i", "--values", "v")
+        assert done.code == 1
+        assert f"column '{name}' has gaps; every line needs one" in done.err
+
+
+def test_json_keeps_whole_and_other_numbers_as_numbers(tmp_path):
+    (tmp_path / "t.json").write_text('[{"a": 1, "b": 7}, {"a": 2.5, "b": 8}, {"a": null, "b": 9}]')
+    raw = read_table(str(tmp_path / "t.json")).raw
+    assert [str(field.type) for field in raw.schema] == ["double", "int64"]
+
+
+@pytest.mark.parametrize("text", ['[{"a": 1, "a": 2}]', '[{"a": 1}, {"b": ' + 100_000 * "[" + "]"])
+def test_json_that_would_lose_something_is_refused(tmp_path, text):
+    (tmp_path / "t.json").write_text(text)
+    with pytest.raises(InputError, match=r"is not valid JSON: .*(twice|nested)"):
+        read_table(str(tmp_path / "t.json"))
 
 
 def test_notes_about_what_was_read_reach_the_user(tmp_path):

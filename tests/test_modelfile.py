@@ -174,6 +174,47 @@ def test_every_part_is_checked(model, path, name, monkeypatch):
     assert done.err.count("\n") == 1
 
 
+MIXTURES = {
+    "no variance": ("noise_variance_", lambda _: 0.0),
+    "a variance of NaN": ("noise_variance_", lambda _: np.nan),
+    "a variance of infinity": ("noise_variance_", lambda _: np.inf),
+    "a negative share": ("cluster_shares_", lambda shares: shares * [1, 1, -1]),
+    "shares that add up to 2": ("cluster_shares_", lambda shares: 2 * shares),
+    "a share too many": ("cluster_shares_", lambda shares: np.append(shares, 0.0)),
+    "a center of NaN": ("mixture_centers_", one_in(np.nan)),
+    "centers too short": ("mixture_centers_", lambda centers: centers[:, :1]),
+    "no centers": ("mixture_centers_", None),
+}
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_the_mixture_is_checked(model, path, name):
+    attribute, change = MIXTURES[name]
+    kpod = KPOD(3, probability=True, random_state=0).fit(WINE.data)
+    modelfile.save(modelfile.Model(Pipeline([("kpod", kpod)]), model.columns), path)
+    opened = modelfile.load(path).pipeline
+    assert_array_equal(opened.predict_proba(WINE.data), kpod.predict_proba(WINE.data))
+    if change is None:
+        delattr(kpod, attribute)
+    else:
+        setattr(kpod, attribute, change(getattr(kpod, attribute)))
+    modelfile.save(modelfile.Model(Pipeline([("kpod", kpod)]), model.columns), path)
+    with pytest.raises(InputError, match="is damaged"):
+        modelfile.load(path)
+
+
+def test_as_many_clusters_as_columns(path):
+    """What is of one length and what of the other must not be taken for each other."""
+    data = np.column_stack([WINE.data[:, :2], np.full(len(WINE.data), np.nan)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kpod = KPOD(3, probability=True, n_init=3, random_state=0).fit(data)
+    kpod.cluster_shares_[2] = np.nan
+    modelfile.save(modelfile.Model(Pipeline([("kpod", kpod)]), ["a", "b", "c"]), path)
+    with pytest.raises(InputError, match="cluster_shares_ holds nan"):
+        modelfile.load(path)
+
+
 def test_a_column_of_nothing_may_be_missing_throughout(path):
     data = np.column_stack([WINE.data, np.full(len(WINE.data), np.nan)])
     with warnings.catch_warnings():

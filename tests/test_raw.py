@@ -88,7 +88,7 @@ def test_categories_with_very_many_values_are_left_out_unless_named(tmp_path):
         ({"decided": ["hight=number"]}, "did you mean 'height'"),
         ({"columns": ["region"]}, "holds categories, not numbers; use it with --categories region"),
         ({"decided": ["region=ordered"]}, "the order of its values is not known; give it"),
-        ({"decided": ["size=ordered:small,big"]}, "'large' occurs and is not in the order given"),
+        ({"decided": ["size=ordered:small,big"]}, "the value 'large' is not in the order given"),
         ({"decided": ["region=number"]}, "holds categories"),
     ],
 )
@@ -326,6 +326,12 @@ def test_what_cannot_be_saved_is_refused(tmp_path, people):
         ({"mean_": ["nan", "1.0"]}, "mean_ holds nan"),
         ({"mean_": ["1.0"]}, "mean_ is not a list of numbers"),
         ({"frame": "os"}, "settings of the encoder"),
+        ({"levels": [[], ["a", "a"]]}, "levels appear twice"),
+        ({"offset_": ["inf", "nan"]}, "offset_ holds inf"),
+        ({"high_": ["-inf", "inf"]}, "high_ holds -inf"),
+        ({"low_": ["2.0", "-inf"], "high_": ["1.0", "inf"]}, "low_ is above high_"),
+        ({"clip": float("nan")}, "clip is not a share"),
+        ({"clip": -1}, "clip is not a share"),
     ],
 )
 def test_an_encoder_in_a_file_is_checked(change, message):

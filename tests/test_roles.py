@@ -211,4 +211,4 @@ def test_long_columns_are_judged_by_a_sample():
     values = np.random.default_rng(0).normal(size=300_000)
     assert roles.role_of(roles.Contents("x", len(values), values)).role == "number"
     counting = np.arange(300_000, dtype=float)
-    assert roles.role_of(roles.Contents("x", len(counting), counting)).why == "counts the rows"
+    assert roles.role_of(roles.Contents("x", len(counting), counting)).why == "numbers the rows"

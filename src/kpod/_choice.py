@@ -93,6 +93,7 @@ def _number(value: float, form: str) -> str:
 def conclusion(search: Search, extendable: bool) -> KChoice:
     """The result, in numbers and in words."""
     verdict = search.verdict()
+    search.settle(verdict.k)
     reason = why_unclear(search, verdict, extendable)
     numbers = sorted(search.centers)
     errors = [search.centers[n].errors for n in numbers]

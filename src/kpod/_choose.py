@@ -35,15 +35,16 @@ def choose_k(
 ) -> KChoice:
     r"""Choose the number of clusters by hiding observed entries and predicting them.
 
-    Five times, a tenth of the observed entries is hidden, the table is clustered without them, and
-    the entries are predicted by the centers of their rows:
+    Ten times (five beyond 20,000 observed entries), a tenth of the observed entries is hidden, the table is
+    clustered without them, and they are predicted by the centers of their rows:
 
     .. math:: e(k) = \frac{1}{|H|} \sum_{(i,j) \in H} (x_{ij} - c_{l(i)j})^2
 
     The smallest k whose error lies within one standard error of the smallest error is taken, the
     standard error being that of the difference (over rows). If columns are correlated *within* the
     clusters found, so that centers count pieces rather than groups, the number is chosen again among
-    Gaussian mixtures that allow for correlation; one correlated group is among them.
+    Gaussian mixtures that allow for correlation; one correlated group is among them. Clusters that are
+    not set apart, rows lying as densely between them as inside, are no clear choice.
 
     Parameters
     ----------

@@ -200,9 +200,16 @@ class Search:
         ks = list(ks)
         self.plan(len(ks) * (len(self.folds) + 1))
         for k, trial in zip(ks, self.held_out([(k, self.shrinkage) for k in ks]), strict=True):
-            whole = self.fitter(self.table, self.executor, k, self.shrinkage, None)
+            # For loss and silhouette only, until one is chosen.
+            n_starts = None if self.table.n_observed <= MANY_ENTRIES else STARTS
+            whole = self.fitter(self.table, self.executor, k, self.shrinkage, n_starts)
             self.tell(counted(k))
             self.centers[k] = Trial(trial.errors, trial.labels, whole)
+
+    def settle(self, k: int) -> None:
+        """Fit the number that was chosen with all the starts that a fit has."""
+        if k > 1 and self.table.n_observed > MANY_ENTRIES:
+            self.centers[k].whole = self.fitter(self.table, self.executor, k, self.shrinkage, None)
 
     def try_all(self, k: Any) -> bool:
         """Try what "auto" or a list of numbers asks for; returns whether it was "auto"."""

@@ -159,9 +159,11 @@ class Checkpoint:
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
-        if kind is None:
-            self.remove()
-        self.close()
+        try:
+            if kind is None:
+                self.remove()
+        finally:
+            self.close()
 
 
 def arrays_of(solution: Solution) -> Snapshot:

@@ -111,7 +111,9 @@ def choose_columns(
         roles[name] = Role("identifier", "--id")
     for name in wanted:
         if name in excluded or name in identifiers:
-            raise InputError(f"column {shown(name)} is both asked for with --columns and set aside.")
+            raise InputError(
+                f"column {shown(name)} is in --columns and also excluded; drop it from one of them."
+            )
     use_all = ALL in categories and ALL not in table.by_name
     named = table.names([name for name in categories if not (use_all and name == ALL)])
     choice = Choice([], {}, roles)
@@ -186,7 +188,7 @@ def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *
     odd = [level for level in levels if order and level not in order]
     if odd:
         raise InputError(
-            f"--as {column.name}=ordered: '{printable(odd[0])}' occurs and is not in the order given "
+            f"--as {column.name}=ordered: the value '{printable(odd[0])}' is not in the order given "
             f"({printable(', '.join(order))})."
         )
     choice.used.append(column.name)
@@ -230,8 +232,8 @@ def check_ambiguous(table: TableFile, column: Column) -> None:
         value = printable(column.ambiguous)
         raise InputError(
             f"{table.source}: column {shown(column.name)}: '{value}' may be "
-            f"{value.replace(',', '')} or {value.replace(',', '.')}; say which with --decimal . (the comma "
-            "divides thousands) or --decimal , (it is the decimal mark)."
+            f"{value.replace(',', '')} or {value.replace(',', '.')}; say which with --decimal . (the "
+            "comma separates thousands) or --decimal , (the comma is the decimal mark)."
         )
 
 

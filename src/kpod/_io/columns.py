@@ -128,7 +128,12 @@ def try_numbers(text: pa.ChunkedArray, gaps: pa.ChunkedArray, decimal: str) -> F
 
 
 def finish_numbers(
-    column: Column, missing: Sequence[str], *, integers: bool | None, text: pa.ChunkedArray | None = None
+    column: Column,
+    missing: Sequence[str],
+    *,
+    integers: bool | None,
+    text: pa.ChunkedArray | None = None,
+    leading_zeros: bool = False,
 ) -> Column:
     """Numbers that stand for gaps, whole numbers, and the column's role."""
     values = column.values
@@ -150,7 +155,8 @@ def finish_numbers(
         with np.errstate(invalid="ignore"):
             whole = bool((gaps | (np.floor(values) == values)).all()) if integers is None else integers
         column.kind = "integer" if whole else "number"
-    column.leading_zeros = text is not None and column.kind == "integer" and has_leading_zeros(text)
+    leading_zeros = leading_zeros or (text is not None and has_leading_zeros(text))
+    column.leading_zeros = column.kind == "integer" and leading_zeros
     declared = "boolean" if column.kind in ("true/false", "yes/no") else None
     column.role = roles.role_of(
         roles.Contents(

@@ -37,6 +37,8 @@ def from_json(text: str) -> TableEncoder:
     are_lists = isinstance(levels, list) and all(isinstance(level, list) for level in levels)
     if not are_lists or not all(isinstance(word, str) for level in levels for word in level):
         raise ValueError("levels are not text")
+    if any(len(set(level)) < len(level) for level in levels):
+        raise ValueError("levels appear twice")
     if len(levels) != len(kinds) or (names and len(names) != len(kinds)) or not all_text(names):
         raise ValueError("columns of the encoder do not match")
     if (
@@ -57,7 +59,12 @@ def from_json(text: str) -> TableEncoder:
     for name in ARRAYS:
         setattr(encoder, name, numbers(name, content[name], len(kinds)))
     encoder.log = [names[j] if names else j for j in names_of_log(encoder)]
-    encoder.clip = None if content["clip"] is None else float(content["clip"])
+    clip = content["clip"]
+    if clip is not None and not (isinstance(clip, float) and 0 < clip < 0.5):
+        raise ValueError("clip is not a share of the entries")
+    if not (encoder.low_ <= encoder.high_).all():
+        raise ValueError("low_ is above high_")
+    encoder.clip = clip
     encoder.kinds_, encoder.levels_, encoder._frame = kinds, levels, content["frame"]
     encoder.n_features_in_ = len(kinds)
     if names:

@@ -102,6 +102,6 @@ def check_writable(path: str | os.PathLike[str]) -> None:
             return
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
-        raise InputError(f"{name}: there is no directory {printable(folder)}; make it first.")
+        raise InputError(f"{name}: there is no directory {printable(folder)}; create it first.")
     if not os.access(folder, os.W_OK):
         raise InputError(f"{name}: directory {printable(folder)} is not writable.")

@@ -100,13 +100,23 @@ def read_json(data: Any, kind: str, source: str) -> pa.Table:
 
         return pa_json.read_json(pa.BufferReader(data[:]))
     try:
-        rows = json.loads(data[:])
-    except ValueError as error:
-        raise InputError(f"{source}: is not valid JSON: {printable(error)}.") from error
+        rows = json.loads(data[:], object_pairs_hook=without_twins)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else printable(error)
+        raise InputError(f"{source}: is not valid JSON: {why}.") from error
     if not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{source}: expected a list of objects, one for each row.")
     names = list(dict.fromkeys(name for row in rows for name in row))
     return table_of(names, [[row.get(name) for row in rows] for name in names])
+
+
+def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of names that appear twice, one value would be lost."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"{name!r} appears twice in a row")
+    return out
 
 
 # Workbooks

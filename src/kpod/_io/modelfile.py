@@ -95,17 +95,30 @@ MAY_LACK = {
     "shrinkage_",
 }
 """What a model of 0.1.0 does not have: parameters since then keep their defaults."""
-SQUARES = {"inertia_", "loss_curve_", "losses_", "objective_", "objective_curve_", "var_"}
-POSITIVE = {"scale_", "_scale"}
-NOT_NEGATIVE = {
-    "counts_",
+SQUARES = {
+    "inertia_",
+    "loss_curve_",
+    "losses_",
+    "noise_variance_",
+    "objective_",
+    "objective_curve_",
     "var_",
+}
+POSITIVE = {"scale_", "_scale", "noise_variance_"}
+NOT_NEGATIVE = {
+    "cluster_shares_",
+    "counts_",
     "inertia_",
     "loss_curve_",
     "missing_rates_",
     "n_samples_seen_",
     "shrinkage_",
+    "var_",
 }
+BY_COLUMN = {
+    name for known in ATTRIBUTES.values() for name, (shape, _) in known.items() if "p" in shape.split()
+}
+MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
 
 
 @dataclass
@@ -347,7 +360,7 @@ def check_values(estimators: list[Any], kpod: Any) -> None:
             if not isinstance(value, float | np.ndarray):
                 continue
             numbers = np.asarray(value, dtype=np.float64)
-            if numbers.shape[-1:] == unobserved.shape and name != "loss_curve_":
+            if numbers.ndim and name in BY_COLUMN:
                 numbers = numbers[..., ~unobserved]
             wrong = ~(np.abs(numbers) < (np.inf if name in SQUARES else most))
             if name in POSITIVE:
@@ -356,6 +369,11 @@ def check_values(estimators: list[Any], kpod: Any) -> None:
                 wrong |= numbers < 0
             if wrong.any():
                 raise ValueError(f"{name} holds {numbers[wrong][0]:g}")
+    there = [name for name in MIXTURE if hasattr(kpod, name)]
+    if len(there) < (len(MIXTURE) if there or kpod.probability else 0):
+        raise ValueError(f"one of {', '.join(MIXTURE)} is missing")
+    if there and not np.isclose(kpod.cluster_shares_.sum(), 1):
+        raise ValueError("cluster_shares_ do not add up to 1")
 
 
 def new(which: str) -> Any:

@@ -41,7 +41,7 @@ def pivot(table: TableFile, rows: str, items: str, values: str) -> Ratings:
     who, what = (pc.dictionary_encode(combined(words_of(table, column))) for column in columns[:2])
     if who.null_count or what.null_count:
         name = columns[0 if who.null_count else 1].name
-        raise InputError(f"{table.source}: column {shown(name)} has gaps; every line needs one.")
+        raise InputError(f"{table.source}: column {shown(name)} has gaps; every line needs a value there.")
     known = np.isfinite(numbers)
     row, item = who.indices.to_numpy()[known], what.indices.to_numpy()[known]
     shape = (len(who.dictionary), len(what.dictionary))
@@ -52,7 +52,7 @@ def pivot(table: TableFile, rows: str, items: str, values: str) -> Ratings:
         names = who.dictionary[place // shape[1]], what.dictionary[place % shape[1]]
         raise InputError(
             f"{table.source}: {rows} '{printable(names[0])}' has {int(times.max())} values for {items} "
-            f"'{printable(names[1])}'; decide which counts."
+            f"'{printable(names[1])}'; keep one of them."
         )
     csr = sparse.csr_array((numbers[known], (row, item)), shape=shape)
     raw = pa.table({columns[0].name: who.dictionary})

@@ -155,7 +155,7 @@ def read_text(
         raise InputError(f"{source}: is empty.")
     sample = sample_of(data)
     try:
-        data, skipped, notes = without_titles(data, sample, [delimiter] if delimiter else DELIMITERS)
+        data, skipped, notes = without_titles(data, sample, delimiter)
         sample = sample_of(data) if skipped else sample
         rows = rows_of(sample, delimiter) if delimiter else None
         if rows is None:
@@ -194,34 +194,43 @@ def read_text(
     return raw.rename_columns([name.strip() for name in raw.column_names]), dialect, notes
 
 
-def without_titles(data: Any, sample: str, delimiters: Sequence[str]) -> tuple[Any, int, list[str]]:
+def without_titles(data: Any, sample: str, given: str | None) -> tuple[Any, int, list[str]]:
     """The text without lines of a title above the header; how many lines these are; and a note on them."""
-    for delimiter in delimiters:
-        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
-        rows, ends = [], []
-        try:
-            for row in islice(reader, SAMPLE_ROWS):
-                rows.append(row or [""])
-                ends.append(reader.line_num)
-        except csv.Error:
-            continue
-        start = around.titles(rows)
-        header, body = rows[start], [row for row in rows[start + 1 :] if row != [""]]
-        if not start or len(header) < 2 or any(map(around.is_number, header)) or not all(header[1:]):
-            continue
-        fitting = sum(len(row) in (len(header), len(header) + 1) for row in body)
-        if fitting >= max(len(body) / 2, min(0.9 * len(body), len(body) - 3)):
-            end = at = 0
-            for _ in range(ends[start - 1]):
-                at = data.find(b"\n", end)
-                end = at + 1
-            if at >= 0:
-                return (
-                    data[end:],
-                    ends[start - 1],
-                    [around.reported(rows[:start], "first", "a title", "line")],
-                )
-    return data, 0, []
+    best, rows = (given, []) if given else sniff_delimiter(sample)
+    # What divides most lines as it divides the first is the delimiter; decimal commas divide some lines, too.
+    is_known = given is not None or fit_of(rows)[0] >= 0.5
+    tried = [titled(sample, delimiter) for delimiter in ([str(best)] if is_known else DELIMITERS)]
+    found = [lines for lines in tried if lines is not None]
+    if not found:
+        return data, 0, []
+    n_lines, rows = min(found, key=lambda lines: lines[0])
+    end = at = 0
+    for _ in range(n_lines):
+        at = data.find(b"\n", end)
+        end = at + 1
+    if at < 0:
+        return data, 0, []
+    return data[end:], n_lines, [around.reported(rows, "first", "a title", "line")]
+
+
+def titled(sample: str, delimiter: str) -> tuple[int, list[list[str]]] | None:
+    """How many lines stand above a header under which most lines are divided like it, and their fields."""
+    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+    rows, ends = [], []
+    try:
+        for row in islice(reader, SAMPLE_ROWS):
+            rows.append(row or [""])
+            ends.append(reader.line_num)
+    except csv.Error:
+        return None
+    start = around.titles(rows)
+    header, body = rows[start], [row for row in rows[start + 1 :] if row != [""]]
+    if not start or len(header) < 2 or any(map(around.is_number, header)) or not all(header[1:]):
+        return None
+    fitting = sum(len(row) in (len(header), len(header) + 1) for row in body)
+    if fitting < max(len(body) / 2, min(0.9 * len(body), len(body) - 3)):
+        return None
+    return ends[start - 1], rows[:start]
 
 
 def without_remarks(data: Any, delimiter: str, n_fields: int) -> tuple[Any, list[str]]:
@@ -330,14 +339,14 @@ def rows_of(sample: str, delimiter: str) -> list[list[str]]:
 
 def sniff_delimiter(sample: str) -> tuple[str, list[list[str]]]:
     """The delimiter that cuts the most lines into as many fields as the header has."""
-
-    def fit(delimiter: str) -> tuple[float, int]:
-        rows = rows_of(sample, delimiter)
-        n_fields = len(rows[0])
-        return (sum(len(row) == n_fields for row in rows) / len(rows) if n_fields > 1 else 0), n_fields
-
-    best = max(DELIMITERS, key=fit)
+    best = max(DELIMITERS, key=lambda delimiter: fit_of(rows_of(sample, delimiter)))
     return best, rows_of(sample, best)
+
+
+def fit_of(rows: list[list[str]]) -> tuple[float, int]:
+    """The share of lines with as many fields as the first, and that number; 0 for a single field."""
+    n_fields = len(rows[0])
+    return (sum(len(row) == n_fields for row in rows) / len(rows) if n_fields > 1 else 0), n_fields
 
 
 def sniff_decimal(delimiter: str, rows: list[list[str]]) -> str:

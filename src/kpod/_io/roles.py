@@ -201,7 +201,7 @@ def identifier(facts: Facts, as_read: Floats, leading_zeros: bool) -> Role | Non
     if not facts.whole:
         return None
     if counts_the_rows(as_read):
-        return Role("identifier", "counts the rows")
+        return Role("identifier", "numbers the rows")
     if is_named_id(facts):
         how = "different in every row" if facts.is_unique else "shared by several rows"
         return Role("identifier", f"by its name; {how}")
@@ -217,10 +217,10 @@ def identifier(facts: Facts, as_read: Floats, leading_zeros: bool) -> Role | Non
         return Role("identifier", f"{len(str(int(facts.high)))} digits each, different in every row")
     group = len(facts.tokens) <= 2 and bool({*facts.tokens, *singulars(facts.tokens)} & GROUPS)
     if group and facts.n_distinct >= 25 and facts.low >= 0 and facts.density >= 0.2:
-        return Role("identifier", "numbers that name what several rows share")
+        return Role("identifier", "numbers of groups, by its name")
     if numbers_groups(facts):
         return Role(
-            "identifier", f"whole numbers up to {facts.high:.0f}, all about equally often: names, not sizes"
+            "identifier", f"whole numbers up to {facts.high:.0f}, all about equally common: labels, not sizes"
         )
     return None
 
@@ -432,7 +432,7 @@ def role_of_text(c: Contents) -> Role:  # noqa: PLR0911
     if not n:
         return Role("empty", "nothing observed")
     if c.declared == "ordered":
-        return Role("ordered", "values with an order", order=c.order)
+        return Role("ordered", "ordered values", order=c.order)
     levels = list(c.levels)
     if len(levels) == 1:
         return Role("constant", "the same value in every row")
@@ -440,7 +440,7 @@ def role_of_text(c: Contents) -> Role:  # noqa: PLR0911
         return Role("date", "dates")
     order = scales.order_of(levels)
     if order and len(levels) <= 0.5 * n + 1:
-        return Role("ordered", "values with an order", order=tuple(order))
+        return Role("ordered", "ordered values", order=tuple(order))
     if c.declared == "category":
         return Role("category", f"{len(levels):,} different values")
     return role_of_words(c, levels, n)
@@ -464,7 +464,7 @@ def role_of_words(c: Contents, levels: list[str], n: int) -> Role:
     if len(levels) == n and not prose and n >= 3:
         return Role("identifier", "different in every row")
     if named and len(levels) > 2:
-        return Role("identifier", "an identifier by its name")
+        return Role("identifier", "by its name")
     if len(levels) > 0.5 * n or prose:
         return Role("text", f"text: {len(levels):,} different values in {n:,} rows")
     return Role("category", f"{len(levels):,} different values")

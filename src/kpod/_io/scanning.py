@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +26,12 @@ from kpod._io.marks import spellings
 from kpod._io.scratch import Scratch, size_text
 from kpod._io.sources import Source, Sources, TextOptions
 from kpod._io.tables import Column, shown
-from kpod._scaler import ObservedScaler
 from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats, Floats
 from kpod._words import some
+
+if TYPE_CHECKING:
+    from kpod._scaler import ObservedScaler
 
 Progress = Callable[[int, int, str], None]
 ARRAYS = (".npy", ".npz")
@@ -290,13 +292,17 @@ def chunks(values: AnyFloats) -> Any:
 
 
 def fitted_scaler(scale: bool | ObservedScaler, table: ScannedTable) -> ObservedScaler | None:
+    if scale is False:
+        return None
+    from kpod._scaler import ObservedScaler  # with scikit-learn, which takes seconds to load
+
     if isinstance(scale, ObservedScaler):
         if scale.n_features_in_ != table.shape[1]:
             raise InputError(
                 f"the scaler was fitted on {scale.n_features_in_} columns, the files have {table.shape[1]}."
             )
         return scale
-    return ObservedScaler().fit(table) if scale else None
+    return ObservedScaler().fit(table)
 
 
 def check_numeric(sources: Sources, names: Sequence[str]) -> None:

@@ -28,6 +28,7 @@ from kpod._io.tables import SUFFIXES, Dialect, shown
 SCANNED = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "excel")
 BATCH_ENTRIES = 1 << 21
 TEXT_BLOCK = 1 << 23
+BUFFER = 1 << 18  # of each column of a Parquet file, which would be read whole without
 COUNTED = 1 << 24
 
 
@@ -139,7 +140,7 @@ class ParquetSource(Source):
         import pyarrow.parquet as pq
 
         with self.naming():
-            return pq.ParquetFile(self.path, pre_buffer=False)
+            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
 
     @cached_property
     def schema(self) -> pa.Schema:

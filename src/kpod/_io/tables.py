@@ -87,6 +87,10 @@ class TableFile:
         )
         raise InputError(f"{self.source}: there is no column {shown(name)}; {hint}")
 
+    def numbers(self, name: str) -> Floats | None:
+        """The numbers of a column, if it holds numbers."""
+        return self.column(name).values
+
     def names(self, asked: Sequence[str]) -> list[str]:
         """Column names as asked for: one by one, several with commas between them, or patterns (q_*)."""
         found: list[str] = []

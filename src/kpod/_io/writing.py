@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -144,11 +144,15 @@ def dialect_for(path: str, dialect: Dialect | None) -> Dialect:
 
 
 def write_csv(table: pa.Table, file: IO[bytes], dialect: Dialect) -> None:
-    header = io.StringIO()
-    csv.writer(header, delimiter=dialect.delimiter, lineterminator="\n").writerow(table.column_names)
-    file.write(header.getvalue().encode())
+    file.write(csv_header(table.column_names, dialect))
     for lines in csv_batches(table, dialect):
         file.write(lines)
+
+
+def csv_header(names: Sequence[str], dialect: Dialect) -> bytes:
+    header = io.StringIO()
+    csv.writer(header, delimiter=dialect.delimiter, lineterminator="\n").writerow(names)
+    return header.getvalue().encode()
 
 
 def csv_batches(table: pa.Table, dialect: Dialect) -> Iterator[memoryview]:

@@ -27,10 +27,14 @@ KPOD_INLINE void few_strip(const vector_f32 *restrict tile, ptrdiff_t p, const f
         const vector_f32 z = tile[j];
         const mask_f32 observed = z == z;
         for (int c = 0; c < width; c++) {
-            const vector_f32 d = (vector_f32)((mask_f32)(z - panel[j * stride + c]) & observed);
-            sum[c] += d * d;
-            if (terms)
-                sum[c] += (vector_f32)((mask_f32)(terms[j * stride + c] + (vector_f32){0}) & observed);
+            const vector_f32 d = z - panel[j * stride + c];
+            if (terms) {
+                const vector_f32 with_term = d * d + terms[j * stride + c];
+                sum[c] += (vector_f32)((mask_f32)with_term & observed);
+            } else {
+                const vector_f32 known = (vector_f32)((mask_f32)d & observed);
+                sum[c] += known * known;
+            }
         }
     }
     for (int c = 0; c < width; c++)

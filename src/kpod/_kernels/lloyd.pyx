@@ -14,7 +14,7 @@ that could come out otherwise.
 """
 
 from libc.math cimport INFINITY, sqrt, sqrtf
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
 
 from kpod._kernels.panel cimport Panel, slack_of_terms
 from kpod._kernels.rows cimport (
@@ -38,6 +38,12 @@ cdef extern from "bounds.h" nogil:
     Py_ssize_t near_rows(
         Py_ssize_t, Py_ssize_t, int32_t, const int32_t*, float*, float*, const float*, const float*, float,
         Py_ssize_t, Py_ssize_t*, Py_ssize_t*
+    ) noexcept
+
+cdef extern from "patterns.h" nogil:
+    void add_patterns(
+        const int32_t*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t, Py_ssize_t, const float*, Py_ssize_t,
+        uint8_t*, float*
     ) noexcept
 
 cdef extern from "few.h" nogil:
@@ -90,8 +96,13 @@ cdef void single_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space
         values = space.singles
     else:
         chunk_entries(rows, n, space, &columns, &values)
-    distances_f32(columns, values, space.begin, space.end, n, panel.singles, NULL, panel.single_terms,
-                  panel.single_offsets, panel.single_stride, <float*> space.distances)
+    # A sparse row observes too little of the columns to look up several at a time.
+    distances_f32(columns, values, space.begin, space.end, n, panel.singles, NULL,
+                  panel.single_terms if rows.is_sparse else NULL, panel.single_offsets, panel.single_stride,
+                  <float*> space.distances)
+    if panel.single_terms != NULL and not rows.is_sparse:
+        add_patterns(columns, space.begin, space.end, n, panel.n_groups, panel.patterns, panel.single_stride,
+                     space.seen, <float*> space.distances)
 
 
 cdef void double_distances(Rows rows, Py_ssize_t i, Panel panel, Workspace space) noexcept nogil:

@@ -12,6 +12,8 @@ cdef class Panel:
     cdef float* singles
     cdef float* single_offsets
     cdef float* single_terms
+    cdef float* patterns  # what the observed ones of every six columns add, see patterns.h
+    cdef Py_ssize_t n_groups
 
 
 cdef inline double slack_of_terms(Panel panel, Py_ssize_t m, double unit) noexcept nogil:

@@ -14,6 +14,10 @@ cdef extern from "memory.h" nogil:
     void* allocate_lines(size_t) noexcept
     void free_lines(void*) noexcept
 
+cdef extern from "patterns.h" nogil:
+    int PATTERN_COLUMNS, PATTERNS
+    void make_patterns(const float*, Py_ssize_t, Py_ssize_t, float*) noexcept
+
 VECTOR_BYTES = 32
 
 
@@ -73,6 +77,8 @@ cdef class Panel:
         cdef size_t wide = whole_lines(p * self.stride * sizeof(double))
         cdef size_t narrow = whole_lines(p * self.single_stride * sizeof(float))
         cdef size_t n_tables = 1 if terms is None else 2, size = doubles + singles + n_tables * (wide + narrow)
+        self.n_groups = 0 if terms is None else (p + PATTERN_COLUMNS - 1) // PATTERN_COLUMNS
+        size += self.n_groups * PATTERNS * self.single_stride * sizeof(float)
         self.memory = allocate_lines(size)
         if not self.memory:
             raise MemoryError
@@ -88,7 +94,9 @@ cdef class Panel:
         if terms is not None:
             self.double_terms = <double*> at
             self.single_terms = <float*> (at + wide)
+            self.patterns = <float*> (at + wide + narrow)
             transpose(by_entry, self.stride, self.single_stride, self.double_terms, self.single_terms)
+            make_patterns(self.single_terms, self.n_columns, self.single_stride, self.patterns)
         transpose(rows, self.stride, self.single_stride, self.doubles, self.singles)
         cdef Py_ssize_t c, j
         cdef double sizes, squares

@@ -83,6 +83,7 @@ cdef class Workspace:
     cdef void* best
     cdef void* second
     cdef int32_t* nearest
+    cdef uint8_t* seen
 
     cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1
 

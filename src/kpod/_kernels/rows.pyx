@@ -134,17 +134,18 @@ cdef class Workspace:
         self.values = malloc((self.n_entries + COMPACT_SLACK) * sizeof(double))
         self.copies = malloc((self.n_copies + 1) * sizeof(double))
         cdef Py_ssize_t n_singles = max(self.n_entries, 8 * rows.n_columns)
-        self.singles = <float*> allocate_lines((n_singles + 1) * sizeof(float))
+        self.singles = <float*> allocate_lines((n_singles * sizeof(float) // 64 + 1) * 64)
         self.widened = <double*> malloc((rows.longest_row + 1) * sizeof(double))
         self.longest_row = rows.longest_row
-        self.distances = allocate_lines((chunk * stride + 1) * sizeof(double))
+        self.distances = allocate_lines((chunk * stride * sizeof(double) // 64 + 1) * 64)
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
+        self.seen = <uint8_t*> malloc(rows.n_columns)
         if not (
             self.index and self.looked and self.before and self.pointers and self.begin and self.end
             and self.columns and self.values and self.copies and self.singles and self.widened
-            and self.distances and self.best and self.second and self.nearest
+            and self.distances and self.best and self.second and self.nearest and self.seen
         ):
             raise MemoryError
 
@@ -164,6 +165,7 @@ cdef class Workspace:
         free(self.best)
         free(self.second)
         free(self.nearest)
+        free(self.seen)
 
     cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1:
         cdef bint lists = not rows.is_sparse or rows.hidden != NULL

@@ -48,9 +48,9 @@ def start_cautions(c: Clustering, add: Any) -> None:
     losses = np.asarray(getattr(c.kpod, "losses_", ()))
     if len(losses) < 2 or c.k == 1:
         return
-    near = int((losses <= losses.min() * (1 + NEARLY_BEST)).sum())
-    if near == 1:
-        worse = np.sort(losses)[1] / losses.min() - 1
+    best, size = losses.min(), max(abs(losses.min()), 1e-300)
+    if int((losses <= best + NEARLY_BEST * size).sum()) == 1:
+        worse = (np.sort(losses)[1] - best) / size
         add(
             "Starts that disagree",
             f"The best loss was found in 1 of {len(losses)} starts; the next is {percent(worse)} higher. "
@@ -121,8 +121,8 @@ def outlying(c: Clustering, small: Sequence[int]) -> str:
 
 def remedy(names: Sequence[str]) -> str:
     return (
-        f"Take logarithms (--log {','.join(names)}), scale by quantiles (--robust), or clip (--clip 0.01) "
-        "if they should not decide"
+        f"Take logarithms (--log {','.join(names)}), scale by median and quartiles (--robust), or clip "
+        "(--clip 0.01) if they should not decide"
     )
 
 

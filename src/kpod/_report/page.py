@@ -91,7 +91,10 @@ def report(
     clustering = Clustering.of(model, X, column_names)
     settings = {"model": " ".join(repr(model).split()), "kpod": __version__}
     aside = asides_of(profile, len(clustering.labels)) if profile is not None else []
-    return Report(clustering, title=title, settings=settings, aside=aside, row_names=row_names)
+    choice = getattr(clustering.kpod, "choice_", None)
+    if choice is not None and choice.n_hidden_ == 0:  # nothing was tried
+        choice = None
+    return Report(clustering, title=title, settings=settings, aside=aside, row_names=row_names, choice=choice)
 
 
 def asides_of(frame: Any, n_rows: int) -> list[Aside]:

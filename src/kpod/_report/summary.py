@@ -239,7 +239,7 @@ class Clustering:
     @cached_property
     def sureness(self) -> Sureness | None:
         """How sure the cluster of each row is, where the model has probabilities."""
-        if not hasattr(self.kpod, "cluster_shares_"):
+        if not (hasattr(self.kpod, "predict_proba") and hasattr(self.kpod, "cluster_shares_")):
             return None
         return sureness(self.kpod.predict_proba(self.seen), self.labels)
 

@@ -61,7 +61,7 @@ def cli() -> None:
       kpod demo
 
     \b
-    Completion in bash (zsh and fish alike), in ~/.bashrc:
+    Shell completion (bash; zsh and fish likewise), in ~/.bashrc:
       eval "$(_KPOD_COMPLETE=bash_source kpod)"
     """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,23 +30,61 @@ class Applied:
     def kpod(self) -> Any:
         return self.model.pipeline[-1]
 
+    def predict(self) -> Any:
+        """The clusters of the rows."""
+        import numpy as np
+
+        from kpod._io.scanning import chunks
+
+        if not isinstance(self.values, np.memmap):
+            return self.model.pipeline.predict(self.values)
+        return np.concatenate([self.model.pipeline.predict(np.asarray(rows)) for rows in chunks(self.values)])
+
     @property
     def step(self) -> Any:
         """What brings columns to one scale, if anything."""
         return self.model.pipeline[0] if len(self.model.pipeline) > 1 else None
 
 
-def apply(
-    model: str, data: str, read: dict[str, Any], ratings: dict[str, str | None] | None = None
-) -> Applied:
-    """Open the model and read the table: columns by name, or ratings with a line each."""
+@contextmanager
+def open_model_and_table(
+    model: str,
+    data: Sequence[str],
+    scratch: str | None,
+    progress: Any,
+    ratings: dict[str, str | None],
+    read: dict[str, Any],
+) -> Iterator[Applied]:
+    """A model and a table in one or several files, which are read in pieces where they would not fit."""
     from kpod._io import modelfile
-    from kpod._io.choosing import Choice
+    from kpod.cli.tables import open_table
+
+    with noting() as notes:
+        opened = modelfile.load(model)
+    read = {**read, "missing": [*opened.missing, *read["missing"]]}
+    with open_table(data, scratch, progress, **read) as table:
+        yield applied(opened, table, notes, ratings)
+
+
+def apply(model: str, data: str, read: dict[str, Any]) -> Applied:
+    """Open the model and read the table into memory."""
+    from kpod._io import modelfile
     from kpod._io.reading import read_table
 
     with noting() as notes:
         opened = modelfile.load(model)
-    table = read_table(data, **{**read, "missing": [*opened.missing, *read["missing"]]})
+    return applied(
+        opened, read_table(data, **{**read, "missing": [*opened.missing, *read["missing"]]}), notes
+    )
+
+
+def applied(
+    opened: Model, table: TableFile, notes: list[str], ratings: dict[str, str | None] | None = None
+) -> Applied:
+    """A table as a model takes it: columns by name, or ratings with a line each."""
+    from kpod._io.choosing import Choice
+    from kpod._io.large import LargeTable
+
     if ratings and any(ratings.values()):
         return applied_ratings(opened, table, ratings, notes)
     known = {column.name for column in table.columns}
@@ -52,6 +92,8 @@ def apply(
     aside = dict.fromkeys(sorted(known - set(opened.columns)), "not in the model")
     choice = Choice(opened.columns, aside, categories=categories_of(opened.pipeline))
     with_words = any(name == "encode" for name, _ in opened.pipeline.steps)
+    if isinstance(table, LargeTable):
+        return Applied(opened, table, choice, table.scanned(choice, scale=False).values, notes)
     take: Any = choice.frame if with_words else choice.matrix
     return Applied(opened, table, choice, take(table, all_missing=True), notes)
 

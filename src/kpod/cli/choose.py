@@ -7,22 +7,23 @@ from typing import Any
 import click
 
 from kpod.cli.fit import FEW_ROWS, Encode, choose_number, cluster, table_data, write_report
-from kpod.cli.options import choosing, clusters, in_file, out_file, preparing, reading
+from kpod.cli.options import checkpoint, choosing, clusters, in_files, out_file, preparing, reading
 from kpod.cli.outputs import check_outputs, echo_json
 from kpod.cli.summaries import summary_of, summary_of_choice
 
 
 @click.command("choose-k", short_help="How many clusters does a table have?")
-@in_file("data")
+@in_files("data")
 @clusters("The numbers to choose from, such as 2-8, or auto.")
 @out_file("--report", help="A report on the clusters chosen, in one HTML file.")
 @choosing
 @preparing
 @reading
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@checkpoint
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def choose_k(
-    data: str,
+    data: tuple[str, ...],
     clusters: int | range | str,
     report: str | None,
     columns: tuple[str, ...],
@@ -38,6 +39,8 @@ def choose_k(
     shrinkage: float | str | None,
     seed: int,
     as_json: bool,
+    scratch: str | None,
+    checkpoint: str | None,
     **read: Any,
 ) -> None:
     """Choose the number of clusters of DATA.
@@ -54,16 +57,21 @@ def choose_k(
         raise click.UsageError("-k needs numbers to choose from, such as 2-8, or auto")
     check_outputs({"data": data}, {"--report": report})
     from kpod._io import choosing
-    from kpod._io.reading import read_table
     from kpod.cli.progress import Progress
     from kpod.cli.show import show_choice
+    from kpod.cli.tables import open_table
 
     settings: dict[str, Any] = {"n_clusters": clusters, "random_state": seed}
     if shrinkage is not None:
         settings["shrinkage"] = shrinkage
-    with Progress(quiet=False) as progress:
-        progress.doing(f"reading {data}")
-        table = read_table(data, **read)
+    if checkpoint is not None:
+        settings["checkpoint"] = checkpoint
+    with (
+        Progress(quiet=False) as progress,
+        open_table(
+            data, scratch, progress, columns=columns, aside=(*exclude, *ids), weight=weight, **read
+        ) as table,
+    ):
         weight = table.column(weight).name if weight else None
         choice = choosing.choose_columns(
             table, columns, exclude, ids, decided=decided, categories=categories, weight=weight

@@ -12,12 +12,12 @@ from kpod.cli.outputs import check_stdout, echo_json
 MOST_PATTERNS = 8
 
 
-@click.command(short_help="What a table holds, and what it lacks.")
+@click.command(short_help="Show the columns of a table, their roles and what is missing.")
 @in_file("data")
 @reading
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def describe(data: str, as_json: bool, **read: Any) -> None:
-    """Describe DATA: per column its type, share missing and range; the patterns of gaps.
+    """Describe DATA: the role, missing entries and range of each column, and the patterns of gaps.
 
     \b
     Examples:

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpod._io.files import InputError, printable
-from kpod.cli.options import choosing, clusters, in_file, labelling, long_form, out_file, preparing, reading
+from kpod.cli.options import (
+    checkpoint,
+    choosing,
+    clusters,
+    in_files,
+    labelling,
+    long_form,
+    out_file,
+    preparing,
+    reading,
+)
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
 from kpod.cli.summaries import noting, summary_of
 
@@ -30,12 +40,15 @@ QUICK_WORK = 300_000
 
 
 @click.command(short_help="Cluster a table.")
-@in_file("data")
+@in_files("data")
 @clusters("The number of clusters, a range to choose from such as 2-8, or auto.")
 @labelling
-@out_file("--centers", help="The centers, in the original units, with the observed entries behind each.")
-@out_file("--model", help="The model, for kpod predict.")
-@out_file("--report", help="A report in one HTML file, to open, print or send.")
+@out_file(
+    "--centers",
+    help="Write the centers, in the original units, with the number of observed entries behind each value.",
+)
+@out_file("--model", help="Write the model, for kpod predict and kpod impute.")
+@out_file("--report", help="Write a report, one HTML file to open, print or send.")
 @choosing
 @preparing
 @long_form
@@ -45,7 +58,7 @@ QUICK_WORK = 300_000
     type=click.Choice(["hartigan", "lloyd", "mm"]),
     default="hartigan",
     show_default=True,
-    help="hartigan reaches the lowest loss; mm is the published one.",
+    help="hartigan reaches the lowest loss; mm is the published algorithm.",
 )
 @click.option(
     "--starts",
@@ -53,6 +66,7 @@ QUICK_WORK = 300_000
     help="Number of starts; the best is kept.  [default: 10; 1 on large tables]",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
+@checkpoint
 @click.option(
     "--stability",
     "with_stability",
@@ -61,7 +75,7 @@ QUICK_WORK = 300_000
     "Reports on small tables have it anyway.",
 )
 def fit(
-    data: str,
+    data: tuple[str, ...],
     clusters: int | range | str,
     output: str | None,
     label: str,
@@ -88,14 +102,19 @@ def fit(
     algorithm: str,
     starts: int | None,
     seed: int,
+    scratch: str | None,
+    checkpoint: str | None,
     with_stability: bool,
     **read: Any,
 ) -> None:
-    """Cluster the rows of DATA: CSV, TSV, Parquet, Feather or Arrow; - is standard input.
+    """Cluster the rows of DATA: CSV or other text, Excel, SPSS, Stata, SAS, JSON, Parquet or Arrow.
+
+    Several files, a folder or a pattern are one table, and need the same columns.
 
     Cells that are empty or say NA, NaN, null, ? and the like are gaps; the markers found are reported.
-    Columns of text and identifiers are set aside and carried through. Columns are standardised
-    over their observed entries unless --no-scale.
+    Numbers and yes/no columns are clustered; identifiers, dates, categories and text are not, but stay
+    in the output. Columns are standardised over their observed entries unless --no-scale. DATA can be -,
+    standard input.
 
     \b
     Examples:
@@ -103,16 +122,22 @@ def fit(
       kpod fit data.csv -k 3 -o clusters.parquet --report report.html --model wine.kpod
       kpod fit survey.csv -k 5 --missing -9 --missing 999 --exclude weight --id person
       zcat data.csv.gz | kpod fit - -k 3 --json -o clusters.csv | jq .clusters
+      kpod fit folder/ -k 20 --scratch /data/scratch --checkpoint /data/kept -o clusters.parquet
     """
     output = output_for(output, as_json)
     check_outputs({"data": data}, {"-o": output, "--centers": centers, "--model": model, "--report": report})
     from kpod._io import choosing, modelfile, writing
-    from kpod._io.reading import read_table
+    from kpod._io.large import LargeTable
     from kpod.cli.progress import Progress
+    from kpod.cli.tables import open_table
 
-    with Progress(quiet) as progress:
-        progress.doing(f"reading {data}")
-        table = read_table(data, **read)
+    with (
+        Progress(quiet) as progress,
+        open_table(
+            data, scratch, progress, columns=columns, aside=(*exclude, *ids), weight=weight, **read
+        ) as opened,
+    ):
+        table = opened
         weight = table.column(weight).name if weight else None
         sparse = None
         if rows or items or values:
@@ -123,13 +148,14 @@ def fit(
                 table, columns, exclude, ids, decided=decided, categories=categories, weight=weight
             )
         check_label(table, label, confidence)
-        check_types(table, output)
+        check_types(table, output, confidence)
         settings: dict[str, Any] = {
             "n_clusters": clusters,
             "algorithm": algorithm,
             "n_init": starts or "auto",
             "random_state": seed,
             **({"shrinkage": shrinkage} if shrinkage is not None else {}),
+            **({"checkpoint": checkpoint} if checkpoint is not None else {}),
         }
         encode = Encode("none" if no_scale else "robust" if robust else "standard", table.names(log), clip)
         clustered = ratings_data(sparse, encode) if sparse else table_data(table, choice, encode, weight)
@@ -141,9 +167,9 @@ def fit(
         progress.doing("clustering")
         settings["probability"] = confidence or (bool(report) and table.n_rows <= FEW_ROWS)
         clustering, pipeline, notes = cluster(clustered, settings, progress)
-        again = None
+        again, is_large = None, isinstance(table, LargeTable)
         if with_stability or (report and is_quick(clustering)):
-            again = resampled(pipeline, clustered, seed, progress)
+            again = resampled(clustering.kpod if is_large else pipeline, clustered, seed, progress)
         if not sparse:
             notes = [*choosing.notes_on(table, choice), *notes]
         summary = summary_of(table, choice, clustering, notes, encode, number, again)
@@ -169,16 +195,16 @@ class Encode:
     clip: float | None = None
 
     def step(self, choice: Choice) -> list[tuple[str, Any]]:
-        """The first step of the pipeline: scikit-learn's scaler where that is all, else a TableEncoder."""
+        """The first step of the pipeline: a scaler where that is all, else a TableEncoder."""
         from kpod._encoder import TableEncoder
 
         absent = [name for name in self.log if name not in choice.used or name in choice.categories]
         if absent:
             raise InputError(f"--log {absent[0]}: is not among the columns clustered as numbers.")
         if not (choice.categories or self.log or self.clip or self.scale == "robust"):
-            from sklearn.preprocessing import StandardScaler
+            from kpod._scaler import ObservedScaler
 
-            return [("scale", StandardScaler())] if self.scale == "standard" else []
+            return [("scale", ObservedScaler())] if self.scale == "standard" else []
         ordered = {name: list(order) for name, order in choice.categories.items() if order}
         encoder = TableEncoder(ordered=ordered or None, scale=self.scale, log=list(self.log), clip=self.clip)
         return [("encode", encoder)]
@@ -197,10 +223,18 @@ class Data:
 
 def table_data(table: TableFile, choice: Choice, encode: Encode, weight: str | None = None) -> Data:
     """The columns of a table that were chosen."""
+    from kpod._io.large import LargeTable
+
     step = encode.step(choice)
+    weights = None if weight is None else weights_of(table, weight)
+    if isinstance(table, LargeTable):
+        if encode.scale == "robust" or encode.log or encode.clip:
+            raise InputError(
+                f"{table.source}: --robust, --log and --clip need the whole table in memory; leave them out."
+            )
+        return Data(table.source, table.scanned(choice, bool(step)), [], choice.used, weights)
     encoded = bool(step) and step[0][0] == "encode"
     values: Any = choice.frame(table) if encoded else choice.matrix(table)
-    weights = None if weight is None else weights_of(table, weight)
     return Data(table.source, values, step, None if encoded else choice.used, weights)
 
 
@@ -245,7 +279,9 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
     from sklearn.pipeline import Pipeline
 
     from kpod._estimator import KPOD
+    from kpod._models import without_names
     from kpod._report.summary import Clustering
+    from kpod._scanned import ScannedTable
 
     n_usable = usable_rows(data.values)
     if settings["n_clusters"] > n_usable:
@@ -259,6 +295,10 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
         pipeline = Pipeline([*data.step, ("kpod", kpod)]).fit(data.values, **weights)
     notes = [note for note in notes if "nothing observed: they get" not in note]  # a caution says so
     number_by_size(kpod)
+    if isinstance(data.values, ScannedTable):
+        clustering = Clustering.of(kpod, data.values, data.names, is_fitted_table=True)
+        scale = [] if data.values.scaler_ is None else [("scale", without_names(data.values.scaler_))]
+        return clustering, Pipeline([*scale, ("kpod", without_names(kpod))]), notes
     return Clustering.of(pipeline, data.values, data.names, is_fitted_table=True), pipeline, notes
 
 
@@ -282,8 +322,11 @@ def resampled(pipeline: Any, data: Data, seed: int, progress: Any) -> Stability:
 
 def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
     """The sparse table that lines of ratings are."""
+    from kpod._io.large import LargeTable
     from kpod._io.ratings import pivot
 
+    if isinstance(table, LargeTable):
+        raise InputError(f"{table.source}: ratings need the whole table in memory: give one file.")
     absent = [option for option, name in columns.items() if name is None]
     if absent:
         raise InputError(f"ratings need --rows, --items and --values; {absent[0]} is missing.")
@@ -295,6 +338,11 @@ def usable_rows(values: Any) -> int:
     import numpy as np
     from scipy import sparse
 
+    from kpod._io.scanning import chunks
+    from kpod._scanned import ScannedTable
+
+    if isinstance(values, ScannedTable):
+        return sum(usable_rows(np.asarray(rows)) for rows in chunks(values.values))
     if sparse.issparse(values):
         return int((np.diff(values.tocsr().indptr) > 0).sum())
     if isinstance(values, np.ndarray):
@@ -319,12 +367,14 @@ def weights_of(table: TableFile, name: str) -> Any:
         raise InputError(
             f"{table.source}: row {bad[0] + 1}, column '{name}': every row needs a weight of 0 or more."
         )
-    return column.values
+    return np.array(column.values)
 
 
 def number_by_size(kpod: Any) -> None:
     """Number the clusters from the largest to the smallest."""
     import numpy as np
+
+    from kpod._io.modelfile import ATTRIBUTES, KPOD_CLASS
 
     labels = np.asarray(kpod.labels_)
     sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters_)
@@ -332,8 +382,9 @@ def number_by_size(kpod: Any) -> None:
     new = np.empty(len(order) + 1, labels.dtype)
     new[order], new[-1] = np.arange(len(order)), -1
     kpod.labels_ = new[labels]
-    for name in ("cluster_centers_", "counts_", "mixture_centers_", "cluster_shares_"):
-        if hasattr(kpod, name):
+    # Everything that a model file keeps by cluster.
+    for name, (shape, _) in ATTRIBUTES[KPOD_CLASS].items():
+        if shape.split()[:1] == ["k"] and hasattr(kpod, name):
             setattr(kpod, name, np.ascontiguousarray(getattr(kpod, name)[order]))
 
 

@@ -38,6 +38,27 @@ def in_file(name: str) -> Decorator:
     return click.argument(name, type=FILE)
 
 
+def in_files(name: str) -> Decorator:
+    return together(
+        click.argument(name, type=FILE, nargs=-1, required=True),
+        click.option(
+            "--scratch",
+            metavar="DIR",
+            type=click.Path(),
+            help="Read in pieces, with a scratch file in DIR: for tables larger than memory.  [default: for "
+            "several files, and one that would not fit]",
+        ),
+    )
+
+
+checkpoint = click.option(
+    "--checkpoint",
+    metavar="DIR",
+    type=click.Path(),
+    help="Leave in DIR what is needed to go on: after a crash, the same command goes on from there.",
+)
+
+
 def out_file(*names: str, help: str) -> Decorator:  # noqa: A002
     return click.option(*names, type=FILE, metavar="FILE", help=help)
 
@@ -121,24 +142,33 @@ reading = together(
         "--delimiter",
         metavar="CHAR",
         type=Character(),
-        help="Field delimiter of a text file. [default: sniffed]",
+        help="Field delimiter of a text file. [default: detected]",
     ),
-    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark. [default: sniffed]"),
-    click.option("--encoding", metavar="NAME", help="utf-8, cp1252, latin-1, ... [default: sniffed]"),
-    click.option("--sheet", metavar="NAME", help="The sheet of a workbook. [default: the first filled one]"),
+    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark. [default: detected]"),
+    click.option(
+        "--encoding", metavar="NAME", help="Encoding of a text file, such as cp1252. [default: detected]"
+    ),
+    click.option(
+        "--sheet", metavar="NAME", help="Sheet of a workbook. [default: the first that is not empty]"
+    ),
 )
 long_form = together(
-    click.option("--rows", metavar="NAME", help="Ratings, a line each: the column that names the rows,"),
-    click.option("--items", metavar="NAME", help="the one that names the items,"),
-    click.option("--values", metavar="NAME", help="and the one with the values."),
+    click.option(
+        "--rows", metavar="NAME", help="For ratings, one per line: the column with the rows (users)."
+    ),
+    click.option("--items", metavar="NAME", help="For ratings: the column with the items."),
+    click.option("--values", metavar="NAME", help="For ratings: the column with the values."),
 )
 choosing = together(
     click.option(
-        "--columns", multiple=True, metavar="NAMES", help="Cluster these columns only (a,b,c or q_*)."
+        "--columns",
+        multiple=True,
+        metavar="NAMES",
+        help="Columns to cluster by: a,b,c or a pattern such as q_*.",
     ),
-    click.option("--exclude", multiple=True, metavar="NAMES", help="Leave these columns out."),
+    click.option("--exclude", multiple=True, metavar="NAMES", help="Columns not to cluster by."),
     click.option(
-        "--id", "ids", multiple=True, metavar="NAMES", help="These columns identify rows: left out."
+        "--id", "ids", multiple=True, metavar="NAMES", help="Columns that identify rows; not clustered."
     ),
     click.option(
         "--as",
@@ -146,8 +176,8 @@ choosing = together(
         multiple=True,
         metavar="NAMES=ROLE",
         type=Text(),
-        help="Treat columns as number, boolean, category, ordered (ordered:low,mid,high), date, identifier "
-        "or text, whatever they look like. Repeatable.",
+        help="What columns are, whatever they look like: number, boolean, category, ordered (or "
+        "ordered:low,mid,high), date, identifier or text. Repeatable.",
     ),
 )
 preparing = together(
@@ -157,24 +187,24 @@ preparing = together(
         is_flag=False,
         flag_value="all",
         metavar="[NAMES]",
-        help="Cluster by categories too: these columns, or all if none is named.",
+        help="Cluster by categories too: by these columns, or by all if none are named.",
     ),
-    click.option("--weight", metavar="NAME", help="The column with the weights of the rows."),
-    click.option("--no-scale", is_flag=True, help="Do not standardise the columns: they share a unit."),
+    click.option("--weight", metavar="NAME", help="Column with row weights."),
+    click.option("--no-scale", is_flag=True, help="Do not standardise; for columns that share a unit."),
     click.option("--robust", is_flag=True, help="Scale by median and interquartile range."),
-    click.option("--log", multiple=True, metavar="NAMES", help="Take logarithms of these columns first."),
+    click.option("--log", multiple=True, metavar="NAMES", help="Columns to take logarithms of."),
     click.option(
         "--clip",
         type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
         metavar="SHARE",
-        help="Bring values beyond the quantiles SHARE and 1 - SHARE to these, 0.01 for example.",
+        help="Limit values to the quantiles SHARE and 1 - SHARE of their column, e.g. 0.01.",
     ),
     click.option(
         "--shrinkage",
         type=Shrinkage(),
         metavar="NUMBER",
-        help="Draw centers that rest on few entries to the column means, as if by so many entries there; "
-        "auto chooses.",
+        help="Pull centers that rest on few entries towards the column means, with the weight of so many "
+        "entries; auto chooses.",
     ),
 )
 
@@ -209,7 +239,7 @@ labelling = together(
     click.option(
         "--confidence",
         is_flag=True,
-        help="Two columns more: confidence, the probability of the row's cluster, and second, the next one.",
+        help="Add two columns: confidence, the probability of the row's cluster, and second, the next one.",
     ),
     telling,
 )

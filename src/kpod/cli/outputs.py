@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +33,15 @@ def check_stdout() -> None:
 NOT_REPORTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".md", ".png", ".svg", ".jpg", ".xlsx", ".pptx")
 
 
-def check_outputs(inputs: dict[str, str], outputs: dict[str, str | None]) -> None:
+def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str | None]) -> None:
     """Whatever can be known to go wrong with the outputs, before the work is done."""
-    taken = {os.path.realpath(path): f"the {what}" for what, path in inputs.items() if path != "-"}
+    named = {what: [given] if isinstance(given, str) else given for what, given in inputs.items()}
+    taken = {
+        os.path.realpath(path): f"the {what}"
+        for what, given in named.items()
+        for path in given
+        if path != "-"
+    }
     streams = [option for option, path in outputs.items() if path == "-"]
     if streams and streams != ["-o"]:
         raise click.UsageError(f"{streams[-1]} needs the name of a file, not -")
@@ -72,17 +79,28 @@ def check_label(table: TableFile, label: str, confidence: bool = False) -> None:
             )
 
 
-def check_types(table: TableFile, output: str | None) -> None:
+def check_types(table: TableFile, output: str | None, confidence: bool = False) -> None:
     """Whether the output's format can hold what the columns of the input hold."""
     if output:
-        from kpod._io.writing import check_format
+        from kpod._io.large import LargeTable
+        from kpod._io.writing import check_format, format_of
 
+        if isinstance(table, LargeTable) and confidence:
+            raise InputError(f"{table.source}: --confidence needs the whole table in memory; leave it out.")
+        if isinstance(table, LargeTable) and format_of(output) == "excel":
+            raise InputError(
+                f"-o {printable(output)}: a workbook is not written in pieces; write .csv or .parquet."
+            )
         check_format(table, output)
 
 
 def write_labels(table: TableFile, label: str, labels: Any, output: str, sure: Any = None) -> None:
     from kpod._io import writing
+    from kpod._io.large import LargeTable
 
+    if isinstance(table, LargeTable):
+        table.write_labels(label, labels, output)
+        return
     typed = writing.format_of(output) != "csv"
     content = writing.with_labels(table, label, labels, typed=typed, sure=sure)
     writing.write_table(content, output, table.dialect)

@@ -7,21 +7,21 @@ from typing import Any
 import click
 
 from kpod._io.files import InputError, printable
-from kpod.cli.applying import apply
-from kpod.cli.options import in_file, labelling, long_form, reading
+from kpod.cli.applying import open_model_and_table
+from kpod.cli.options import in_file, in_files, labelling, long_form, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
 from kpod.cli.summaries import summary_of_data
 
 
 @click.command(short_help="Assign new rows to the clusters of a model.")
 @in_file("model")
-@in_file("data")
+@in_files("data")
 @labelling
 @long_form
 @reading
 def predict(
     model: str,
-    data: str,
+    data: tuple[str, ...],
     output: str | None,
     label: str,
     quiet: bool,
@@ -30,6 +30,7 @@ def predict(
     rows: str | None,
     items: str | None,
     values: str | None,
+    scratch: str | None,
     **read: Any,
 ) -> None:
     """Assign the rows of DATA, gaps and all, to the clusters of MODEL, made by kpod fit --model.
@@ -47,17 +48,19 @@ def predict(
     from kpod._words import counted
     from kpod.cli.progress import Progress
 
-    with Progress(quiet) as progress:
-        progress.doing(f"reading {data}")
-        given = apply(model, data, read, {"--rows": rows, "--items": items, "--values": values})
+    ratings = {"--rows": rows, "--items": items, "--values": values}
+    with (
+        Progress(quiet) as progress,
+        open_model_and_table(model, data, scratch, progress, ratings, read) as given,
+    ):
         check_label(given.table, label, confidence)
-        if confidence and not hasattr(given.kpod, "cluster_shares_"):
+        if confidence and not hasattr(given.kpod, "predict_proba"):
             raise InputError(
                 f"{printable(model)}: has no probabilities; fit it again with kpod fit --confidence --model."
             )
-        check_types(given.table, output)
+        check_types(given.table, output, confidence)
         progress.doing("assigning rows")
-        labels = given.model.pipeline.predict(given.values)
+        labels = given.predict()
         sure = None
         if confidence:
             from kpod._confidence import sureness

@@ -46,7 +46,7 @@ def dialect_text(dialect: dict[str, str] | None) -> str:
     if not dialect:
         return ""
     delimiter = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}.get(dialect["delimiter"])
-    text = f"; {delimiter or printable(dialect['delimiter'])} between fields, {dialect['encoding']}"
+    text = f"; {delimiter or printable(dialect['delimiter'])}-separated, {dialect['encoding']}"
     return text + (", decimal comma" if dialect["decimal"] == "," else "")
 
 
@@ -113,7 +113,7 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     for cluster in summary["clusters"]:
         out.print("  " + printable(cluster["sentence"]))
     for caution in summary.get("cautions", ()):
-        out.print(f"careful: {printable(caution['title'].lower())}: {printable(caution['text'])}")
+        out.print(f"caution: {printable(caution['title'].lower())}: {printable(caution['text'])}")
     for note in summary["notes"]:
         out.print(f"note: {printable(note)}")
     if files:

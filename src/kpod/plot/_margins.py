@@ -53,7 +53,7 @@ class MarginsDisplay(Display):
         ax.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
         ax.set_ylim(max(start, 1.0), -gap)
         ax.set_xlim(min([0.0, *(float(m.min()) for m in self.margins if len(m))]) - 0.01, 1)
-        ax.set_xlabel("margin: 0 halfway between two centers, 1 on its own")
+        ax.set_xlabel("margin (0: halfway to another center, 1: on its own center)")
         heading(ax, f"mean {mean:.2f} (dashed)" if total else "no row is in a cluster")
         tidy(ax, grid="x")
         ax.tick_params(axis="y", length=0)

@@ -121,8 +121,8 @@ class RowsDisplay(Display):
             axis.set_label_text(f"{which} principal component ({share:.0%} of the variance)")
         n = len(self.points)
         sample = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else counted(n, "row")
-        outside = f"; {self.n_outside:,} beyond the frame" if self.n_outside else ""
-        heading(ax, f"{sample}; the fainter, the less was observed{outside}")
+        outside = f"; {self.n_outside:,} outside the frame" if self.n_outside else ""
+        heading(ax, f"{sample}; the less observed, the fainter{outside}")
         if 0 < len(self.middles) <= 12:
             legend = ax.legend(frameon=False, fontsize=9, labelcolor=INK, loc="best", borderaxespad=0)
             for handle in legend.legend_handles:

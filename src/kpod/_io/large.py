@@ -1,0 +1,318 @@
+"""Tables for the command line that would not fit into memory, or come in several files.
+
+What a column is, is told by its numbers as with any table: they are in a scratch file by then, and are
+looked at a column at a time. Columns of text stay in their files, and go from there to the output.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kpod._io import columns as kinds
+from kpod._io import formats
+from kpod._io.choosing import Choice
+from kpod._io.files import InputError, printable, written_whole
+from kpod._io.marks import Marks
+from kpod._io.scanning import Decoded, Decoder, Progress
+from kpod._io.sources import Sources, TextOptions, expand
+from kpod._io.tables import Column, Dialect, TableFile, shown
+from kpod._io.writing import csv_batches, csv_header, dialect_for, format_of, has_plain_numbers
+from kpod._scanned import ScannedTable
+from kpod._typing import Floats
+
+IN_MEMORY = 6
+"""Times its size that a table takes while it is read and clustered in memory."""
+HEAD_ROWS = 50_000
+
+
+def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[str], bool]:
+    """The files of a table, and whether to read them in pieces: several, or one that would not fit."""
+    if "-" in data:
+        if len(data) > 1 or scratch is not None:
+            raise InputError("-: standard input cannot be read in pieces; give the names of files.")
+        return ["-"], False
+    paths = expand(data)
+    whole = len(paths) == 1 and scratch is None and (not may_be_scanned(paths[0]) or fits(paths[0]))
+    return paths, not whole
+
+
+def may_be_scanned(path: str) -> bool:
+    """Whether a file is of a kind that is read in pieces; what is wrong with it is said later."""
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(512)
+    except OSError:
+        return False
+    packed = head[:2] == formats.GZIP or head[:4] in (formats.ZSTD, b"FEA1")
+    return bool(head) and not packed and formats.kind_of(head) is None
+
+
+def fits(path: str) -> bool:
+    """Whether a table takes less than half of the memory that is free, by what its file says."""
+    n_bytes = Path(path).stat().st_size
+    with suppress(Exception), Path(path).open("rb") as file:
+        if file.read(4) == b"PAR1":
+            import pyarrow.parquet as pq
+
+            about = pq.read_metadata(path)
+            n_bytes = max(n_bytes, 8 * about.num_rows * about.num_columns)
+    free = free_memory()
+    return free is None or IN_MEMORY * n_bytes < free / 2
+
+
+def free_memory() -> int | None:
+    """Bytes that are free, for this container if it is in one; None where that is not known."""
+    found = []
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        found.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
+    with suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        most, used = (int((group / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
+        found.append(max(0, most - used))
+    return min(found, default=None)
+
+
+class RawColumns:
+    """The columns of files as they came; one that is asked for is read."""
+
+    def __init__(self, sources: Sources, n_rows: int) -> None:
+        self.sources, self.num_rows = sources, n_rows
+        self.schema, self.column_names = sources.schema, sources.schema.names
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        return self.sources.column(name)
+
+
+class LargeTable(TableFile):
+    """A table that stays in its files: its numbers in a scratch file, the rest where it was."""
+
+    sources: Sources
+    decoded: Decoded
+    marks: Marks
+    numeric: list[str]
+    typed: dict[str, tuple[pa.DataType, list[float]]]
+    """Of each column that a typed format gets as numbers, their type, and those that mean missing."""
+
+    @classmethod
+    def read(
+        cls,
+        paths: Sequence[str],
+        scratch: str | os.PathLike[str] | None,
+        tell: Progress,
+        *,
+        leave_out: Sequence[str] = (),
+        only: Sequence[str] = (),
+        missing: Sequence[str] = (),
+        sheet: str | None = None,
+        **options: Any,
+    ) -> LargeTable:
+        """Decode all columns of numbers, or those asked for, and tell what each column is."""
+        if sheet is not None:
+            raise InputError(f"{printable(paths[0])}: is not a workbook; --sheet is for those.")
+        sources = Sources.open(paths, TextOptions(**options))
+        marks = Marks.parse(missing, sources.schema.names, sources.name)
+        head = cls.head(sources, marks)
+        asked = head.names(only) if only else list(head.by_name)
+        left = head.names(leave_out)
+        names = [
+            column.name
+            for column in head.columns
+            if column.values is not None and column.name in asked and column.name not in left
+        ]
+        for column in head.columns:
+            if column.name in names and column.how_written:
+                raise InputError(
+                    f"{head.source}: column {shown(column.name)}: {column.how_written}, but only where the "
+                    "whole table is in memory; write plain numbers, or leave it out with --exclude."
+                )
+        if not names:  # which choosing columns will say
+            return cls(sources.name, RawColumns(sources, 0), head.columns, sources.dialect)
+        decoded = Decoded.of(sources, names, scratch, tell, dtype=np.float64, missing=marks.of)
+        try:
+            columns = [
+                inspected(decoded, column.name, marks) if column.name in names else without_values(column)
+                for column in head.columns
+            ]
+        except BaseException:
+            decoded.scratch.remove()
+            raise
+        raw: Any = RawColumns(sources, decoded.n_rows)
+        unused = marks.found_nowhere({column.name: column.marks for column in columns})
+        table = cls(sources.name, raw, columns, sources.dialect, unused)
+        table.sources, table.decoded, table.marks, table.numeric = sources, decoded, marks, names
+        table.typed = {
+            column.name: typed_of(column, marks) for column in columns if has_plain_numbers(column)
+        }
+        return table
+
+    @staticmethod
+    def head(sources: Sources, marks: Marks) -> TableFile:
+        """The first rows of the first file, which tell numbers from text."""
+        batches: list[pa.RecordBatch] = []
+        for batch in sources.files[0].batches(sources.schema.names):
+            batches.append(batch)
+            if sum(one.num_rows for one in batches) >= HEAD_ROWS:
+                break
+        raw = pa.Table.from_batches(batches)
+        decimal = sources.dialect.decimal if sources.dialect else "."
+        columns = [
+            kinds.inspect(
+                name,
+                raw[name].cast(sources.schema.field(name).type),
+                decimal,
+                marks.of(name),
+                decimal_given=True,
+            )
+            for name in raw.column_names
+        ]
+        for column in columns:
+            text = kinds.is_text(sources.schema.field(column.name).type)
+            if text and column.kind in ("yes/no", "true/false"):
+                column.values = None  # words for numbers: a column of text here
+        return TableFile(sources.files[0].name, raw, columns, sources.dialect)
+
+    def scanned(self, choice: Choice, scale: bool) -> ScannedTable:
+        """What is clustered: the columns chosen, standardised; the scratch file holds nothing else then."""
+        absent = [name for name in choice.used if name not in self.decoded.names]
+        if absent or choice.categories:
+            name = next(iter(absent or choice.categories))
+            raise InputError(
+                f"{self.source}: column {shown(name)} is not used as plain numbers, for which the table "
+                "would have to be in memory; leave it out with --exclude."
+            )
+        if all(column.missing == self.n_rows for column in self.columns if column.name in choice.used):
+            self.decoded.scratch.remove()
+            raise InputError(f"{self.source}: every entry of the columns to cluster is missing.")
+        self.decoded.keep(choice.used)
+        for column in self.columns:
+            column.values = None
+        out = self.decoded.table(scale)
+        out.columns = None  # a model of the command line keeps them beside the estimators
+        return out
+
+    def numbers(self, name: str) -> Floats | None:
+        """The numbers of a column that was not clustered, out of the files again."""
+        if name not in self.numeric:
+            return None
+        decoder = Decoder(name, self.dialect.decimal if self.dialect else ".", self.marks.of(name))
+        parts = [decoder(batch.column(0), source, row) for source, row, batch in self.sources.batches([name])]
+        values = np.concatenate(parts).astype(np.float64)
+        for mark in numbers_in(self.marks.of(name)):
+            values[values == mark] = np.nan
+        return values
+
+    def close(self) -> None:
+        if hasattr(self, "decoded"):
+            self.decoded.scratch.remove()
+
+    def write_labels(self, label: str, labels: Any, path: str) -> None:
+        """The table as it came and one column more, a batch at a time."""
+        kind = format_of(path)
+        dialect = self.dialect if path == "-" else dialect_for(path, self.dialect)
+        typed = kind != "csv"
+        if path == "-":
+            self.write(sys.stdout.buffer, kind, dialect, label, labels, typed)
+            sys.stdout.buffer.flush()
+            return
+        with written_whole(path) as file:
+            self.write(file, kind, dialect, label, labels, typed)
+
+    def write(self, file: IO[bytes], kind: str, dialect: Any, label: str, labels: Any, typed: bool) -> None:
+        batches = self.labelled(label, labels, typed)
+        if kind == "csv":
+            dialect = dialect or Dialect()
+            file.write(csv_header([*self.raw.column_names, label], dialect))
+            for batch in batches:
+                for lines in csv_batches(pa.Table.from_batches([batch]), dialect):
+                    file.write(lines)
+            return
+        first = next(batches)
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            writer: Any = pq.ParquetWriter(file, first.schema)
+        else:
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            writer = pa.ipc.new_file(file, first.schema, options=options)
+        with writer:
+            writer.write_batch(first)
+            for batch in batches:
+                writer.write_batch(batch)
+
+    def labelled(self, label: str, labels: Any, typed: bool) -> Iterator[pa.RecordBatch]:
+        """The batches of the files, with the labels of their rows."""
+        decoders = {}
+        if typed and self.dialect:
+            decoders = {name: Decoder(name, self.dialect.decimal) for name in self.typed}
+        schema, row = self.raw.schema, 0
+        fields = [
+            pa.field(one.name, self.typed[one.name][0]) if one.name in decoders else one for one in schema
+        ]
+        fields.append(pa.field(label, pa.int32()))
+        for source, at, batch in self.sources.batches(schema.names):
+            columns = []
+            for values, one in zip(batch.columns, fields, strict=False):
+                column = values
+                if one.name in decoders:
+                    floats = decoders[one.name](values, source, at)
+                    for mark in self.typed[one.name][1]:
+                        floats[floats == mark] = np.nan
+                    column = pa.array(floats, from_pandas=True)
+                columns.append(column if column.type == one.type else column.cast(one.type))
+            columns.append(pa.array(labels[row : row + batch.num_rows], pa.int32()))
+            row += batch.num_rows
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
+        if row != len(labels):
+            raise InputError(f"{self.source}: has {row:,} rows, and had {len(labels):,}; start again.")
+
+
+def without_values(column: Column) -> Column:
+    column.values = None
+    return column
+
+
+def inspected(decoded: Decoded, name: str, marks: Marks) -> Column:
+    """What a decoded column is; numbers that stand for gaps become gaps in the scratch file."""
+    j = decoded.names.index(name)
+    decoder = decoded.decoders[j]
+    place = decoded.rows(writable=True)[:, j]
+    values = np.array(place)
+    kind = decoded.sources.schema.field(name).type
+    text = kinds.is_text(kind)
+    column = Column(
+        name, "true/false" if pa.types.is_boolean(kind) else "number", 0, decoder.marks.copy(), values=values
+    )
+    nans = int(np.isnan(values).sum()) - sum(column.marks.values())
+    if nans > 0:
+        column.marks["NaN"] += nans
+    before = sum(column.marks.values())
+    integers = None if text else bool(pa.types.is_integer(kind))
+    kinds.finish_numbers(column, marks.of(name), integers=integers, leading_zeros=decoder.leading_zeros)
+    if sum(column.marks.values()) > before:
+        place[:] = values
+    column.values = place
+    return column
+
+
+def typed_of(column: Column, marks: Marks) -> tuple[pa.DataType, list[float]]:
+    assert column.values is not None
+    missing = numbers_in(marks.of(column.name))
+    largest = (
+        max(abs(float(np.nanmax(column.values))), abs(float(np.nanmin(column.values))))
+        if (column.kind == "integer")
+        else np.inf
+    )
+    return pa.int64() if largest < 2**53 else pa.float64(), missing
+
+
+def numbers_in(marks: Sequence[str]) -> list[float]:
+    return [number for mark in marks if (number := kinds.as_number(mark)) is not None]
