@@ -82,7 +82,7 @@ oldest:
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet $$($(PYTHON) -c "import tomllib; \
 	print(*(d.replace('>=', '==') for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
-	$(OLDEST)/bin/python -m pip install --quiet pytest pytest-timeout hypothesis pandas polars pyarrow .
+	$(OLDEST)/bin/python -m pip install --quiet "pytest<9" pytest-timeout hypothesis pandas polars pyarrow .
 	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider $(CORE_TESTS)
 
 bench: $(VENV)/.bench

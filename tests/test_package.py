@@ -86,8 +86,8 @@ def test_whatever_is_imported_is_declared():
         found = set(imports_of(path))
         assert found <= core | more, f"{place} imports {sorted(found - core - more)}"
         used |= found
-    listed = [*declared["dependencies"], *(r for rs in declared["optional-dependencies"].values() for r in rs)]
-    assert modules_of(listed) <= used, "nothing is declared that nobody imports"
+    for requirements in [declared["dependencies"], *declared["optional-dependencies"].values()]:
+        assert modules_of(requirements) <= used, "nothing is declared that nobody imports"
 
 
 def test_the_conda_recipe_asks_for_what_the_package_asks_for():
@@ -101,7 +101,8 @@ def test_the_conda_recipe_asks_for_what_the_package_asks_for():
 def test_every_source_file_is_installed():
     """And found by those who build from an sdist: meson installs what is listed, and nothing else."""
     installed = Path(kpod.__file__).parent
-    sources = [p for p in (ROOT / "src/kpod").rglob("*") if p.suffix in (".py", ".pyi", ".csv", ".html", ".typed")]
+    kinds = (".py", ".pyi", ".csv", ".html", ".typed")
+    sources = [path for path in (ROOT / "src/kpod").rglob("*") if path.suffix in kinds]
     assert len(sources) > 80
     for path in sources:
         assert (installed / path.relative_to(ROOT / "src/kpod")).exists(), path
