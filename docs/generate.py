@@ -155,6 +155,42 @@ TABLES = {
     "growth": growth_table,
     "memory": memory_table,
     "small": lambda: plain("small", ["k", "missing", "", "data sets", "time", "loss", "ARI"]),
+    "cluster": lambda: plain(
+        "cluster", ["rows", "p", "k", "threads: ms", "workers: ms", "more: ms", "same bits"]
+    ),
+    "minibatch": lambda: plain(
+        "minibatch",
+        [
+            "rows",
+            "p",
+            "k",
+            "spread",
+            "2 epochs",
+            "worst",
+            "then 2 passes",
+            "mean-filled, scikit-learn's",
+            "time",
+            "with passes",
+        ],
+    ),
+    "scale": lambda: plain(
+        "scale",
+        [
+            "rows",
+            "p",
+            "k",
+            "read: MB",
+            "seconds",
+            "over predicted",
+            "merged: kB",
+            "over predicted",
+            "panel: kB",
+        ],
+    ),
+    "scale-predicted": lambda: plain(
+        "scale-predicted",
+        ["entries", "p", "k", "machines", "GB each", "comparing: s", "merging: ms", "iteration: s"],
+    ),
     "sparse-speed": lambda: plain("sparse-speed", ["", "", "ratio"]),
     "sparse": lambda: plain("sparse", ["", "data sets", "time", "loss", "ARI"]),
 }
@@ -169,7 +205,7 @@ def with_tables(page):
     return re.sub(r"(<!-- table: (\S+) -->)\n.*?\n(<!-- end -->)", fill, page, flags=re.S)
 
 
-MEASURED = ["speed.md", "sparse.md"]
+MEASURED = ["growing.md", "speed.md", "sparse.md"]
 
 
 def paper_pages():

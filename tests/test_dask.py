@@ -16,7 +16,7 @@ from scipy import sparse
 
 import kpod
 from kpod import KPOD
-from kpod._engine import blocks
+from kpod._engine import blocks, seeding
 from kpod._engine import cluster as on_cluster
 
 from .conftest import clustered
@@ -130,6 +130,18 @@ def test_seeds_do_not_depend_on_where_blocks_are(init, client, monkeypatch):
     here = KPOD(5, init=init, n_init=2, random_state=3).fit(in_chunks(X))
     with kpod.on_dask(client):
         there = KPOD(5, init=init, n_init=2, random_state=3).fit(in_chunks(X))
+    same(here, there)
+
+
+def test_seeds_in_rounds_do_not_either(client, monkeypatch):
+    """k-means||, for numbers of clusters of which a sample would be too large."""
+    monkeypatch.setattr(seeding, "MOST_SAMPLE_ENTRIES", 1000)
+    X = table(n_rows=1200)
+    weights = np.random.default_rng(0).random(len(X))
+    model = KPOD(5, n_init=1, random_state=3)
+    here = KPOD(**model.get_params()).fit(in_chunks(X), sample_weight=weights)
+    with client.as_current():
+        there = model.fit(in_chunks(X), sample_weight=weights)
     same(here, there)
 
 

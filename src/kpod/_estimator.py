@@ -176,6 +176,10 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     inertia_ : float
         The loss.
 
+    algorithm_ : str
+        The algorithm that ran: `algorithm`, or "lloyd" on a Dask table or cluster, where rows do not
+        move one by one.
+
     n_iter_ : int
         Iterations run by the best start.
 
@@ -300,7 +304,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         ----------
         X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
             The table; NaN, None, NA, null and masked entries are missing, and so is what a
-            sparse matrix does not store.
+            sparse matrix does not store. A Dask array or DataFrame runs on the cluster of the
+            active client, or else here, with `algorithm="lloyd"` in any case.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each row; a row of weight 0 gets a label and moves nothing.

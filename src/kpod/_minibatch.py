@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from inspect import signature
 from numbers import Real
 from typing import Any
 
@@ -143,14 +144,6 @@ class MiniBatchKPOD(KPOD):
     array([0., 5.])
     """
 
-    # Parameters of KPOD that are none here: they are those of the clustering of the sample.
-    algorithm = "hartigan"
-    max_iter = 300
-    tol = 1e-4
-    shrinkage = 0.0
-    missingness = "ignore"
-    probability = False
-    checkpoint = None
     _shift: Floats
     _scale: float
 
@@ -282,7 +275,7 @@ class MiniBatchKPOD(KPOD):
         solution, _ = self._solve(
             table,
             executor,
-            Chosen(k, self.shrinkage),
+            Chosen(k, 0.0),
             random_state,
             STARTS_ON_SAMPLE if is_auto(self.n_init) else None,
             given=values if callable(self.init) else None,
@@ -355,6 +348,12 @@ class MiniBatchKPOD(KPOD):
             raise ValueError(f"half_life must be a finite number above 0 or None, got {self.half_life!r}.")
         if not 0 <= number("reassignment_ratio", self.reassignment_ratio) <= 1:
             raise ValueError(f"reassignment_ratio must be from 0 to 1, got {self.reassignment_ratio!r}.")
+
+
+# Parameters of KPOD that are none here keep its defaults, for the clustering of the sample.
+for _name, _parameter in signature(KPOD).parameters.items():
+    if _name not in signature(MiniBatchKPOD).parameters:
+        setattr(MiniBatchKPOD, _name, _parameter.default)
 
 
 def number(name: str, value: Any) -> float:

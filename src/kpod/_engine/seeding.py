@@ -6,24 +6,35 @@ of [1] does not carry over.
 
 [1] Arthur & Vassilvitskii (2007). k-means++: the advantages of careful seeding.
 [2] Grunau et al. (2023). A nearly tight analysis of greedy k-means++.
+[3] Bahmani et al. (2012). Scalable k-means++.
+[4] Efraimidis & Spirakis (2006). Weighted random sampling with a reservoir.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from kpod._engine.blocks import Block
+from kpod._engine.blocks import Block, Units
 from kpod._engine.executors import Executor
 from kpod._engine.hartigan import hartigan
 from kpod._engine.lloyd import Settings, Start, nearest_labels
 from kpod._engine.mm import complete_table
 from kpod._engine.objective import GapModel
-from kpod._engine.sizes import LARGE_TABLE, SAMPLE_ENTRIES, SAMPLE_ROWS_PER_CLUSTER
+from kpod._engine.sizes import (
+    LARGE_TABLE,
+    MOST_SAMPLE_ENTRIES,
+    ROUND_ROWS_PER_CLUSTER,
+    ROUNDS,
+    SAMPLE_ENTRIES,
+    SAMPLE_ROWS_PER_CLUSTER,
+)
+from kpod._engine.step import Drift, Spaces, State, compare
 from kpod._engine.table import Table, make_table
 from kpod._kernels import rows as kernels
 from kpod._kernels import seeds
@@ -31,6 +42,8 @@ from kpod._kernels.panel import Panel, aligned_zeros
 from kpod._kernels.rows import Workspace
 from kpod._typing import Floats, Labels, Positions, Singles
 
+# Weights of candidates are sums of so many parts of the largest weight of a row.
+WEIGHT_UNITS = 2.0**20
 # What gaps weigh against values when seeds are drawn, in turn; and the most that one weighs.
 GAP_WEIGHTS = (1.0, 9.0)
 LARGEST_GAP = 25.0
@@ -39,6 +52,22 @@ LARGEST_GAP = 25.0
 def fill_gaps(table: Table, centers: Floats) -> Floats:
     """The missing entries of a center take the column's mean."""
     return np.where(np.isnan(centers), table.fallback, centers)
+
+
+def entries_of(table: Table, executor: Executor, rows: Positions) -> Floats:
+    """Some rows as a dense array with NaN; of blocks that are elsewhere, in one pass."""
+    if not executor.remote:
+        return table.entries(rows)
+    out = np.empty((len(rows), table.n_columns))
+    for here, entries in executor.map(partial(entries_in, rows=rows), table.blocks):
+        out[here] = entries
+    return out
+
+
+def entries_in(block: Block, rows: Positions) -> tuple[Positions, Floats]:
+    """Which of some rows are in a block, and their entries."""
+    here = np.flatnonzero((rows >= block.first) & (rows < block.first + block.n_rows))
+    return here, block.entries(rows[here] - block.first)
 
 
 @dataclass(frozen=True)
@@ -67,6 +96,22 @@ class Listing:
         return columns, values
 
 
+def row_entries(table: Table) -> int:
+    return max(1, table.n_entries // table.n_rows)
+
+
+def sample_rows(table: Table, n_clusters: int) -> int:
+    """Rows of the sample of a large table that seeds are drawn from."""
+    return max(SAMPLE_ENTRIES // row_entries(table), SAMPLE_ROWS_PER_CLUSTER * n_clusters)
+
+
+def k_means_plus_plus(table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator) -> Seeding:
+    """k-means++ on a sample, or k-means|| on all rows where that sample would be too large."""
+    size = min(sample_rows(table, n_clusters), table.n_rows)
+    kind = KMeansParallel if size * row_entries(table) > MOST_SAMPLE_ENTRIES else KMeansPlusPlus
+    return kind(table, executor, n_clusters, rng)
+
+
 class KMeansPlusPlus:
     """Greedy k-means++ on partial distances; one preparation serves any number of draws.
 
@@ -89,11 +134,10 @@ class KMeansPlusPlus:
         n_candidates: int | None = None,
     ) -> None:
         rows = np.flatnonzero(table.usable)
-        row_entries = max(1, table.n_entries // table.n_rows)
-        size = max(SAMPLE_ENTRIES // row_entries, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
+        size = sample_rows(table, n_clusters)
         if table.n_observed > LARGE_TABLE and size < len(rows):
             rows = np.sort(rng.choice(rows, size, replace=False, shuffle=False))
-        self.table = table
+        self.table, self.executor = table, executor
         self.rows = rows
         self.n_clusters = n_clusters
         self.n_candidates = n_candidates or min(4 + int(4 * np.log(n_clusters)), seeds.MOST_CANDIDATES)
@@ -119,7 +163,7 @@ class KMeansPlusPlus:
         while len(drawn) < self.n_clusters:
             uniform = rng.random(self.n_candidates if drawn else 1)
             drawn.append(seeds.draw_seed(self.sample, self.table.variance, uniform, nearest, *buffers))
-        return Start(fill_gaps(self.table, self.table.entries(self.rows[drawn])))
+        return Start(fill_gaps(self.table, entries_of(self.table, self.executor, self.rows[drawn])))
 
 
 class MeanFill:
@@ -148,7 +192,7 @@ class RandomRows:
     """k different rows, as likely as their weights."""
 
     def __init__(self, table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator) -> None:
-        self.table = table
+        self.table, self.executor = table, executor
         self.n_clusters = n_clusters
         self.rows = np.flatnonzero(table.usable)
         self.chance = None
@@ -156,10 +200,117 @@ class RandomRows:
             weights = table.weights[self.rows] / table.weights[self.rows].max()
             self.chance = weights / weights.sum()
 
+    def rows_drawn(self, rng: np.random.Generator) -> Positions:
+        return rng.choice(self.rows, self.n_clusters, replace=False, p=self.chance)
+
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers at those rows."""
-        rows = rng.choice(self.rows, self.n_clusters, replace=False, p=self.chance)
-        return Start(fill_gaps(self.table, self.table.entries(rows)))
+        return Start(fill_gaps(self.table, entries_of(self.table, self.executor, self.rows_drawn(rng))))
+
+
+class KMeansParallel:
+    """k-means|| [3]: in a few rounds over all rows, many rows far from those drawn before; then k of them.
+
+    Each round draws twice as many rows as there are clusters, with a chance in proportion to their
+    loss. The candidates, weighted by the rows next to each, are then seeded as a table of their own.
+    """
+
+    def __init__(self, table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator) -> None:
+        self.table, self.executor, self.n_clusters = table, executor, n_clusters
+
+    def draw(self, rng: np.random.Generator) -> Start:
+        """One start: all rounds, and k-means++ on the candidates."""
+        table = self.table
+        states: list[Any] = [None] * len(table.blocks)
+        drawn = RandomRows(table, self.executor, 1, rng).rows_drawn(rng)
+        entries, panels = [entries_of(table, self.executor, drawn)], list[Panel]()
+        largest = 1.0 if table.weights is None else float(table.weights.max())
+        for number in range(ROUNDS + 1):
+            panels.append(Panel(fill_gaps(table, entries[-1])))
+            wanted = ROUND_ROWS_PER_CLUSTER * self.n_clusters if number < ROUNDS else 0
+            far = FarRows(panels, wanted, int(rng.integers(1 << 31)), largest)
+            states, found = self.executor.accumulate(far, table.blocks, states, partial(Drawn, wanted))
+            if not len(found.rows):
+                break
+            entries.append(entries_of(table, self.executor, np.sort(found.rows)))
+        candidates = np.concatenate(entries[: len(panels)])
+        weights = found.weights / found.weights.max()
+        of_candidates = make_table(
+            candidates, Executor(), weights=weights, units=Units(np.zeros(table.n_columns), 1.0)
+        )
+        if int(of_candidates.usable.sum()) < self.n_clusters:  # rows that are all alike
+            return RandomRows(table, self.executor, self.n_clusters, rng).draw(rng)
+        seeds_of = KMeansPlusPlus(of_candidates, Executor(), self.n_clusters, rng)
+        return seeds_of.draw(rng)
+
+
+@dataclass
+class FarRows:
+    """Draw rows with a chance in proportion to their loss at the nearest candidate.
+
+    The state of a block is that loss, and which candidate it is, of each of its rows. Of equal or
+    unequal losses, those rows are drawn whose -log(u) / loss is smallest, with u uniform: as many as
+    wanted, from all blocks together, without knowing the sum of all losses beforehand [4].
+
+    Parameters
+    ----------
+    panels : the candidates of each round; a state that is not lost knows all but the last
+    wanted : how many to draw
+    seed : of the numbers u, together with the first row of the block
+    largest : the largest weight of a row
+    """
+
+    panels: list[Panel]
+    wanted: int
+    seed: int
+    largest: float
+    spaces: Spaces = field(default_factory=Spaces)
+
+    def __call__(self, block: Block, state: Any, drawn: Drawn) -> tuple[Floats, Positions]:
+        firsts = np.cumsum([0, *(panel.k for panel in self.panels)])
+        new = len(self.panels) - 1 if state is not None else 0
+        lost, which = state or (np.full(block.n_rows, np.inf), np.zeros(block.n_rows, np.intp))
+        now = np.empty(block.n_rows)
+        for panel, first in zip(self.panels[new:], firsts[new:-1], strict=True):
+            labels = State.unknown(block.n_rows)
+            with block.rows() as rows:
+                compare(block, rows, panel, Drift.none(panel.k), labels, None, self.spaces)
+                with self.spaces.of(rows) as space:
+                    for start, stop in block.pieces(8):
+                        kernels.losses(rows, start, stop, labels.labels, panel.centers, now, space)
+            nearer = now < lost
+            lost, which = np.where(nearer, now, lost), np.where(nearer, first + labels.labels, which)
+        weights = np.ones(block.n_rows) if block.weights is None else block.weights / self.largest
+        # Whole numbers, so that their sums are the same in any order.
+        units = np.bincount(which, np.rint(weights * WEIGHT_UNITS), int(firsts[-1]))
+        drawn.add_weights(units.astype(np.float64))
+        with np.errstate(divide="ignore"):
+            keys = -np.log1p(-np.random.default_rng([self.seed, block.first]).random(block.n_rows)) / lost
+        drawn.add(block.first + np.flatnonzero(lost > 0), keys[lost > 0])
+        return lost, which
+
+
+@dataclass
+class Drawn:
+    """The rows with the smallest keys so far, as many as wanted, and the weight next to each candidate."""
+
+    wanted: int
+    rows: Positions = field(default_factory=lambda: np.empty(0, np.intp))
+    keys: Floats = field(default_factory=lambda: np.empty(0))
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def add(self, rows: Positions, keys: Floats) -> None:
+        rows, keys = np.concatenate([self.rows, rows]), np.concatenate([self.keys, keys])
+        first = np.lexsort((rows, keys))[: self.wanted]
+        self.rows, self.keys = rows[first], keys[first]
+
+    def add_weights(self, weights: Floats) -> None:
+        self.weights = weights + (self.weights if len(self.weights) else 0.0)
+
+    def merge(self, other: Drawn) -> None:
+        self.add(other.rows, other.keys)
+        if len(other.weights):
+            self.add_weights(other.weights)
 
 
 class GapSeeds:
@@ -221,5 +372,5 @@ class Seeding(Protocol):
 
 
 SEEDINGS: Mapping[str, Callable[[Table, Executor, int, np.random.Generator], Seeding]] = MappingProxyType(
-    {"k-means++": KMeansPlusPlus, "mean-fill": MeanFill, "random": RandomRows}
+    {"k-means++": k_means_plus_plus, "mean-fill": MeanFill, "random": RandomRows}
 )

@@ -17,6 +17,13 @@ STARTS = 10
 SAMPLE_ENTRIES = 1 << 21
 SAMPLE_ROWS_PER_CLUSTER = 64
 
+# Entries of that sample beyond which seeds are drawn from all rows in rounds, wherever these are
+# (k-means||), and how many rounds, of how many rows for each cluster: beyond, a sample takes longer to
+# seed in one place than all rows in many (`cluster`).
+MOST_SAMPLE_ENTRIES = 1 << 27
+ROUNDS = 5
+ROUND_ROWS_PER_CLUSTER = 2
+
 # Iterations after which centers that still move get momentum. Fits that need fewer gain nothing;
 # those that need hundreds save most of them (`dense` at 70 % missing).
 CREEP = 20
