@@ -133,6 +133,16 @@ def test_seeds_do_not_depend_on_where_blocks_are(init, client, monkeypatch):
     same(here, there)
 
 
+def test_what_gaps_say_and_checkpoints_are_the_same_there(client, tmp_path):
+    X = table(n_rows=1200)
+    model = KPOD(3, missingness="informative", n_init=1, random_state=0, checkpoint=tmp_path / "kept")
+    here = KPOD(**model.get_params()).fit(in_chunks(X))
+    with client.as_current():
+        there = model.fit(in_chunks(X))
+        assert_array_equal(there.predict(in_chunks(X)), there.labels_)
+    same(here, there)
+
+
 def test_seeds_in_rounds_do_not_either(client, monkeypatch):
     """k-means||, for numbers of clusters of which a sample would be too large."""
     monkeypatch.setattr(seeding, "MOST_SAMPLE_ENTRIES", 1000)

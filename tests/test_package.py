@@ -53,6 +53,7 @@ EXTRAS = {
     "_report/": ["report"],
     "_io/": ["cli", "excel", "stats"],
     "cli/": ["cli"],
+    "_scanned.py": ["cli"],
     "_dask.py": ["dask"],
     "_engine/cluster.py": ["dask"],
 }
