@@ -238,6 +238,7 @@ def against_peers() -> None:
             else:
                 right = float(np.mean([k == true for k, _ in answers]))
                 sheet.add(name, true, method, right, numbers(answers), float(np.mean(times)))
+            sheet.save()
     sheet.show()
 
 

@@ -21,7 +21,7 @@ from kpod import KPOD, TableEncoder
 HEART = Path(__file__).parents[1] / "tests" / "data" / "heart.csv"
 MEASURED = ["age", "blood_pressure", "cholesterol", "heart_rate", "oldpeak", "vessels"]
 FIRST_SEED = 1000
-N_DRAWS = 8
+N_DRAWS = 4
 DESIGNS = [("heart", 0.0), ("heart", 0.2), ("heart", 0.4), ("simulated", 0.0), ("simulated", 0.3)]
 N_ROWS, N_PEER_ROWS = 100_000, 5_000
 
@@ -77,7 +77,7 @@ def filled(table: pd.DataFrame) -> pd.DataFrame:
     return out
 
 
-def k_prototypes(table: pd.DataFrame, k: int, seed: int, n_init: int = 10) -> np.ndarray:
+def k_prototypes(table: pd.DataFrame, k: int, seed: int, n_init: int = 3) -> np.ndarray:
     model = peers.load("kmodes.kprototypes", "KPrototypes")(k, n_init=n_init, random_state=seed)
     categories = [j for j, number in enumerate(is_number(table)) if not number]
     return model.fit_predict(filled(table).to_numpy(), categorical=categories)
@@ -102,7 +102,7 @@ def stepmix(table: pd.DataFrame, k: int, seed: int) -> np.ndarray:
         kind: {"model": about["model"], "n_columns": about["n_columns"]} for kind, about in kinds.items()
     }
     model = peers.load("stepmix.stepmix", "StepMix")(
-        n_components=k, measurement=measurement, n_init=10, random_state=seed, progress_bar=0, verbose=0
+        n_components=k, measurement=measurement, n_init=3, random_state=seed, progress_bar=0, verbose=0
     )
     return model.fit(ordered).predict(ordered)
 

@@ -99,7 +99,7 @@ def test_any_way_of_fitting_is_judged_on_the_same_entries(rng):
         def fit(table, executor):
             z = table.entries(np.arange(table.n_rows))
             centers = np.array([np.nanmean(z[labels == c], axis=0) for c in range(k)])
-            return Solution(labels.astype(np.int32), centers, centers, 0.0, 0.0, [], 1, True)
+            return Solution(labels.astype(np.int32), centers, centers, 0.0, 0.0, [], 1, True, [])
 
         return fit
 

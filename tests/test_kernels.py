@@ -183,7 +183,7 @@ def test_losses_and_distances(case, dtype, rng):
 def test_nearest(case, dtype, rng):
     X, _, table, _ = case
     centers = 50 + rng.normal(size=(4, X.shape[1]))
-    labels = nearest_labels(table, Executor(), table.units.to(centers))
+    labels = nearest_labels(table, Executor(), Panel(table.units.to(centers)))
     distances = oracle.distances(X, centers)
     got = distances[np.arange(len(X)), labels]
     # A tie within rounding may fall either way; the distance chosen may not be longer.
@@ -241,7 +241,7 @@ def test_near_ties_of_doubles_are_decided_in_double_precision(k, apart, scale, r
     best, second = np.sort(distances, axis=1)[:, :2].T
     clear = second > best * (1 + 1e-13)
     assert clear.mean() > 0.2
-    labels = nearest_labels(table, Executor(), centers)
+    labels = nearest_labels(table, Executor(), Panel(centers))
     assert_array_equal(labels[clear], distances.argmin(axis=1)[clear])
 
 
@@ -250,7 +250,7 @@ def test_the_first_of_equal_centers_is_the_nearest(k, rng, dtype, container):
     X, _ = clustered(rng, 200, 5, dtype=dtype)
     table = table_of(container(X))
     centers = np.tile(rng.normal(size=(1, 5)), (k, 1))
-    assert_array_equal(nearest_labels(table, Executor(), centers), np.zeros(200))
+    assert_array_equal(nearest_labels(table, Executor(), Panel(centers)), np.zeros(200))
 
 
 def test_bounds_hold_and_are_carried(rng, dtype, container):
@@ -260,7 +260,7 @@ def test_bounds_hold_and_are_carried(rng, dtype, container):
     for _ in range(4):
         descent.assign()
         descent.update()
-    panel = descent.objective.panel(descent.centers)
+    panel = Panel(descent.centers)
     drift = descent.drift_to(panel)
     (state,) = descent.states
     upper = state.upper + drift.own[state.labels]
@@ -277,13 +277,14 @@ def test_bounds_hold_and_are_carried(rng, dtype, container):
 def test_bounds_hold_to_the_last_bit(k, terms_of, rng, dtype, container):
     """Upper bounds are rounded up and lower ones down, further than any distance can be off."""
     X, _ = clustered(rng, 500, 9, missing=0.5, spread=1.0, dtype=dtype)
+    X[:k] = rng.normal(size=(k, 9))
     table = table_of(container(X))
     (block,) = table.blocks
     terms = offsets = None
     if terms_of:
         terms = -terms_of * rng.random((k, 9))
-        offsets = -terms.sum(axis=1)
-    centers = rng.normal(size=(k, 9))
+        offsets = 1e-9 - terms.sum(axis=1)  # no sum is negative, by a hair
+    centers = table.entries(np.arange(k)) + 1e-6 * rng.normal(size=(k, 9))  # a row close to each
     state = step.Assign(Panel(centers, offsets, terms), step.Drift.none(k))(block, None, step.Partial(None))
     z = table.entries(np.arange(500)).astype(np.longdouble)
     exact = oracle.distances(z, centers.astype(np.longdouble))

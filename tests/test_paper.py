@@ -15,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.metrics import rand_score
 
 from kpod import KPOD
 from paper import claims, results, running, tables
 from paper.__main__ import main
 from paper.datasets import Cell, Problem, designs, make_problem
-from paper.methods import Method, MethodError, OverTimeError, _r, methods, titles
+from paper.methods import Method, MethodError, OverTimeError, _r, methods, soft, titles
 from paper.objective import FAILED, OK, OVER_TIME, UNAVAILABLE, Outcome, judge, observed_loss
 from paper.results import Record, ResultsError
 from paper.running import Plan, Task, fit, make_plan, outcome_of_dead
@@ -532,7 +533,7 @@ def made_up(
             for percent in percents:
                 cell = Cell(design.name, mechanism, percent)
                 for row in titles():
-                    if row.startswith("deletion") and mechanism != "MAR":
+                    if row.startswith(("deletion", "soft")) and mechanism != "MAR":
                         continue
                     for trial in range(n_trials):
                         why = fails(cell, row)
@@ -591,7 +592,7 @@ class TestTables:
         summary = made_up()
         text = tables.as_csv(summary, tables.make_sheets(summary, ["k10"], ["rand"]))
         lines = list(csv.DictReader(io.StringIO(text)))
-        assert len(lines) == 6 * len([row for row in titles() if not row.startswith("deletion")])
+        assert len(lines) == 6 * len([row for row in titles() if not row.startswith(("deletion", "soft"))])
         assert {line["mean"] for line in lines} == {"0.9"}
         assert {line["trials"] for line in lines} == {"5"}
 
@@ -728,3 +729,34 @@ def test_a_picture_has_a_panel_a_mechanism_and_bands(tmp_path, monkeypatch):
     assert panels[3].get_yscale() == "log"
     for panel in panels:
         assert len(panel.collections) == len(panel.lines) >= 9
+
+
+class TestSoftConstraints:
+    def test_distances_run_over_the_columns_both_observe(self, rng):
+        Z = np.where(rng.random((8, 3)) < 0.4, np.nan, rng.normal(size=(8, 3)))
+        expected = np.nansum((Z[:, None] - Z[None]) ** 2, axis=2)
+        np.testing.assert_allclose(soft.squared_distances(Z), expected, atol=1e-12)
+
+    @pytest.mark.parametrize("weight", [0.0, 0.3, 0.9])
+    def test_a_pass_never_raises_the_objective(self, rng, weight):
+        X = rng.normal(size=(40, 3))
+        apart = soft.squared_distances(np.where(rng.random((40, 2)) < 0.3, np.nan, rng.normal(size=(40, 2))))
+        labels = np.arange(40) % 3
+        before = soft.objective(X, apart, labels, 3, weight)
+        found = soft.descend(X, apart, labels, 3, weight)
+        assert soft.objective(X, apart, found, 3, weight) < before
+        assert (soft.descend(X, apart, found, 3, weight) == found).all()
+
+    def test_it_needs_a_complete_column(self):
+        X = np.where(np.eye(6, 3) > 0, np.nan, 1.0)
+        with pytest.raises(MethodError, match="no column is complete"):
+            soft.fit(Problem(X, X, 2, 0, 30))
+
+    def test_without_weight_it_is_deletion(self):
+        one, _ = problem(MAR)
+        complete = ~np.isnan(one.X).any(axis=0)
+        kmeans = KMeans(3, n_init=10, random_state=0).fit(one.X[:, complete])
+        labels = soft.best(one, complete, 0.0)
+        assert soft.objective(one.X[:, complete], np.ones((178, 178)), labels, 3, 0.0) <= 1.0001 * (
+            kmeans.inertia_ / ((one.X[:, complete] - one.X[:, complete].mean(axis=0)) ** 2).sum()
+        )

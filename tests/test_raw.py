@@ -402,3 +402,17 @@ def test_numbers_beside_an_axis():
     assert plain_year(2007.0) == "2007"
     assert is_zero_or_one(np.array([0.0, 1, 1]))
     assert not is_zero_or_one(np.array([0.0, 0.5, 1]))
+
+
+def test_no_box_is_cut_off():
+    from matplotlib.figure import Figure
+
+    from kpod.plot import ColumnsDisplay
+
+    rng = np.random.default_rng(0)
+    far = 400 + rng.normal(size=3)
+    display = ColumnsDisplay(entries=[[rng.normal(size=900), far]], names=["x"], separation=[0.5])
+    display.plot(ax=Figure().subplots())
+    low, high = display.axes_[0].get_xlim()
+    assert low < -2
+    assert high > np.percentile(far, 95)

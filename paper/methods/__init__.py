@@ -78,11 +78,12 @@ def methods() -> dict[str, Method]:
         mice,
         neighbours,
         published,
+        soft,
         stepmix,
     )
 
     modules = (
-        published, default, amelia, mi, mice, deletion, mean, neighbours, iterative, stepmix, complete,
+        published, default, amelia, mi, mice, deletion, soft, mean, neighbours, iterative, stepmix, complete,
     )  # fmt: skip
     return {module.METHOD.name: module.METHOD for module in modules}
 

@@ -469,16 +469,15 @@ def suggestion(found: Diagnosis) -> str:
     """What to do about it."""
     if not found.missing.any():
         return "There is nothing to decide about gaps."
-    related = bool(found.values.any()) or found.little.p < LEVEL
     if found.group_test is not None and found.group_test.p <= LEVEL:
         return (
-            "The clusters go with the gaps: ask why these values are missing, and whether that reason is "
-            "what you want to group by."
+            'The clusters go with the gaps: ask why these values are missing. missingness="auto" finds out '
+            "whether the gaps speak of the clusters, and uses them only if they do."
         )
-    if related or found.uneven_rows > UNEVEN:
+    if bool(found.values.any()) or found.little.p < LEVEL or found.uneven_rows > UNEVEN:
         return (
-            "The gaps follow a pattern: ask why these values are missing before reading anything into "
-            "clusters, and check with the labels whether clusters differ in what they lack."
+            'The gaps follow a pattern: ask why these values are missing. missingness="auto" finds out '
+            "whether they speak of clusters, and uses them only if they do."
         )
     return "There is no sign that the gaps mean anything: looking at the observed values alone is right."
 

@@ -148,7 +148,7 @@ def stability(
             seed = int(rng.randint(2**31 - 1))
             whole = make_table(table, executor, weights=drawn)
             (fold,) = _holdout.folds(whole, executor, seed, n_folds=1)
-            chosen = Chosen(k, getattr(kpod, "shrinkage_", 0.0))
+            chosen = Chosen(k, getattr(kpod, "shrinkage_", 0.0), gaps=hasattr(kpod, "missing_rates_"))
             solution, _ = again._solve(fold.table, executor, chosen, np.random.RandomState(seed), STARTS)
             inside = drawn > 0
             jaccard[b] = similarities(labels[inside], solution.labels[inside], k)

@@ -76,8 +76,8 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "labels_"}
-"""Not needed to assign other rows; the choice has a place of its own."""
+NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "gap_choice_", "labels_", "missingness_"}
+"""Not needed to assign other rows; the choice of a number has a place of its own."""
 MAY_LACK = {
     "checkpoint",
     "probability",
@@ -119,6 +119,7 @@ BY_COLUMN = {
     name for known in ATTRIBUTES.values() for name, (shape, _) in known.items() if "p" in shape.split()
 }
 MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
+OF_GAPS = ("missing_rates_", "cluster_shares_", "noise_variance_")
 
 
 @dataclass
@@ -369,9 +370,12 @@ def check_values(estimators: list[Any], kpod: Any) -> None:
                 wrong |= numbers < 0
             if wrong.any():
                 raise ValueError(f"{name} holds {numbers[wrong][0]:g}")
-    there = [name for name in MIXTURE if hasattr(kpod, name)]
-    if len(there) < (len(MIXTURE) if there or kpod.probability else 0):
-        raise ValueError(f"one of {', '.join(MIXTURE)} is missing")
+    names = OF_GAPS if hasattr(kpod, "missing_rates_") else MIXTURE
+    there = [name for name in names if hasattr(kpod, name)]
+    if len(there) < (len(names) if there or kpod.probability else 0):
+        raise ValueError(f"one of {', '.join(names)} is missing")
+    if names is OF_GAPS and not (kpod.missing_rates_ <= 1).all():
+        raise ValueError("missing_rates_ are above 1")
     if there and not np.isclose(kpod.cluster_shares_.sum(), 1):
         raise ValueError("cluster_shares_ do not add up to 1")
 

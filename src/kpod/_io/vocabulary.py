@@ -29,7 +29,7 @@ GROUPS = words(
 )
 """The same where the numbers look like codes."""
 NOMINAL = words(
-    "race ethnicity ethnic religion relig denomination region state country province sex gender "
+    "race ethnicity ethnic precinct religion relig denomination region state country province sex gender "
     "occupation occup occ industry sector treatment treat trt arm type kind species breed color colour "
     "brand dept department language nationality marital marstat status study site method party vote "
     "mode cause route variety strain material category diagnosis origin experiment expt target label "

@@ -348,7 +348,7 @@ cdef tuple move_rows(
                         to = c
             if to == now:
                 continue
-            join(totals, rows, i, to, now, NULL, space, like)
+            join(totals, rows, i, to, now, &centers[0, 0], space, like)
             renew(columns, m, totals, now, prior, fallback, &centers[0, 0], &counts[0, 0])
             renew(columns, m, totals, to, prior, fallback, &centers[0, 0], &counts[0, 0])
             sizes[now] -= 1

@@ -209,7 +209,7 @@ cdef inline double join(
     Py_ssize_t i,
     Py_ssize_t now,               # the cluster that the row joins
     Py_ssize_t before,            # the one it leaves, -1 for none
-    const double* centers,        # (k, p), or NULL: nothing is compared
+    const double* centers,        # (k, p); NULL for a row that leaves no cluster: nothing is compared
     Workspace space,
     const real* like,             # chooses the precision
 ) noexcept nogil:

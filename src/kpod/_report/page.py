@@ -280,12 +280,22 @@ def gaps(c: Clustering) -> dict[str, Any]:
     return {
         "patterns": total,
         "sentences": c.diagnosis.sentences,
-        "suggestion": c.diagnosis.suggestion,
+        "suggestion": decided_or_suggested(c),
         "commonest": [
             {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
             for which, rows in commonest
         ],
     }
+
+
+def decided_or_suggested(c: Clustering) -> str:
+    """What was decided about the gaps, or what could be."""
+    sentence = getattr(c.kpod, "missingness_", "")
+    if sentence:
+        return f"{sentence[0].upper()}{sentence[1:]}."
+    if hasattr(c.kpod, "missing_rates_"):
+        return "The gaps were used: which values are missing counts, besides the values themselves."
+    return c.diagnosis.suggestion
 
 
 def choice_of(choice: KChoice | None) -> dict[str, Any] | None:

@@ -68,6 +68,13 @@ QUICK_WORK = 300_000
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @checkpoint
 @click.option(
+    "--missingness",
+    type=click.Choice(["ignore", "informative", "auto"]),
+    default="ignore",
+    show_default=True,
+    help="Whether what is missing says something about the cluster of a row; auto finds out.",
+)
+@click.option(
     "--stability",
     "with_stability",
     is_flag=True,
@@ -102,6 +109,7 @@ def fit(
     algorithm: str,
     starts: int | None,
     seed: int,
+    missingness: str,
     scratch: str | None,
     checkpoint: str | None,
     with_stability: bool,
@@ -154,6 +162,7 @@ def fit(
             "algorithm": algorithm,
             "n_init": starts or "auto",
             "random_state": seed,
+            "missingness": missingness,
             **({"shrinkage": shrinkage} if shrinkage is not None else {}),
             **({"checkpoint": checkpoint} if checkpoint is not None else {}),
         }

@@ -101,6 +101,8 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     out.print(about_data(summary))
     if "choice" in summary:
         out.print(summary["choice"]["sentence"])
+    if "missingness" in summary:
+        out.print(printable(summary["missingness"]))
     if "loss" in summary:
         ending = "" if summary["converged"] else ", not converged"
         out.print(f"loss {summary['loss']:.6g} after {counted(summary['iterations'], 'iteration')}{ending}")

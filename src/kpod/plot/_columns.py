@@ -149,6 +149,7 @@ class ColumnsDisplay(Display):
 
     def _draw_panel(self, panel: Any, groups: list[Floats]) -> None:
         rng = np.random.default_rng(0)
+        ends = []
         for cluster, entries in enumerate(groups):
             if not len(entries):
                 continue
@@ -156,6 +157,7 @@ class ColumnsDisplay(Display):
             panel.scatter(dots, cluster + rng.uniform(-0.3, 0.3, len(dots)), s=5, color=colour(cluster),
                           alpha=0.35, linewidths=0)  # fmt: skip
             low, q1, median, q3, high = np.percentile(entries, [5, 25, 50, 75, 95])
+            ends += [low, high]
             panel.plot([low, high], [cluster, cluster], color=colour(cluster), linewidth=1.2)
             inside = to_rgba(colour(cluster), 0.25)
             panel.add_patch(Rectangle((q1, cluster - 0.3), q3 - q1, 0.6, facecolor=inside,
@@ -164,7 +166,9 @@ class ColumnsDisplay(Display):
         panel.set_ylim(len(groups) - 0.4, -0.6)
         everything = np.concatenate([entries for entries in groups if len(entries)])
         if len(everything) >= 50:
+            # Dots far out may lie beyond the frame, but no part of a box or of its whiskers.
             low, high = middle_part(everything)
+            low, high = min(low, *ends), max(high, *ends)
             panel.set_xlim(low - 0.05 * (high - low or 1), high + 0.05 * (high - low or 1))
         panel.xaxis.set_major_locator(MaxNLocator(5))
         tidy(panel, grid="x")

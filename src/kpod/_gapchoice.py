@@ -1,0 +1,254 @@
+"""Whether the gaps of a table speak of its clusters: asked of the table itself.
+
+Three questions, asked of (a sample of) the rows with ordinary fits:
+
+1. Do the clusters of the values differ in what they lack? If not, there is nothing to use.
+2. Do gaps of different columns hang together *within* those clusters (modules, dropout, rows that answer
+   little)? The model takes them to be independent there, and would count one piece of news many times.
+3. **Columns are left out, values and gaps alike**, and clusters are found from the others, once with
+   their gaps and once without. Which clusters predict the values of a column that they have not seen
+   better? Gaps that speak of something else than the clusters (a driver, a nuisance group, a module)
+   predict the gaps of a column, but not its values.
+
+The constants were chosen on half of the designs of `python -m benchmarks gaps`, with other seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kpod._engine.blocks import some_rows
+from kpod._engine.executors import Executor
+from kpod._engine.table import Table, make_table
+from kpod._gaps import Gaps, compare_gaps
+from kpod._holdout import entries
+from kpod._typing import Floats, Labels, Positions
+
+MOST_ROWS = 2_000
+ROWS_PER_CLUSTER = 20
+MOST_COLUMNS = 300  # compared by questions 1 and 2, those whose gaps vary most
+LEAST_COLUMNS = 3
+LEAST_ROWS = 20
+N_PERMUTATIONS = 99
+LEVEL = 0.01
+N_FOLDS = 5  # of columns
+N_DIVISIONS = 2  # of the columns into folds
+N_NULL = 3
+TOGETHER = 3.0  # times as strongly as by chance: gaps hang together within clusters,
+MOST = 0.8  # and then so many columns must be predicted better,
+CLEARLY = 2.0  # by so many standard errors,
+AT_LEAST = 0.5  # instead of so many
+
+Fit = Callable[[Table, Executor, bool], Labels]
+"""The labels of a table with its gaps used or not."""
+
+
+class TooFewRowsError(ValueError):
+    """Fewer rows have an entry than there are clusters."""
+
+
+@dataclass(frozen=True)
+class GapChoice:
+    """Whether gaps are used, and why.
+
+    Attributes
+    ----------
+    use : bool
+    reason : str
+        In plain words.
+    p : float
+        Of the test whether clusters differ in what they lack; NaN where it was not made.
+    together : float
+        How strongly gaps of different columns hang together within clusters, over what chance does.
+    n_columns, n_better : int
+        Columns that were left out, and those of them that clusters predict better with the gaps.
+    change : float
+        The median change of the error of prediction, -0.05 for 5 % less.
+    """
+
+    use: bool
+    reason: str
+    p: float = np.nan
+    together: float = np.nan
+    n_columns: int = 0
+    n_better: int = 0
+    change: float = np.nan
+
+    def __str__(self) -> str:
+        """One sentence."""
+        return f"gaps {'used' if self.use else 'ignored'}: {self.reason}"
+
+
+def choose_gaps(
+    values: Any, table: Table, executor: Executor, fit: Fit, n_clusters: int, rng: np.random.Generator
+) -> GapChoice:
+    """Decide whether the gaps of a table are to be used for so many clusters.
+
+    `values` is the table as an array with NaN or CSR; `fit` gives labels.
+    """
+    rows = np.flatnonzero(table.usable)
+    most = max(MOST_ROWS, ROWS_PER_CLUSTER * n_clusters)
+    if len(rows) > most:
+        rows = np.sort(rng.permutation(rows)[:most])
+    columns = np.flatnonzero(table.live)
+    cannot = why_not(table, n_clusters, len(rows), len(columns))
+    if cannot:
+        return GapChoice(use=False, reason=cannot)
+    weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
+    part = _columns(some_rows(values, rows), columns)
+
+    def labels(kept: Positions, *, gaps: bool) -> Labels:
+        given = None if table.weights is None else weights
+        of_columns = make_table(_columns(part, kept), executor, weights=given)
+        if of_columns.usable.sum() < n_clusters:
+            raise TooFewRowsError
+        return fit(of_columns, executor, gaps)
+
+    try:
+        return asked(part, labels, weights, n_clusters, rng)
+    except TooFewRowsError:
+        return GapChoice(use=False, reason="too little is observed to check the gaps by")
+
+
+def asked(
+    part: Any, labels: Callable[..., Labels], weights: Floats, n_clusters: int, rng: np.random.Generator
+) -> GapChoice:
+    """The three questions; `labels(columns, gaps=)` clusters by some of the columns."""
+    n_columns = part.shape[1]
+    plain = labels(np.arange(n_columns), gaps=False)
+    placed = plain >= 0
+    gaps = _gaps(part)[placed]
+    test = compare_gaps(gaps, plain[placed].astype(np.intp), rng, N_PERMUTATIONS)
+    if test.p > LEVEL:
+        return GapChoice(
+            use=False, reason=f"the clusters do not differ in what they lack (p = {test.p:.2f})", p=test.p
+        )
+    together = hang_together(gaps, plain[placed], rng)
+    n_folds = min(N_FOLDS, n_columns)
+    changes = np.zeros((N_DIVISIONS, n_columns))
+    for division in range(N_DIVISIONS):
+        order = rng.permutation(n_columns)
+        for fold in range(n_folds):
+            out = np.sort(order[fold::n_folds])
+            kept = np.setdiff1d(np.arange(n_columns), out)
+            without, with_gaps = (
+                prediction_errors(_columns(part, out), labels(kept, gaps=use), weights, n_clusters)
+                for use in (False, True)
+            )
+            with np.errstate(divide="ignore", invalid="ignore"):
+                changes[division, out] = np.log(with_gaps / without)
+    return verdict(changes.mean(axis=0), test.p, together)
+
+
+def why_not(table: Table, n_clusters: int, n_rows: int, n_columns: int) -> str:
+    """Why there is nothing to decide; empty if there is."""
+    reasons = {
+        "nothing is missing": not table.has_gaps,
+        "there is one cluster only": n_clusters < 2,
+        f"of {n_columns} columns, none can be spared to check the gaps by": n_columns < LEAST_COLUMNS,
+        f"{n_rows} rows are too few to check the gaps by": n_rows < max(LEAST_ROWS, 2 * n_clusters),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def verdict(change: Floats, p: float, together: float) -> GapChoice:
+    """What follows from the log ratios of errors, column by column."""
+    change = change[np.isfinite(change)]
+    n, n_better = len(change), int((change < 0).sum())
+    median = float(np.expm1(np.median(change))) if n else np.nan
+    if n < LEAST_COLUMNS:
+        reason = (
+            f"the clusters differ in what they lack (p = {p:.2f}), but there is too little to check that by"
+        )
+        return GapChoice(use=False, reason=reason, p=p, together=together)
+    spread = float(change.std(ddof=1) / np.sqrt(n))
+    t = float(change.mean()) / max(spread, 1e-12)
+    tied = together > TOGETHER
+    use = median < 0 and (t < -CLEARLY and n_better >= MOST * n if tied else t < -AT_LEAST)
+    lack = f"the clusters differ in what they lack (p = {p:.2f})"
+    found = (
+        f"found with the gaps, clusters predict {n_better} of {n} left-out columns better (median error "
+        f"{abs(median):.1%} {'lower' if median < 0 else 'higher'})"
+    )
+    if use:
+        reason = f"{lack}, and {found}"
+    elif tied and median < 0:
+        reason = (
+            f"{lack}, but the gaps of different columns hang together within them, {together:.1f} times as "
+            f"strongly as by chance, and {found}, which is not enough then"
+        )
+    else:
+        reason = f"{lack}, but {found}"
+    return GapChoice(use, reason, p, together, n, n_better, median)
+
+
+def prediction_errors(unseen: Any, labels: Labels, weights: Floats, n_clusters: int) -> Floats:
+    """The squared error in each column of its entries predicted by the mean of their cluster without them.
+
+    Rows without a cluster, and entries alone in theirs, are predicted by the mean of the column.
+    """
+    rows, columns, x = entries(unseen)
+    p, w = unseen.shape[1], weights[rows]
+    n_column = np.bincount(columns, w, p)
+    x = x - (np.bincount(columns, w * x, p) / np.maximum(n_column, 1e-300))[columns]
+    cell = labels[rows].astype(np.intp) * p + columns
+    inside = labels[rows] >= 0
+    count = np.bincount(cell[inside], w[inside], n_clusters * p)
+    total = np.bincount(cell[inside], (w * x)[inside], n_clusters * p)
+    left = np.where(inside, count[cell] - w, 0.0)
+    others = left > 1e-9 * w
+    mean = np.where(others, (total[cell] - w * x) / np.where(others, left, 1.0), 0.0)
+    return np.bincount(columns, w * (x - mean) ** 2, p).astype(np.float64)
+
+
+def hang_together(gaps: Gaps, labels: Labels, rng: np.random.Generator) -> float:
+    """The largest eigenvalue of the correlations of gaps within clusters, over that of shuffled gaps.
+
+    Shuffled is each column by itself within each cluster, so that 1 is what chance does.
+    """
+    varied = gaps[:, gaps.any(axis=0) & ~gaps.all(axis=0)].astype(np.float64)
+    groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+
+    def largest(table: Floats) -> float:
+        off = table.copy()
+        for rows in groups:
+            off[rows] -= off[rows].mean(axis=0)
+        spread = off.std(axis=0)
+        off = off[:, spread > 1e-9] / spread[spread > 1e-9]
+        return float(np.linalg.eigvalsh(off.T @ off / len(off))[-1]) if off.shape[1] else 1.0
+
+    drawn = []
+    for _ in range(N_NULL):
+        shuffled = varied.copy()
+        for rows in groups:
+            shuffled[rows] = rng.permuted(shuffled[rows], axis=0)
+        drawn.append(largest(shuffled))
+    return largest(varied) / float(np.mean(drawn))
+
+
+def _columns(values: Any, columns: Positions) -> Any:
+    if not sparse.issparse(values):
+        return np.ascontiguousarray(values[:, columns])
+    part = sparse.csr_array(values[:, columns])
+    part.sort_indices()
+    out = sparse.csr_array(part.shape, dtype=part.dtype)
+    out.data, out.indices, out.indptr = part.data, part.indices.astype(np.int32), part.indptr.astype(np.int64)
+    return out
+
+
+def _gaps(values: Any) -> Gaps:
+    """Which entries are missing, of the columns whose gaps vary most."""
+    rows, columns, _ = entries(values)
+    share = np.bincount(columns, minlength=values.shape[1]) / values.shape[0]
+    chosen = np.sort(np.argsort(-share * (1 - share), kind="stable")[:MOST_COLUMNS])
+    place = np.full(values.shape[1], -1)
+    place[chosen] = np.arange(len(chosen))
+    here = place[columns] >= 0
+    out = np.ones((values.shape[0], len(chosen)), dtype=bool)
+    out[rows[here], place[columns[here]]] = False
+    return out
