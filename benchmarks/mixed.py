@@ -88,7 +88,9 @@ def stepmix(table: pd.DataFrame, k: int, seed: int) -> np.ndarray:
     numbers = is_number(table)
     coded = table.copy()
     for name, number in zip(table.columns, numbers, strict=True):
-        if not number:
+        if number:
+            coded[name] = (table[name] - table[name].mean()) / table[name].std()
+        else:
             coded[name] = table[name].astype("category").cat.codes.astype(float).where(table[name].notna())
     kinds = {
         kind: {"model": model, "n_columns": len(names), "columns": names}
