@@ -1,14 +1,16 @@
 # make demo   set everything up in .venv, cluster the bundled table, show the result and write a report
 # make test   set everything up, run lint, types and the whole suite
 # make sanitize  run the tests of the kernels on a build with address and undefined-behaviour checks
+# make wheels  an sdist and a wheel in dist/, installed where there is no compiler and tried there
+# make oldest  run the tests of the core on the oldest dependencies that pyproject.toml allows
 # make paper  run the paper's experiments, quickly: tables, verdicts on its claims, pictures
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name '*.html' -o -name 'meson.build') meson.build pyproject.toml README.md
 
-.PHONY: demo test lint sanitize bench paper docs clean
+.PHONY: demo test lint sanitize wheels check-wheel all-wheels conda oldest bench paper docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kpod demo
@@ -41,6 +43,48 @@ else
 	@echo "make sanitize: skipped, for $(CC) has no libasan and libubsan; gcc brings them"
 endif
 
+# The wheel is built from the sdist, so that nothing is missing from either. auditwheel sees that it runs on
+# other Linux systems than this one, and names it so.
+wheels: $(VENV)/.wheels
+	rm -rf build/wheels dist
+	$(BIN)/python -m build --outdir build/wheels .
+	$(BIN)/auditwheel repair --wheel-dir dist build/wheels/*.whl
+	cp build/wheels/*.tar.gz dist
+	$(MAKE) check-wheel
+
+# In an empty environment, with no program in reach but its own: nothing can be compiled.
+# WHEEL_TESTS=tests runs the whole suite on the wheel.
+CORE_TESTS := tests/test_estimator.py tests/test_estimator_checks.py tests/test_solvers.py
+WHEEL_TESTS ?= $(CORE_TESTS)
+TRIED := $(CURDIR)/build/tried
+check-wheel:
+	rm -rf $(TRIED)
+	$(PYTHON) -m venv $(TRIED)
+	PATH=$(TRIED)/bin pip install --quiet --upgrade 'pip>=25.1'
+	PATH=$(TRIED)/bin pip install --quiet --only-binary :all: $(wildcard dist/*.whl)
+	cd $(TRIED) && PATH=$(TRIED)/bin python -c "import kpod; from kpod.datasets import load_incomplete_wine; \
+	print('kpod', kpod.__version__, kpod.KPOD(3, random_state=0).fit(load_incomplete_wine().data).inertia_)"
+	PATH=$(TRIED)/bin pip install --quiet --only-binary :all: --find-links dist 'scikit-kpod[cli]' --group test
+	PATH=$(TRIED)/bin python -m pytest -q -p no:cacheprovider $(WHEEL_TESTS)
+
+# Every wheel that [tool.cibuildwheel] asks for and this system can make.
+all-wheels: $(VENV)/.wheels
+	$(BIN)/python -m cibuildwheel --output-dir dist
+
+# Needs rattler-build.
+conda:
+	KPOD_VERSION=$$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build) rattler-build build --recipe conda --output-dir build/conda
+
+# The lowest version of every dependency that is allowed, and nothing that pulls in newer ones.
+OLDEST := $(CURDIR)/build/oldest
+oldest:
+	rm -rf $(OLDEST)
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet $$($(PYTHON) -c "import tomllib; \
+	print(*(d.replace('>=', '==') for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
+	$(OLDEST)/bin/python -m pip install --quiet "pytest<9" pytest-timeout hypothesis pandas polars pyarrow .
+	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider $(CORE_TESTS)
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks all
 
@@ -66,6 +110,10 @@ $(VENV)/.test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group test --group lint
 	touch $@
 
+$(VENV)/.wheels: $(BIN)/python
+	$(BIN)/python -m pip install --quiet --group wheels
+	touch $@
+
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group bench
 	touch $@
@@ -75,4 +123,4 @@ $(VENV)/.paper: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) build dist

@@ -14,6 +14,7 @@ import pytest
 
 import kpod
 
+ROOT = Path(__file__).parent.parent
 HEAVY = ["pandas", "polars", "pyarrow", "matplotlib", "dask", "jinja2", "rich", "click"]
 
 
@@ -39,30 +40,73 @@ def test_the_core_pulls_in_nothing_heavy():
 
 def test_the_version_stands_in_one_place():
     assert kpod.__version__ == importlib.metadata.version("scikit-kpod")
-    root = Path(__file__).parent.parent
-    built = [*(root / "src").rglob("*.py"), root / "pyproject.toml", root / "meson.build"]
+    elsewhere = [ROOT / "pyproject.toml", ROOT / "conda/recipe.yaml", ROOT / "CITATION.cff"]
+    built = [*(ROOT / "src").rglob("*.py"), *elsewhere, ROOT / "meson.build"]
     holding = [path for path in built if f'"{kpod.__version__}"' in path.read_text().replace("'", '"')]
-    assert holding == [root / "meson.build"]
+    assert holding == [ROOT / "meson.build"]
+
+
+MODULES = {"scikit-learn": "sklearn", "python-calamine": "python_calamine"}
+# The folders and files that may import the packages of an extra; all others make do with the core's.
+EXTRAS = {
+    "plot/": ["plot"],
+    "_report/": ["report"],
+    "_io/": ["cli", "excel", "stats"],
+    "cli/": ["cli"],
+    "_scanned.py": ["cli"],
+    "_dask.py": ["dask"],
+    "_engine/cluster.py": ["dask"],
+}
+
+
+def modules_of(requirements):
+    names = [re.match(r"[\w-]+", requirement)[0] for requirement in requirements]
+    return {MODULES.get(name, name) for name in names}
+
+
+def imports_of(path):
+    """What a file imports, at its top or where it is used, except for type checkers."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.partition(".")[0]
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "imported":
+            yield node.args[0].value
 
 
 def test_whatever_is_imported_is_declared():
-    """By the package itself for its core, by its extras for what they need; not by way of others."""
-    root = Path(__file__).parent.parent
-    declared = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    listed = [declared["dependencies"], *declared["optional-dependencies"].values()]
-    names = {re.match(r"[\w-]+", requirement)[0] for part in listed for requirement in part}
-    known = {"scikit-learn": "sklearn"}
-    allowed = {known.get(name, name) for name in names} | {"kpod"} | sys.stdlib_module_names
-    allowed |= {"markupsafe"}  # part of jinja2's own interface
-    for path in (root / "src").rglob("*.py"):
-        if path.name == "_executors.py":  # joblib and threadpoolctl, on their way out
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and not node.level:
-                modules = [node.module]
-            for module in modules:
-                assert module.partition(".")[0] in allowed, f"{path.name} imports {module}"
+    """By the package itself for its core, by an extra for what that serves; not by way of others."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    core = modules_of(declared["dependencies"]) | {"kpod"} | sys.stdlib_module_names
+    used = set()
+    for path in (ROOT / "src/kpod").rglob("*.py"):
+        place = str(path.relative_to(ROOT / "src/kpod"))
+        extras = [extra for start, names in EXTRAS.items() if place.startswith(start) for extra in names]
+        more = modules_of(r for extra in extras for r in declared["optional-dependencies"][extra])
+        found = set(imports_of(path))
+        assert found <= core | more, f"{place} imports {sorted(found - core - more)}"
+        used |= found
+    for requirements in [declared["dependencies"], *declared["optional-dependencies"].values()]:
+        assert modules_of(requirements) <= used, "nothing is declared that nobody imports"
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "conda/recipe.yaml").read_text()
+    run = recipe.partition("  run:\n")[2].partition("  run_constraints:\n")[0]
+    wanted = [f"python{declared['requires-python']}", *declared["dependencies"]]
+    assert [line.strip("- ").replace(" ", "") for line in run.splitlines()] == wanted
+
+
+def test_every_source_file_is_installed():
+    """And found by those who build from an sdist: meson installs what is listed, and nothing else."""
+    installed = Path(kpod.__file__).parent
+    kinds = (".py", ".pyi", ".csv", ".html", ".typed")
+    sources = [path for path in (ROOT / "src/kpod").rglob("*") if path.suffix in kinds]
+    assert len(sources) > 80
+    for path in sources:
+        assert (installed / path.relative_to(ROOT / "src/kpod")).exists(), path
 
 
 def test_public_names():

@@ -7,7 +7,6 @@ is a few centers and sums: labels are a cache, and made again. After single-row 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -25,6 +24,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.lloyd import Snapshot, Solution
 from kpod._engine.objective import GapModel
 from kpod._engine.table import Table
+from kpod._system import HAS_LOCKS, lock
 
 FILE = "fit.npz"
 SECONDS = 5.0  # between two writes, at the least
@@ -183,6 +183,8 @@ def solution_of(kept: Snapshot) -> Solution:
 
 def locked(directory: Path) -> int:
     """The directory, made and locked: for as long as this process lives, at the most."""
+    if not HAS_LOCKS:
+        raise ValueError("checkpoint needs locks on directories, which this operating system does not have.")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -191,7 +193,7 @@ def locked(directory: Path) -> int:
             f"checkpoint={str(directory)!r}: is no usable directory: {error.strerror}."
         ) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(descriptor)
     except OSError as error:
         os.close(descriptor)
         raise ValueError(

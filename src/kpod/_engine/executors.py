@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -123,14 +124,17 @@ class Threads(Executor):
     def _share(self, work: Callable[[Iterable[tuple[int, Item]]], None], items: Sequence[Item]) -> None:
         """Let every thread take items, one at a time, until none is left or one has failed."""
         stopped = False
+        # A deque gives each item to one thread, which an iterator does not without the GIL.
+        waiting = deque(enumerate(items))
 
         def queue() -> Iterator[tuple[int, Item]]:
-            for numbered in waiting:
-                if stopped:
+            while not stopped:
+                try:
+                    numbered = waiting.popleft()
+                except IndexError:  # none is left
                     return
                 yield numbered
 
-        waiting = iter(enumerate(items))
         n_helpers = min(self.n_threads, len(items)) - 1
         helpers: list[Future[None]] = [self._pool.submit(work, queue()) for _ in range(n_helpers)]
         try:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,6 +27,7 @@ from kpod._kernels import rows as kernels
 from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
+from kpod._system import allocate, own_memory
 from kpod._typing import AnyFloats, Floats, Labels, Positions, Singles
 
 
@@ -39,9 +39,9 @@ def room(n: int, dtype: np.dtype[Any], scratch: str | None) -> AnyFloats:
     with suppress(OSError):  # no room there: memory will do
         if scratch is not None:
             with tempfile.TemporaryFile(dir=scratch) as file:
-                os.posix_fallocate(file.fileno(), 0, n_bytes)
+                allocate(file.fileno(), n_bytes)
                 return np.frombuffer(mmap.mmap(file.fileno(), n_bytes), dtype, n)
-    return np.frombuffer(mmap.mmap(-1, n_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype, n)
+    return np.frombuffer(own_memory(n_bytes), dtype, n)
 
 
 @dataclass

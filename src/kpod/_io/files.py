@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -84,6 +83,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     descriptor = descriptor_of(path)
     try:
         if descriptor is not None:
+            import fcntl
+
             if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
                 raise InputError(f"{name}: is open for reading only.")
             return

@@ -8,7 +8,6 @@ file to the next run in the same directory.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import tempfile
@@ -21,6 +20,7 @@ import numpy as np
 
 from kpod._engine.windows import SCRATCH
 from kpod._io.files import InputError, printable
+from kpod._system import HAS_LOCKS, allocate, lock
 from kpod._typing import AnyFloats
 
 PREFIX, SUFFIX = "kpod-", SCRATCH
@@ -58,6 +58,8 @@ class Scratch:
     """A file of a given size, reserved on the disk, that goes with its process."""
 
     def __init__(self, directory: str | os.PathLike[str] | None, n_bytes: int) -> None:
+        if not HAS_LOCKS:
+            raise InputError("scan needs locks on files, which this operating system does not have.")
         self.directory = os.fspath(directory) if directory is not None else default_directory()
         if not Path(self.directory).is_dir():
             raise InputError(f"{printable(self.directory)}: there is no such directory for scratch files.")
@@ -78,7 +80,7 @@ class Scratch:
     def reserve(self, n_bytes: int) -> None:
         """Make the file this long, and sure that the disk has room for it."""
         with naming(self.directory):
-            os.posix_fallocate(self.descriptor, 0, max(1, n_bytes))
+            allocate(self.descriptor, max(1, n_bytes))
 
     def write(self, data: Any, offset: int) -> int:
         """Write bytes; returns where they end."""
@@ -128,7 +130,7 @@ def locked_file(directory: str) -> tuple[int, str]:
             raise InputError(
                 f"{printable(directory)}: scratch files cannot be written there: {error.strerror}."
             ) from error
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor, wait=True)
         if same_file(descriptor, path):
             return descriptor, path
         os.close(descriptor)  # swept away between making and locking it
@@ -149,7 +151,7 @@ def sweep(directory: str) -> None:
         except OSError:  # gone already, or somebody else's
             continue
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(descriptor)
             path.unlink(missing_ok=True)
         except OSError:  # in use
             pass

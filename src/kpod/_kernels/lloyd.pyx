@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, embedsignature=True
+# cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
 """Assign rows to their nearest centers, passing over those whose bounds say that nothing changes.
 
 Distances run over a row's entries and, in vector registers, over the centers side by side: only

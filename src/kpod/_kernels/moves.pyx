@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, embedsignature=True
+# cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
 """Single-row moves: which rows one may pay for, and moving them one at a time.
 
 With n the count of a cluster in a column and w the row's weight, taking the row out gains

@@ -1,31 +1,31 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, embedsignature=True
+# cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
 """What rows are compared with: centers, an offset for each, and optional terms for each entry."""
 
 from libc.math cimport INFINITY, fabs, sqrt
-from libc.stdlib cimport free
 from libc.string cimport memset
 
 import math
 
 import numpy as np
 
-cdef extern from "stdlib.h" nogil:
-    void* aligned_alloc(size_t, size_t)
+cdef extern from "memory.h" nogil:
+    size_t CACHE_LINE
+    void* allocate_lines(size_t) noexcept
+    void free_lines(void*) noexcept
 
 cdef extern from "patterns.h" nogil:
     int PATTERN_COLUMNS, PATTERNS
     void make_patterns(const float*, Py_ssize_t, Py_ssize_t, float*) noexcept
 
-cdef size_t ALIGNMENT = 64
 VECTOR_BYTES = 32
 
 
 def aligned_zeros(shape, dtype):
     """Zeros that start on a cache line, so that no vector straddles two."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + ALIGNMENT, np.uint8)
-    first = -raw.ctypes.data % ALIGNMENT
+    raw = np.zeros(size + CACHE_LINE, np.uint8)
+    first = -raw.ctypes.data % CACHE_LINE
     return raw[first : first + size].view(dtype).reshape(shape)
 
 
@@ -38,7 +38,7 @@ def side_by_side(by_center, dtype):
 
 
 cdef inline size_t whole_lines(size_t n_bytes) noexcept:
-    return (n_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    return (n_bytes + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE
 
 
 cdef class Panel:
@@ -79,7 +79,7 @@ cdef class Panel:
         cdef size_t n_tables = 1 if terms is None else 2, size = doubles + singles + n_tables * (wide + narrow)
         self.n_groups = 0 if terms is None else (p + PATTERN_COLUMNS - 1) // PATTERN_COLUMNS
         size += self.n_groups * PATTERNS * self.single_stride * sizeof(float)
-        self.memory = aligned_alloc(ALIGNMENT, size)
+        self.memory = allocate_lines(size)
         if not self.memory:
             raise MemoryError
         memset(self.memory, 0, size)
@@ -119,7 +119,7 @@ cdef class Panel:
             self.longest = max(self.longest, sqrt(squares))
 
     def __dealloc__(self):
-        free(self.memory)
+        free_lines(self.memory)
 
     def __reduce__(self):
         return Panel, (self.centers, self.offsets, self.terms, self.roots)

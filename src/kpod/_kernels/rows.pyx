@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, embedsignature=True
+# cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
 """The rows of one block, sums that are exact in any order, and the passes that need no centers.
 
 Dense and CSR rows differ in how the list of a row's observed entries is made (`entries_of`,
@@ -16,8 +16,9 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
-cdef extern from "stdlib.h" nogil:
-    void* aligned_alloc(size_t, size_t)
+cdef extern from "memory.h" nogil:
+    void* allocate_lines(size_t) noexcept
+    void free_lines(void*) noexcept
 
 LEVELS = MOST_LEVELS
 
@@ -133,10 +134,10 @@ cdef class Workspace:
         self.values = malloc((self.n_entries + COMPACT_SLACK) * sizeof(double))
         self.copies = malloc((self.n_copies + 1) * sizeof(double))
         cdef Py_ssize_t n_singles = max(self.n_entries, 8 * rows.n_columns)
-        self.singles = <float*> aligned_alloc(64, (n_singles * sizeof(float) // 64 + 1) * 64)
+        self.singles = <float*> allocate_lines((n_singles * sizeof(float) // 64 + 1) * 64)
         self.widened = <double*> malloc((rows.longest_row + 1) * sizeof(double))
         self.longest_row = rows.longest_row
-        self.distances = aligned_alloc(64, (chunk * stride * sizeof(double) // 64 + 1) * 64)
+        self.distances = allocate_lines((chunk * stride * sizeof(double) // 64 + 1) * 64)
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
@@ -158,9 +159,9 @@ cdef class Workspace:
         free(self.columns)
         free(self.values)
         free(self.copies)
-        free(self.singles)
+        free_lines(self.singles)
         free(self.widened)
-        free(self.distances)
+        free_lines(self.distances)
         free(self.best)
         free(self.second)
         free(self.nearest)

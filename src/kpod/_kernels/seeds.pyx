@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-# cython: initializedcheck=False, embedsignature=True
+# cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
 """Draw seeds from rows that were listed as entries in single precision."""
 
 from libc.math cimport INFINITY

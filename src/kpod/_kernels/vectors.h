@@ -11,12 +11,16 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(_MSC_VER) && !defined(__clang__)
+#error "The loops are written with the vector extensions of GCC and Clang: on Windows, build with CC=clang-cl."
+#endif
+
 /* Levels of the architecture rather than models of processors: a model matches no other maker's. */
 #if defined(KPOD_SANITIZE)
 #define KPOD_DISPATCH
 #elif defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12
 #define KPOD_DISPATCH __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#elif defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && defined(__GNUC__)
+#elif defined(__x86_64__) && defined(__gnu_linux__) && (!defined(__clang__) || __clang_major__ >= 14)
 #define KPOD_DISPATCH __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define KPOD_DISPATCH
