@@ -242,7 +242,7 @@ def test_bad_ratings(kpod, tmp_path):
         path.write_text(f"u,i,v\n{line}\na,y,2\nb,y,3\n")
         done = kpod("fit", path, "-k", 1, "--rows", "u", "--items", "i", "--values", "v")
         assert done.code == 1
-        assert f"column '{name}' has gaps; every line needs one" in done.err
+        assert f"column '{name}' has gaps; every line needs a value there" in done.err
 
 
 def test_json_keeps_whole_and_other_numbers_as_numbers(tmp_path):

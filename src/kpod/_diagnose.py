@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse, special
 
-from kpod import _validation
 from kpod._gaps import Gaps, GapTest, compare_gaps, gaps_by_group
 from kpod._typing import Floats, Positions
 from kpod._words import counted, listed, percent, some
@@ -181,6 +180,8 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     >>> found.table["depends_on"]
     ['column 0', 'column 0']
     """
+    from kpod import _validation  # which loads scikit-learn, and `kpod describe` needs none of it
+
     values, names = _validation.as_table(X, None), _validation.column_names(X)
     n_rows, n_columns = values.shape
     names = names or [f"column {j}" for j in range(n_columns)]

@@ -140,8 +140,8 @@ class MiniBatchKPOD(KPOD):
     ...     X[rng.random(X.shape) < 0.3] = np.nan
     ...     X[(~np.isnan(X)).sum(axis=1) == 0, 0] = 0
     ...     model = model.partial_fit(X)
-    >>> np.sort(model.cluster_centers_.mean(axis=1)).round()
-    array([0., 5.])
+    >>> np.sort(model.cluster_centers_.mean(axis=1)).round().astype(int)
+    array([0, 5])
     """
 
     _shift: Floats

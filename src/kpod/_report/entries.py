@@ -70,6 +70,11 @@ class Entries:
                 means[j], stds[j] = entries.mean(dtype=np.float64), entries.std(dtype=np.float64)
         return means, stds
 
+    def squares_around(self, values: Floats) -> float:
+        """The sum of squared differences of all entries from a value for each column."""
+        means, stds = self.moments
+        return float(np.nansum(self.by_column * (stds**2 + (means - values) ** 2)))
+
     @cached_property
     def ranges(self) -> tuple[Floats, Floats]:
         """The smallest and the largest entry of each column; NaN for none."""

@@ -193,8 +193,16 @@ class Clustering:
         """Of each column, how much the clusters explain: of its variance, allowing for small counts.
 
         (1 - (1 - R^2) (n - 1) / (n - k)) n / n_rows, with R^2 over the n observed entries and k the
-        clusters that have any; at least 0. A column with few entries cannot lead.
+        clusters that have any; at least 0. A column with few entries cannot lead. Of very many rows,
+        R^2 is by how far the centers are from the column's mean, which is as exact as those.
         """
+        if self.sample is not None and self.centers_are_means:
+            means, stds = self.moments
+            n, n_rows = self.entries.sum(axis=0), max(1, int((self.labels >= 0).sum()))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                between = np.nansum(self.entries * (self.centers - means) ** 2, axis=0)
+                rest = (1 - between / (n * stds**2)) * (n - 1) / (n - (self.entries > 0).sum(axis=0))
+            return np.clip(np.nan_to_num(1 - rest, nan=0.0, posinf=0.0, neginf=0.0), 0, 1) * n / n_rows
         share = np.zeros(len(self.names))
         n_rows = max(1, int((self.sampled_labels >= 0).sum()))
         for j in range(len(self.names)):
@@ -247,10 +255,23 @@ class Clustering:
     def converged(self) -> bool:
         return bool(self.kpod.converged_)
 
+    @property
+    def centers_are_means(self) -> bool:
+        """Whether the centers are the means of this table's rows, without weights or shrinkage."""
+        kpod = self.kpod
+        unweighted = bool(np.isclose(kpod.counts_.sum(), self.entries.sum()))
+        return self.is_fitted_table and unweighted and not getattr(kpod, "shrinkage_", 0)
+
     @cached_property
     def explained(self) -> float:
-        """The share of the sum of squares over observed entries that the clusters explain."""
+        """The share of the sum of squares over observed entries that the clusters explain.
+
+        Exact where the loss of all rows is known; a few far rows would make that of a sample worthless.
+        """
         means = np.asarray(self.kpod.column_means_, dtype=np.float64)
+        if self.sample is not None and self.centers_are_means:
+            total = self.values.squares_around(means)
+            return 1 - float(self.kpod.inertia_) / total if total > 0 else 0.0
         total = within = 0.0
         for j in range(len(self.names)):
             entries, labels = self.labelled(self.values, j)

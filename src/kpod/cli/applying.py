@@ -106,7 +106,7 @@ def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
     if not absent:
         return
     advice = "add them (empty where unknown), or fit a model without them"
-    if takes_ratings(model):
+    if takes_ratings(model) and len(absent) == len(model.columns):
         advice += "; for ratings with a line each, give --rows, --items and --values as to kpod fit"
     raise InputError(f"{table.source}: is missing columns the model needs: {some(absent, most=8)}; {advice}.")
 
@@ -130,6 +130,11 @@ def applied_ratings(
     sparse = as_ratings(table, ratings)
     at = {name: j for j, name in enumerate(sparse.items)}
     unknown = [printable(name) for name in sparse.items if name not in set(model.columns)]
+    if len(unknown) == len(sparse.items):
+        raise InputError(
+            "--rows, --items and --values need a model that was fitted on ratings: "
+            "none of these items is a column of this one."
+        )
     if unknown:
         are = "is" if len(unknown) == 1 else "are"
         what = counted(len(unknown), "item")
