@@ -10,7 +10,8 @@ Three questions, asked of (a sample of) the rows with ordinary fits:
    better? Gaps that speak of something else than the clusters (a driver, a nuisance group, a module)
    predict the gaps of a column, but not its values.
 
-The constants were chosen on half of the designs of `python -m benchmarks gaps`, with other seeds.
+The constants were chosen with the designs of `python -m benchmarks gaps` in sight, on other seeds: the
+benchmark shows what the rule does on them, not what it would do on designs nobody thought of.
 """
 
 from __future__ import annotations
