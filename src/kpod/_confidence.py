@@ -81,11 +81,13 @@ class Sureness(NamedTuple):
     """Of each row: the probability of its own cluster, the next candidate, and whether that is likelier.
 
     NaN, -1 and False for rows without a cluster; with one cluster there is no next candidate (-1).
+    `largest` is the probability of the likelier of the two.
     """
 
     confidence: Floats
     second: Labels
     elsewhere: Any
+    largest: Floats
 
 
 def sureness(probabilities: Floats, labels: Labels) -> Sureness:
@@ -94,8 +96,9 @@ def sureness(probabilities: Floats, labels: Labels) -> Sureness:
     placed = labels >= 0
     own = np.where(placed, probabilities[np.arange(n), np.where(placed, labels, 0)], np.nan)
     if k == 1:
-        return Sureness(own, np.full(n, -1, np.int32), np.zeros(n, bool))
+        return Sureness(own, np.full(n, -1, np.int32), np.zeros(n, bool), own)
     others = probabilities.copy()
     others[np.arange(n)[placed], labels[placed]] = -1.0
     second = np.where(placed, others.argmax(axis=1), -1).astype(np.int32)
-    return Sureness(own, second, placed & (others.max(axis=1) > np.nan_to_num(own)))
+    other = others.max(axis=1)
+    return Sureness(own, second, placed & (other > np.nan_to_num(own)), np.maximum(own, other))

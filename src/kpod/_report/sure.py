@@ -11,17 +11,17 @@ from kpod._report.summary import Clustering
 from kpod._words import counted, percent, some, starts_text
 
 SURE, UNSURE = 0.9, 0.6
-"""Probabilities of a row's cluster: sure from the one up; below the other nobody could place the row."""
+"""Probabilities of a row's likeliest cluster: sure from the one up; below the other nobody could place the row."""
 
 
 def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
     """How sure the clusters of the rows are, as numbers and in words; None without probabilities."""
     if c.sureness is None:
         return None
-    confidence, second, elsewhere = c.sureness
+    confidence, second, elsewhere, largest = c.sureness
     placed = c.labels >= 0
-    unsure = np.flatnonzero(placed & (confidence < UNSURE))
-    unsure = unsure[np.argsort(confidence[unsure], kind="stable")]
+    unsure = np.flatnonzero(placed & (largest < UNSURE))
+    unsure = unsure[np.argsort(largest[unsure], kind="stable")]
     n = max(1, int(placed.sum()))
     names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in unsure]
     sure = int((confidence[placed] >= SURE).sum())
@@ -36,11 +36,11 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         ]
         which = "row " if row_names is None and len(unsure) == 1 else "rows " if row_names is None else ""
         sentences.append(
-            f"{counted(len(unsure), 'row')} nobody could place (less than {UNSURE:.0%}): "
+            f"{counted(len(unsure), 'row')} nobody could place (no cluster with {UNSURE:.0%} or more): "
             f"{which}{some(told, len(unsure))}."
         )
     else:
-        sentences.append(f"There is no row that nobody could place (less than {UNSURE:.0%}).")
+        sentences.append(f"There is no row that nobody could place (no cluster with {UNSURE:.0%} or more).")
     moved = int(elsewhere.sum())
     if moved:
         sentences.append(
