@@ -26,12 +26,14 @@ class Moves:
         self.descent = descent
         self.n_iter = n_iter  # of Lloyd, before
         self.n_sweeps = n_sweeps
-        table = descent.table
-        movable = table.usable
-        if descent.settings.gaps:  # a row with nothing observed can move as well
-            movable = np.ones(table.n_rows, bool) if table.weights is None else table.weights > 0
-        labels = descent.labels()[movable]
-        self.sizes = np.bincount(labels, minlength=descent.k).astype(np.int64)
+        self.sizes = np.zeros(descent.k, np.int64)  # rows of each cluster that can move
+        for block, state, observed in zip(
+            descent.table.blocks, descent.states, descent.table.about.observed, strict=True
+        ):
+            movable = np.ones(block.n_rows, bool) if block.weights is None else block.weights > 0
+            if not descent.settings.gaps:  # where gaps count, a row with nothing observed can move as well
+                movable &= observed > 0
+            self.sizes += np.bincount(state.labels[movable], minlength=descent.k)
 
     def sweep_until_none(self) -> bool:
         """Sweep until no move lowers the loss, or one lowers it by little; whether that came about."""
