@@ -27,12 +27,10 @@ class Moves:
         self.n_iter = n_iter  # of Lloyd, before
         self.n_sweeps = n_sweeps
         self.sizes = np.zeros(descent.k, np.int64)  # rows of each cluster that can move
-        for block, state, observed in zip(
-            descent.table.blocks, descent.states, descent.table.about.observed, strict=True
-        ):
+        for block, state in zip(descent.table.blocks, descent.states, strict=True):
             movable = np.ones(block.n_rows, bool) if block.weights is None else block.weights > 0
             if not descent.settings.gaps:  # where gaps count, a row with nothing observed can move as well
-                movable &= observed > 0
+                movable &= descent.table.observed[block.first : block.first + block.n_rows] > 0
             self.sizes += np.bincount(state.labels[movable], minlength=descent.k)
 
     def sweep_until_none(self) -> bool:

@@ -38,7 +38,8 @@ class Statistics:
 
     `weights`, `sums`, `squares`: of the observed entries of each column; `largest`: the largest
     absolute value; `exponent`: the mean binary exponent of those that are not 0 (0 for none);
-    `nonzero`: their number; `observed`: the number of observed columns of each row, by block.
+    `nonzero`: their number; `observed`: the number of observed columns of each row, in the smallest
+    integers that hold it.
     """
 
     weights: Floats
@@ -47,7 +48,7 @@ class Statistics:
     largest: Floats
     exponent: Floats
     nonzero: NDArray[np.int64]
-    observed: list[Counts]
+    observed: Counts
 
     @classmethod
     def of(cls, blocks: list[Block], executor: Executor) -> Statistics:
@@ -61,7 +62,8 @@ class Statistics:
         mean = np.divide(exponents[0], exponents[1], out=np.zeros(len(exponents[0])), where=exponents[1] > 0)
         exponent = np.where(exponents[1] > 0, mean - EXPONENT_BIAS, 0.0)
         weights, sums, squares, largest = about
-        return cls(weights, sums, squares, largest, exponent, exponents[1], [part[2] for part in parts])
+        observed = np.concatenate([part[2] for part in parts])
+        return cls(weights, sums, squares, largest, exponent, exponents[1], observed)
 
     @property
     def usual(self) -> float:
@@ -122,10 +124,10 @@ class Table:
         self.variances: Floats = np.maximum(np.where(self.live, variances, 0.0), 0.0)
         self.variance = float(self.variances[self.live].mean()) if self.live.any() else 0.0
 
-    @cached_property
+    @property
     def observed(self) -> Counts:
-        """The number of observed columns of each row: the smallest integers that hold it."""
-        return np.concatenate(self.about.observed)
+        """The number of observed columns of each row."""
+        return self.about.observed
 
     @cached_property
     def weights(self) -> Floats | None:
@@ -135,12 +137,11 @@ class Table:
 
     @cached_property
     def n_observed(self) -> int:
-        return sum(int(observed.sum(dtype=np.int64)) for observed in self.about.observed)
+        return int(self.observed.sum(dtype=np.int64))
 
     @cached_property
     def has_gaps(self) -> bool:
-        n_live = int(self.live.sum())
-        return any(bool((observed < n_live).any()) for observed in self.about.observed)
+        return int(self.observed.min(initial=self.n_columns)) < int(self.live.sum())
 
     @cached_property
     def column_means(self) -> Floats:
