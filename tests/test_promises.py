@@ -1,8 +1,12 @@
 """What a fitted model says of itself is true, and what it was is not lost."""
 
+import copy
+import pickle
 import signal
+import sys
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +15,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import nan_euclidean_distances
 
-from kpod import KPOD
+import kpod
+from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder
 from kpod._engine import hartigan, lloyd
 from kpod._engine.executors import available_threads
 
@@ -82,6 +87,67 @@ class TestARefitThatFails:
         model = KPOD(2, random_state=0).fit(pandas.DataFrame(X, columns=["a", "b", "c"]))
         assert list(model.feature_names_in_) == ["a", "b", "c"]
         assert not hasattr(model.fit(X), "feature_names_in_")
+
+
+    def test_with_another_number_of_clusters(self, model):
+        """The old model goes on, whatever the parameters of the fit that failed."""
+        model, X = model
+        predicted = model.predict(X)
+        with pytest.raises(ValueError, match="infinity"):
+            model.set_params(n_clusters=5).fit(np.full((100, 5), np.inf))
+        assert_array_equal(model.predict(X), predicted)
+
+
+def calls_until(call, stop=None):
+    """How many functions of the package a call enters; a keyboard interrupt at the one numbered `stop`."""
+    package, n_calls = str(Path(kpod.__file__).parent), 0
+
+    def count(frame, event, _):
+        nonlocal n_calls
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            n_calls += 1
+            if n_calls == stop:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return n_calls
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+@pytest.mark.parametrize("share", [0.05, 0.4, 0.8, 0.95])
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (KPOD(3, n_init=2, random_state=0), "fit"),
+        (KPOD(3, n_init=1, probability=True, random_state=0), "fit"),
+        (KPOD(3, n_init=1, missingness="informative", random_state=0), "fit"),
+        (KPOD(3, n_init=1, missingness="auto", random_state=0), "fit"),
+        (KPOD(3, n_init=1, shrinkage="auto", random_state=0), "fit"),
+        (MiniBatchKPOD(3, batch_size=30, full_passes=2, random_state=0), "fit"),
+        (MiniBatchKPOD(3, random_state=0), "partial_fit"),
+        (ObservedScaler(), "fit"),
+        (TableEncoder(), "fit"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else repr(value)[:60],
+)
+def test_a_refit_interrupted_anywhere_changes_nothing(model, method, share, rng):
+    pandas = pytest.importorskip("pandas")
+    X, Y = (pandas.DataFrame(clustered(rng, 120, 4)[0], columns=list(names)) for names in ("abcd", "efgh"))
+    if hasattr(model, "n_threads"):
+        model.set_params(n_threads=1)  # calls are counted in this thread
+    model = clone(model).fit(X)
+    batch = X[:50] if method == "partial_fit" else Y
+    n_calls = calls_until(lambda: getattr(copy.deepcopy(model), method)(batch))
+    model = pickle.loads(pickle.dumps(model))  # as it is compared below
+    before = pickle.dumps(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        calls_until(lambda: getattr(model, method)(batch), stop=max(1, int(share * n_calls)))
+    assert pickle.dumps(vars(model)) == before
 
 
 def test_centers_of_another_width_are_never_read(rng):
@@ -252,6 +318,20 @@ class TestScaleFree:
         assert_array_equal(scaled.labels_, plain.labels_)
         assert_array_equal(scaled.cluster_centers_, np.ldexp(plain.cluster_centers_, power))
         assert scaled.inertia_ == np.ldexp(plain.inertia_, 2 * power)
+
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    @pytest.mark.parametrize("late", [False, True])
+    @pytest.mark.parametrize(("dtype", "size"), [(np.float64, 1e-320), (np.float32, 1e-43)])
+    def test_numbers_too_small_for_all_their_digits(self, dtype, size, late, container, rng):
+        """Subnormal numbers, which no power of two brings near 1; also after rows that are all 0."""
+        truth = np.arange(90) % 3
+        X = rng.integers(0, 4, size=(90, 5)) + 40.0 * truth[:, None]
+        X[rng.random(X.shape) < 0.2] = np.nan
+        X[:3] = 40.0 * truth[:3, None]
+        X = np.vstack([np.zeros((200 * late, 5)), size * X]).astype(dtype)
+        model = KPOD(3, init=X[-90:-87]).fit(container(X))
+        assert_array_equal(model.labels_[-90:], truth)
+        assert_array_equal(model.predict(container(X)), model.labels_)
 
     @pytest.mark.parametrize("power", [-100, -78, -40, 40, 66, 100])
     def test_single(self, power, rng):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -123,6 +124,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self
         """
         self._check_parameters()
+        # Nothing of a fitted encoder changes before the new fit has succeeded.
+        new = copy.copy(self)
+        new._learn(X)
+        if not hasattr(new, "feature_names_in_"):
+            self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(new.__dict__)
+        return self
+
+    def _learn(self, X: Any) -> None:
         columns = self._columns(X, reset=True)
         p = len(columns)
         self._frame = frame_kind(X)
@@ -148,7 +158,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 values = np.clip(values, self.low_[j], self.high_[j])
             self.mean_[j], self.scale_[j] = location_and_scale(values, self.scale)
         self._n_features_out = sum(self._widths())
-        return self
 
     def transform(self, X: Any) -> Floats:
         """Encode a table; a level that `fit` did not see has 0 in every indicator.

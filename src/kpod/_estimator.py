@@ -560,11 +560,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _centers(self, table: Table) -> Floats:
         """The centers in the units of a table."""
         centers = np.asarray(self.cluster_centers_, np.float64)
-        k = self.n_clusters_ if self.n_clusters == "auto" else self.n_clusters
-        if centers.shape != (k, table.n_columns):
+        # Not `n_clusters`, which may have been set for the next fit.
+        if centers.ndim != 2 or centers.shape != (len(self.counts_), table.n_columns):
             raise ValueError(
                 f"The model is damaged: its centers have shape {centers.shape}, expected "
-                f"{(k, table.n_columns)}. Fit it again."
+                f"{(len(self.counts_), table.n_columns)}. Fit it again."
             )
         return table.units.to(centers)
 
