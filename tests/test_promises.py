@@ -88,7 +88,6 @@ class TestARefitThatFails:
         assert list(model.feature_names_in_) == ["a", "b", "c"]
         assert not hasattr(model.fit(X), "feature_names_in_")
 
-
     def test_with_another_number_of_clusters(self, model):
         """The old model goes on, whatever the parameters of the fit that failed."""
         model, X = model
