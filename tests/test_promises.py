@@ -283,6 +283,19 @@ class TestLossCurve:
         exact = oracle.loss(X.astype(float), model.labels_, model.cluster_centers_.astype(float), weights)
         assert_allclose(model.inertia_, exact, rtol=1e-6, atol=1e-25 if weights is None else 1e-12)
 
+    @pytest.mark.parametrize("spread", [1e-5, 1e-8, 0.0])
+    def test_with_gaps_that_count(self, spread, rng, dtype):
+        """The loss may rise then, and what is minimised may not; neither falls below what it can be."""
+        X, _ = clustered(rng, 300, 6, k=5, missing=0.3, spread=spread, dtype=dtype)
+        model = KPOD(5, missingness="informative", init="random", n_init=1, tol=0, random_state=1)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Number of distinct")
+            model.fit(X)
+        assert (model.loss_curve_ >= 0).all()
+        assert model.loss_curve_[-1] == model.inertia_
+        falls = -np.diff(model.objective_curve_)
+        assert (falls >= -1e-9 * np.abs(model.objective_curve_[:-1])).all()
+
     def test_it_is_the_loss_after_each_iteration(self, rng):
         """As a fit with fewer of them says."""
         X, _ = clustered(rng, 500, 8, missing=0.5, spread=1.5)
