@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from kpod import KPOD, _validation
+from kpod import KPOD, ObservedScaler, TableEncoder, _validation
 
 from .conftest import clustered
 
@@ -205,3 +205,21 @@ def test_one_value_too_large_is_refused_without_a_warning():
         ValueError, match=r"too large to compute with in float64, in column 1 \(first in row 2"
     ):
         KPOD(1).fit(X)
+
+
+@pytest.mark.parametrize("estimator", [KPOD(2), ObservedScaler(), TableEncoder()])
+def test_columns_of_the_same_name_are_refused(estimator):
+    """Which of them a name means could not be told."""
+    X = np.arange(12.0).reshape(4, 3)
+    frames = [pd.DataFrame(X, columns=["a", "b", "a"]), pa.table([*X.T], names=["a", "b", "a"])]
+    for frame in frames:
+        with pytest.raises(ValueError, match=r"^X has several columns named 'a'\. Rename or drop them\.$"):
+            estimator.fit(frame)
+
+
+def test_impute_keeps_names_of_several_levels():
+    X = np.array([[1.0, np.nan], [1, 2], [9, 8], [np.nan, 8]])
+    frame = pd.DataFrame(X, columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))
+    filled = KPOD(2, random_state=0).fit(frame).impute(frame)
+    assert filled.columns.equals(frame.columns)
+    assert_array_equal(filled, [[1, 2], [1, 2], [9, 8], [9, 8]])

@@ -345,6 +345,16 @@ class TestScaleFree:
         assert_array_equal(model.labels_[-90:], truth)
         assert_array_equal(model.predict(container(X)), model.labels_)
 
+    @pytest.mark.parametrize(("size", "fits"), [(1e-145, True), (1e-170, False)])
+    def test_gaps_need_a_variance(self, size, fits, rng):
+        X = size * clustered(rng, 200, 4)[0]
+        model = KPOD(3, missingness="informative", n_init=1, random_state=0)
+        if fits:
+            assert_array_equal(model.fit(X).labels_, model.predict(X))
+            return
+        with pytest.raises(ValueError, match="too small to compute with"):
+            model.fit(X)
+
     @pytest.mark.parametrize("power", [-100, -78, -40, 40, 66, 100])
     def test_single(self, power, rng):
         X = clustered(rng, 400, 6, spread=1.0, dtype=np.float32)[0]

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kpod import _validation
 from kpod._typing import Floats
 
 NUMBER, CATEGORY, ORDERED = "number", "category", "ordered"
@@ -334,8 +335,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _columns(self, X: Any, *, reset: bool) -> list[Column]:
         if frame_kind(X) == "array":
             return self._columns_of_array(X, reset=reset)
+        frame = _validation.frame_of(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        frame = nw.from_native(X, eager_only=True)
         if not frame.shape[0]:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         categories = set(self._positions(self.categories, "categories"))

@@ -904,12 +904,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             trace, ends = trace / scale / scale, ends / scale / scale
         else:
             # A table in other units has another F, by a constant.
+            variance = gaps.variance / scale / scale
+            if variance < np.finfo(np.float64).tiny:
+                raise ValueError(
+                    "missingness='informative' compares gaps with the variance of the entries of X, which is "
+                    "too small to compute with. Use smaller units: multiply X, by 1e100 for instance."
+                )
             constant = -2 * np.log(scale) * GapObjective(table, len(solution.centers)).degrees
             trace, ends = trace + constant, ends + constant
             fitted = {
                 "missing_rates_": gaps.missing_rates,
                 "cluster_shares_": gaps.shares,
-                "noise_variance_": gaps.variance / scale / scale,
+                "noise_variance_": variance,
             }
         return fitted | {
             "labels_": labels,
