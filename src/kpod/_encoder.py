@@ -271,6 +271,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {self.scale!r}.")
         if self.dates not in ("refuse", "number"):
             raise ValueError(f"dates must be 'refuse' or 'number', got {self.dates!r}.")
+        for name in ("ordered", "column_weights"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Mapping):
+                raise TypeError(f"{name} must be a dict with columns as its keys, got {value!r}.")
         if self.clip is not None and not 0 < self.clip < 0.5:
             raise ValueError(f"clip must lie between 0 and 0.5, got {self.clip!r}.")
 
