@@ -133,6 +133,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.__dict__.update(new.__dict__)
         return self
 
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def _learn(self, X: Any) -> None:
         columns = self._columns(X, reset=True)
         p = len(columns)
@@ -160,6 +161,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.mean_[j], self.scale_[j] = location_and_scale(values, self.scale)
         self._n_features_out = sum(self._widths())
 
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def transform(self, X: Any) -> Floats:
         """Encode a table; a level that `fit` did not see has 0 in every indicator.
 

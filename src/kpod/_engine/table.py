@@ -250,6 +250,7 @@ def glance(block: Block, n: int) -> AnyFloats:
     return block.glance(n)
 
 
+@np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
 def units_at_a_glance(blocks: list[Block], executor: Executor) -> Units:
     """Units by a few rows of each block: roughly is enough, see `rescaling`."""
     n = max(1, min(GLANCE_ROWS, GLANCE_ENTRIES // blocks[0].n_columns) // len(blocks))
