@@ -48,10 +48,18 @@ ENGINE = ["test_kernels", "test_solvers", "test_engine", "test_promises", "test_
 COMMAND = ["test_cli", "test_files", "test_tables"]
 # The tests of a source file: the first pattern that fits.
 TESTS_OF = {
-    "_engine/*": ENGINE,
+    "_engine/blocks.py": [*ENGINE, "test_holdout", "test_scan"],
+    "_engine/checkpoint.py": ["test_checkpoint"],
+    "_engine/cluster.py": ["test_dask"],
+    "_engine/minibatch.py": ["test_minibatch"],
+    "_engine/objective.py": ["test_gaps"],
+    "_engine/seeding.py": [*ENGINE, "test_seeding", "test_gaps"],
+    "_engine/windows.py": ["test_scan"],
+    "_engine/*": [*ENGINE, "test_gaps"],
     "_kernels/*": ENGINE,
     "_estimator.py": [
         "test_estimator", "test_promises", "test_inputs", "test_sparse", "test_modelfile", "test_mixture",
+        "test_gaps", "test_gapchoice",
     ],
     "_validation.py": ["test_inputs", "test_estimator", "test_sparse", "test_promises", "test_scaler"],
     "_scaler.py": ["test_scaler", "test_sparse", "test_modelfile"],
@@ -90,8 +98,10 @@ TESTS_OF = {
     "cli/impute.py": ["test_applying", "test_cli"],
     "_minibatch.py": ["test_minibatch"],
     "_choice.py": ["test_choose", "test_auto"],
+    "_io/large.py": ["test_large", "test_scan"],
+    "_io/scanning.py": ["test_scan", "test_large"],
+    "_io/sources.py": ["test_scan", "test_large"],
     "_io/*": ["test_tables", "test_files", "test_formats", "test_cli"],
-    "cli/choose.py": ["test_cli", "test_choose"],
     "cli/*": [*COMMAND, "test_raw", "test_formats"],
 }  # fmt: skip
 
@@ -434,13 +444,14 @@ def run(package: Path, files: list[str], plugin: object, limit: float, log: Path
             hypothesis.settings.register_profile("mutants", database=None, phases=phases)
             hypothesis.settings.load_profile("mutants")
             imported = "-Wignore::pytest.PytestAssertRewriteWarning"
-            code = pytest.main(["-x", "-q", imported, "-p", "no:cacheprovider", *files], plugins=[plugin])
+            options = ["-x", "-q", imported, "-p", "no:cacheprovider", "--timeout=0"]  # processor time counts
+            code = pytest.main([*options, *files], plugins=[plugin])
         except Exception:
             traceback.print_exc()
         finally:
             sys.stdout.flush()
             os._exit(int(code))
-    end = time.monotonic() + 10 * limit  # other processes may want the processor too
+    end = time.monotonic() + 60 * limit  # other processes may want the processor too
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:

@@ -261,3 +261,10 @@ def test_heart(missing, numbers, everything):
 def test_numbers_alone_are_standardised_as_scikit_learn_does():
     wine = load_wine().data
     assert_allclose(TableEncoder().fit_transform(wine), StandardScaler().fit_transform(wine), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ordered", "column_weights"])
+@pytest.mark.parametrize("value", ["a", 2.0, ["a"]])
+def test_what_must_be_a_dict(name, value):
+    with pytest.raises(TypeError, match=f"{name} must be a dict"):
+        TableEncoder(**{name: value}).fit(np.ones((3, 2)))

@@ -1,18 +1,22 @@
 """Files people send: workbooks, statistics files, JSON, compressed and blank-separated text, ratings."""
 
 import gzip
+import io
 import json
 import sys
+import zipfile
 
 import numpy as np
 import openpyxl
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpod import KPOD, ObservedScaler
+from kpod._io import room
 from kpod._io.choosing import choose_columns, notes_on
 from kpod._io.files import InputError
 from kpod._io.reading import read_table
@@ -261,3 +265,54 @@ def test_json_that_would_lose_something_is_refused(tmp_path, text):
 def test_notes_about_what_was_read_reach_the_user(tmp_path):
     table = read_table(str(survey(tmp_path / "s.sav")))
     assert any("may stand for missing" in note for note in notes_on(table, choose_columns(table)))
+
+
+def bombs():
+    """Small files that unpack to 17 MB or more."""
+    n, zeros = 1 << 24, io.BytesIO()
+    text = b"a,b\n" + b"0,0\n" * (n // 4)
+    constant = pa.table({"a": np.zeros(n // 8), "b": np.zeros(n // 8)})
+    with pa.ipc.new_file(
+        zeros, constant.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as writer:
+        writer.write_table(constant)
+    parquet, workbook = io.BytesIO(), io.BytesIO()
+    pq.write_table(constant, parquet)
+    with zipfile.ZipFile(workbook, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", text)
+    return {
+        "csv.gz": gzip.compress(text, 1),
+        "csv.zst": pa.compress(text, "zstd", asbytes=True),
+        "arrow.gz": gzip.compress(zeros.getvalue()),
+        "parquet.gz": gzip.compress(parquet.getvalue()),
+        "xlsx": workbook.getvalue(),
+    }
+
+
+def test_a_small_file_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "LEAST", 1 << 20)
+    monkeypatch.setattr(room, "free_memory", lambda: 1 << 26)
+    for name, data in bombs().items():
+        path = tmp_path / f"table.{name}"
+        path.write_bytes(data)
+        assert len(data) < 1 << 18, name
+        done = run_here(monkeypatch, "fit", path, "-k", 2)
+        assert (done.code, done.err.count("\n")) == (1, 1), (name, done.err)
+        assert "too much for the memory that is free; unpack it to a .csv or .parquet file" in done.err, name
+        if name.startswith("csv"):  # not unpacked to the end
+            assert "unpacks to 8.4 MB or more" in done.err
+
+
+def test_what_fits_is_unpacked(tmp_path, monkeypatch):
+    """However little memory is free, a small table is read; a large one where there is room for it."""
+    monkeypatch.setattr(room, "LEAST", 1 << 20)
+    small, large = tmp_path / "small.csv.gz", tmp_path / "large.csv.gz"
+    text = "a,b\n" + "".join(f"{i % 7},{i % 3}\n" for i in range(1000))
+    small.write_bytes(gzip.compress(text.encode()))
+    large.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * (room.LEAST // 4), 1))
+    monkeypatch.setattr(room, "free_memory", lambda: 0)
+    assert read_table(str(small)).raw.num_rows == 1000
+    with pytest.raises(InputError, match=r"unpacks to 1\.0 MB or more"):
+        read_table(str(large))
+    monkeypatch.setattr(room, "free_memory", lambda: None)
+    assert read_table(str(large)).raw.num_rows == room.LEAST // 4

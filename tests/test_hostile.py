@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kpod import KPOD, ObservedScaler
+from kpod import KPOD, MiniBatchKPOD, ObservedScaler, metrics
 
 from .conftest import FIRST_SEED
 
@@ -98,11 +98,27 @@ class Case:
         if init == "array":
             init = rng.normal(size=(k, int(rng.integers(1, 24))))
             init[rng.random(init.shape) < 0.2] = self.one_of(np.nan, 1e30, np.inf)
+        if rng.random() < 0.25:
+            return MiniBatchKPOD(
+                k,
+                init=init,
+                n_init=1,
+                batch_size=int(self.one_of(1, 5, 100)),
+                n_epochs=int(self.one_of(1, 2)),
+                full_passes=int(self.one_of(0, 2)),
+                half_life=self.one_of(None, 1e-3, 50.0, 1e300),
+                reassignment_ratio=self.one_of(0.0, 0.01, 1.0),
+                random_state=0,
+                n_threads=int(self.one_of(1, 2)),
+            )
+        algorithm = self.one_of("hartigan", "lloyd", "mm")
         return KPOD(
             k,
             init=init,
             n_init=1,
-            algorithm=self.one_of("hartigan", "lloyd", "mm"),
+            algorithm=algorithm,
+            missingness="ignore" if algorithm == "mm" else self.one_of("ignore", "ignore", "informative"),
+            probability=bool(self.one_of(False, False, True)),
             max_iter=int(self.one_of(1, 5, 30)),
             tol=self.one_of(0.0, 1e-4, 1e300),
             shrinkage=self.one_of(0.0, 0.0, 2.5, 1e200),
@@ -141,17 +157,23 @@ class Case:
         for _ in range(int(self.rng.integers(1, 4))):
             X = self.table()
             n = X.shape[0] if X.ndim else 1
-            self.attempt(lambda X=X, n=n: model.fit(X, sample_weight=self.weights(n)))
+            learn = getattr(model, self.one_of("fit", "partial_fit"), model.fit)
+            self.attempt(lambda X=X, n=n, learn=learn: learn(X, sample_weight=self.weights(n)))
             if not hasattr(model, "labels_"):
                 continue
+            measure = self.one_of(*(getattr(metrics, name) for name in metrics.__all__))
+            self.attempt(lambda X=X, measure=measure: measure(X, model.labels_))
             tried = copy.deepcopy(model)
             if self.rng.random() < 0.4:
                 self.spoil(tried)
             if self.rng.random() < 0.2:
                 tried = pickle.loads(pickle.dumps(tried))
             p = self.one_of(None, int(model.n_features_in_))
-            for method in ("predict", "transform", "score", "impute"):
-                self.attempt(lambda method=method, p=p, tried=tried: getattr(tried, method)(self.table(p)))
+            for method in ("predict", "transform", "score", "impute", "predict_proba"):
+                if hasattr(tried, method):
+                    self.attempt(
+                        lambda method=method, p=p, tried=tried: getattr(tried, method)(self.table(p))
+                    )
 
 
 @pytest.mark.parametrize("part", range(N_PARTS))

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from kpod import KPOD, _validation
+from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder, _validation, missingness
 
 from .conftest import clustered
 
@@ -205,3 +205,42 @@ def test_one_value_too_large_is_refused_without_a_warning():
         ValueError, match=r"too large to compute with in float64, in column 1 \(first in row 2"
     ):
         KPOD(1).fit(X)
+
+
+@pytest.mark.parametrize("estimator", [KPOD(2), ObservedScaler(), TableEncoder()])
+def test_columns_of_the_same_name_are_refused(estimator):
+    """Which of them a name means could not be told."""
+    X = np.arange(12.0).reshape(4, 3)
+    frames = [pd.DataFrame(X, columns=["a", "b", "a"]), pa.table([*X.T], names=["a", "b", "a"])]
+    for frame in frames:
+        with pytest.raises(ValueError, match=r"^X has several columns named 'a'\. Rename or drop them\.$"):
+            estimator.fit(frame)
+
+
+def test_impute_keeps_names_of_several_levels():
+    X = np.array([[1.0, np.nan], [1, 2], [9, 8], [np.nan, 8]])
+    frame = pd.DataFrame(X, columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))
+    filled = KPOD(2, random_state=0).fit(frame).impute(frame)
+    assert filled.columns.equals(frame.columns)
+    assert_array_equal(filled, [[1, 2], [1, 2], [9, 8], [9, 8]])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [(np.float64, np.uint64(0x7FF00000000007A2)), (np.float32, np.uint32(0x7F800001))]
+)
+def test_a_nan_that_signals_is_a_gap_like_any_other(dtype, bits):
+    """NA of R is one: arithmetic on it sets off a warning, which is an error in this suite."""
+    plain = X.astype(dtype)
+    signalling = plain.copy()
+    signalling.view(bits.dtype)[np.isnan(plain)] = bits
+    for use in (
+        lambda X: KPOD(3, random_state=0).fit(X).cluster_centers_,
+        lambda X: KPOD(3, missingness="informative", random_state=0).fit(X).transform(X),
+        lambda X: MiniBatchKPOD(3, random_state=0).fit(X).cluster_centers_,
+        lambda X: ObservedScaler().fit_transform(X),
+        lambda X: ObservedScaler(rows="center").fit(X).inverse_transform(X),
+        lambda X: TableEncoder().fit_transform(X),
+        lambda X: TableEncoder(scale="robust", clip=0.1).fit_transform(pd.DataFrame(X)),
+        lambda X: missingness.diagnose(X).missing,
+    ):
+        assert_array_equal(use(signalling), use(plain))

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kpod._engine import checkpoint
-from kpod._io import large, sources
+from kpod._io import large, room, sources
 from tests.command import kpod as run
 
 from .conftest import clustered
@@ -120,12 +120,12 @@ def test_a_table_that_would_not_fit_is_read_in_pieces(kpod, table, tmp_path, mon
     assert large.files_of([str(one)], None) == ([str(one)], False)
     assert large.files_of(["-"], None) == (["-"], False)
     free = 2 * 6 * 8 * N * table.num_columns
-    monkeypatch.setattr(large, "free_memory", lambda: free)
+    monkeypatch.setattr(room, "free_memory", lambda: free)
     assert large.files_of([str(one)], None)[1]
-    monkeypatch.setattr(large, "free_memory", lambda: 10 * free)
+    monkeypatch.setattr(room, "free_memory", lambda: 10 * free)
     assert not large.files_of([str(one)], None)[1]
     monkeypatch.undo()
-    assert large.free_memory() > 1 << 20
+    assert room.free_memory() > 1 << 20
 
 
 def one_line(done):

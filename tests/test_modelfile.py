@@ -19,7 +19,7 @@ from sklearn.cluster import KMeans
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
-from kpod import KPOD
+from kpod import KPOD, load, save
 from kpod import report as kpod_report
 from kpod._io import modelfile
 from kpod._io.files import InputError
@@ -62,6 +62,47 @@ def test_what_is_saved_comes_back(model, path):
     assert_array_equal(loaded.pipeline.predict(WINE.data), model.pipeline.predict(WINE.data))
     assert loaded.pipeline[-1].get_params() == model.pipeline[-1].get_params()
     assert (loaded.columns, loaded.missing) == (model.columns, model.missing)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"init": np.nan_to_num(WINE.data[:3])}, {"init": "k-means++"}),
+        ({"init": lambda X, k, random_state: np.nan_to_num(X[:k]), "n_init": 1}, {"init": "k-means++"}),
+        ({"random_state": np.random.RandomState(0)}, {"random_state": None}),
+        (
+            {"tol": np.float32(0.5), "n_init": np.int64(2), "probability": np.True_, "shrinkage": 1},
+            {"tol": 0.5, "n_init": 2, "probability": True, "shrinkage": 1},
+        ),
+        ({"n_clusters": np.int32(3), "max_iter": np.uint8(200)}, {"n_clusters": 3, "max_iter": 200}),
+    ],
+    ids=["an array to start from", "a function", "a generator", "numbers of NumPy", "a number of clusters"],
+)
+def test_a_model_of_any_parameters_opens_again(settings, kept, tmp_path):
+    """What only a fit needs is replaced by its default."""
+    model = KPOD(**({"n_clusters": 3, "random_state": 0} | settings)).fit(WINE.data)
+    save(model, tmp_path / "m.kpod")
+    loaded = load(tmp_path / "m.kpod")
+    assert_array_equal(loaded.predict(WINE.data), model.labels_)
+    assert loaded.get_params() == {"random_state": 0} | model.get_params() | kept
+    assert {type(value) for value in loaded.get_params().values()} <= {int, float, bool, str, type(None)}
+
+
+def test_a_number_of_clusters_set_for_the_next_fit(tmp_path):
+    model = KPOD(3, random_state=0).fit(WINE.data)
+    save(model.set_params(n_clusters=5), tmp_path / "m.kpod")
+    assert_array_equal(load(tmp_path / "m.kpod").predict(WINE.data), model.labels_)
+
+
+def test_a_subclass_is_not_saved(tmp_path):
+    """It could not be opened again."""
+
+    class Another(KPOD):
+        pass
+
+    with pytest.raises(TypeError, match="Only a KPOD can be saved"):
+        save(Another(2).fit(WINE.data), tmp_path / "m.kpod")
+    assert not (tmp_path / "m.kpod").exists()
 
 
 def test_skops_opens_it_too(path):

@@ -1,8 +1,12 @@
 """What a fitted model says of itself is true, and what it was is not lost."""
 
+import copy
+import pickle
 import signal
+import sys
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +15,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import nan_euclidean_distances
 
-from kpod import KPOD
+import kpod
+from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder
 from kpod._engine import hartigan, lloyd
 from kpod._engine.executors import available_threads
 
@@ -82,6 +87,66 @@ class TestARefitThatFails:
         model = KPOD(2, random_state=0).fit(pandas.DataFrame(X, columns=["a", "b", "c"]))
         assert list(model.feature_names_in_) == ["a", "b", "c"]
         assert not hasattr(model.fit(X), "feature_names_in_")
+
+    def test_with_another_number_of_clusters(self, model):
+        """The old model goes on, whatever the parameters of the fit that failed."""
+        model, X = model
+        predicted = model.predict(X)
+        with pytest.raises(ValueError, match="infinity"):
+            model.set_params(n_clusters=5).fit(np.full((100, 5), np.inf))
+        assert_array_equal(model.predict(X), predicted)
+
+
+def calls_until(call, stop=None):
+    """How many functions of the package a call enters; a keyboard interrupt at the one numbered `stop`."""
+    package, n_calls = str(Path(kpod.__file__).parent), 0
+
+    def count(frame, event, _):
+        nonlocal n_calls
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            n_calls += 1
+            if n_calls == stop:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return n_calls
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+@pytest.mark.parametrize("share", [0.05, 0.4, 0.8, 0.95])
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (KPOD(3, n_init=2, random_state=0), "fit"),
+        (KPOD(3, n_init=1, probability=True, random_state=0), "fit"),
+        (KPOD(3, n_init=1, missingness="informative", random_state=0), "fit"),
+        (KPOD(3, n_init=1, missingness="auto", random_state=0), "fit"),
+        (KPOD(3, n_init=1, shrinkage="auto", random_state=0), "fit"),
+        (MiniBatchKPOD(3, batch_size=30, full_passes=2, random_state=0), "fit"),
+        (MiniBatchKPOD(3, random_state=0), "partial_fit"),
+        (ObservedScaler(), "fit"),
+        (TableEncoder(), "fit"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else repr(value)[:60],
+)
+def test_a_refit_interrupted_anywhere_changes_nothing(model, method, share, rng):
+    pandas = pytest.importorskip("pandas")
+    X, Y = (pandas.DataFrame(clustered(rng, 120, 4)[0], columns=list(names)) for names in ("abcd", "efgh"))
+    if hasattr(model, "n_threads"):
+        model.set_params(n_threads=1)  # calls are counted in this thread
+    model = clone(model).fit(X)
+    batch = X[:50] if method == "partial_fit" else Y
+    n_calls = calls_until(lambda: getattr(copy.deepcopy(model), method)(batch))
+    model = pickle.loads(pickle.dumps(model))  # as it is compared below
+    before = pickle.dumps(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        calls_until(lambda: getattr(model, method)(batch), stop=max(1, int(share * n_calls)))
+    assert pickle.dumps(vars(model)) == before
 
 
 def test_centers_of_another_width_are_never_read(rng):
@@ -218,6 +283,19 @@ class TestLossCurve:
         exact = oracle.loss(X.astype(float), model.labels_, model.cluster_centers_.astype(float), weights)
         assert_allclose(model.inertia_, exact, rtol=1e-6, atol=1e-25 if weights is None else 1e-12)
 
+    @pytest.mark.parametrize("spread", [1e-5, 1e-8, 0.0])
+    def test_with_gaps_that_count(self, spread, rng, dtype):
+        """The loss may rise then, and what is minimised may not; neither falls below what it can be."""
+        X, _ = clustered(rng, 300, 6, k=5, missing=0.3, spread=spread, dtype=dtype)
+        model = KPOD(5, missingness="informative", init="random", n_init=1, tol=0, random_state=1)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Number of distinct")
+            model.fit(X)
+        assert (model.loss_curve_ >= 0).all()
+        assert model.loss_curve_[-1] == model.inertia_
+        falls = -np.diff(model.objective_curve_)
+        assert (falls >= -1e-9 * np.abs(model.objective_curve_[:-1])).all()
+
     def test_it_is_the_loss_after_each_iteration(self, rng):
         """As a fit with fewer of them says."""
         X, _ = clustered(rng, 500, 8, missing=0.5, spread=1.5)
@@ -252,6 +330,30 @@ class TestScaleFree:
         assert_array_equal(scaled.labels_, plain.labels_)
         assert_array_equal(scaled.cluster_centers_, np.ldexp(plain.cluster_centers_, power))
         assert scaled.inertia_ == np.ldexp(plain.inertia_, 2 * power)
+
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    @pytest.mark.parametrize("late", [False, True])
+    @pytest.mark.parametrize(("dtype", "size"), [(np.float64, 1e-320), (np.float32, 1e-43)])
+    def test_numbers_too_small_for_all_their_digits(self, dtype, size, late, container, rng):
+        """Subnormal numbers, which no power of two brings near 1; also after rows that are all 0."""
+        truth = np.arange(90) % 3
+        X = rng.integers(0, 4, size=(90, 5)) + 40.0 * truth[:, None]
+        X[rng.random(X.shape) < 0.2] = np.nan
+        X[:3] = 40.0 * truth[:3, None]
+        X = np.vstack([np.zeros((200 * late, 5)), size * X]).astype(dtype)
+        model = KPOD(3, init=X[-90:-87]).fit(container(X))
+        assert_array_equal(model.labels_[-90:], truth)
+        assert_array_equal(model.predict(container(X)), model.labels_)
+
+    @pytest.mark.parametrize(("size", "fits"), [(1e-145, True), (1e-170, False)])
+    def test_gaps_need_a_variance(self, size, fits, rng):
+        X = size * clustered(rng, 200, 4)[0]
+        model = KPOD(3, missingness="informative", n_init=1, random_state=0)
+        if fits:
+            assert_array_equal(model.fit(X).labels_, model.predict(X))
+            return
+        with pytest.raises(ValueError, match="too small to compute with"):
+            model.fit(X)
 
     @pytest.mark.parametrize("power", [-100, -78, -40, 40, 66, 100])
     def test_single(self, power, rng):

@@ -381,7 +381,7 @@ def test_a_real_small_disk(tmp_path, X):
 
 
 def test_sizes_in_words():
-    from kpod._io.scratch import size_text
+    from kpod._words import size_text
 
     assert [size_text(n) for n in (12, 1200, 2.5e6, 3.21e9, 4e12)] == [
         "12 bytes", "1.2 kB", "2.5 MB", "3.2 GB", "4,000.0 GB",

@@ -195,6 +195,7 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     return whole.diagnosis(np.isnan(dense), dense)
 
 
+@np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
 def diagnose_gaps(gaps: Gaps, values: Floats, names: Sequence[str], labels: Any = None) -> Diagnosis:
     """The same from gaps and values; NaN in `values` where nothing but the gaps is to be looked at."""
     n_complete = int((~gaps.any(axis=1)).sum())

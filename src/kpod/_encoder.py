@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -12,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kpod import _validation
 from kpod._typing import Floats
 
 NUMBER, CATEGORY, ORDERED = "number", "category", "ordered"
@@ -123,6 +125,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self
         """
         self._check_parameters()
+        # Nothing of a fitted encoder changes before the new fit has succeeded.
+        new = copy.copy(self)
+        new._learn(X)
+        if not hasattr(new, "feature_names_in_"):
+            self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(new.__dict__)
+        return self
+
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
+    def _learn(self, X: Any) -> None:
         columns = self._columns(X, reset=True)
         p = len(columns)
         self._frame = frame_kind(X)
@@ -148,8 +160,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 values = np.clip(values, self.low_[j], self.high_[j])
             self.mean_[j], self.scale_[j] = location_and_scale(values, self.scale)
         self._n_features_out = sum(self._widths())
-        return self
 
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def transform(self, X: Any) -> Floats:
         """Encode a table; a level that `fit` did not see has 0 in every indicator.
 
@@ -261,6 +273,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {self.scale!r}.")
         if self.dates not in ("refuse", "number"):
             raise ValueError(f"dates must be 'refuse' or 'number', got {self.dates!r}.")
+        for name in ("ordered", "column_weights"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Mapping):
+                raise TypeError(f"{name} must be a dict with columns as its keys, got {value!r}.")
         if self.clip is not None and not 0 < self.clip < 0.5:
             raise ValueError(f"clip must lie between 0 and 0.5, got {self.clip!r}.")
 
@@ -325,8 +341,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _columns(self, X: Any, *, reset: bool) -> list[Column]:
         if frame_kind(X) == "array":
             return self._columns_of_array(X, reset=reset)
+        frame = _validation.frame_of(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        frame = nw.from_native(X, eager_only=True)
         if not frame.shape[0]:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         categories = set(self._positions(self.categories, "categories"))

@@ -560,11 +560,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _centers(self, table: Table) -> Floats:
         """The centers in the units of a table."""
         centers = np.asarray(self.cluster_centers_, np.float64)
-        k = self.n_clusters_ if self.n_clusters == "auto" else self.n_clusters
-        if centers.shape != (k, table.n_columns):
+        # Not `n_clusters`, which may have been set for the next fit.
+        if centers.ndim != 2 or centers.shape != (len(self.counts_), table.n_columns):
             raise ValueError(
                 f"The model is damaged: its centers have shape {centers.shape}, expected "
-                f"{(k, table.n_columns)}. Fit it again."
+                f"{(len(self.counts_), table.n_columns)}. Fit it again."
             )
         return table.units.to(centers)
 
@@ -904,12 +904,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             trace, ends = trace / scale / scale, ends / scale / scale
         else:
             # A table in other units has another F, by a constant.
+            variance = gaps.variance / scale / scale
+            if variance < np.finfo(np.float64).tiny:
+                raise ValueError(
+                    "missingness='informative' compares gaps with the variance of the entries of X, which is "
+                    "too small to compute with. Use smaller units: multiply X, by 1e100 for instance."
+                )
             constant = -2 * np.log(scale) * GapObjective(table, len(solution.centers)).degrees
             trace, ends = trace + constant, ends + constant
             fitted = {
                 "missing_rates_": gaps.missing_rates,
                 "cluster_shares_": gaps.shares,
-                "noise_variance_": gaps.variance / scale / scale,
+                "noise_variance_": variance,
             }
         return fitted | {
             "labels_": labels,

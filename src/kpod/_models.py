@@ -6,10 +6,13 @@ import copy
 import os
 import re
 from collections.abc import Sequence
+from inspect import signature
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 
@@ -40,13 +43,13 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
     from kpod._io import modelfile
-    from kpod._minibatch import MiniBatchKPOD
     from kpod._scaler import ObservedScaler
 
     steps = model.steps if isinstance(model, Pipeline) else [("kpod", model)]
     *before, kpod = [step for _, step in steps]
-    scalers = all(isinstance(step, (TableEncoder, ObservedScaler)) or is_standard(step) for step in before)
-    if not isinstance(kpod, KPOD) or isinstance(kpod, MiniBatchKPOD) or len(before) > 1 or not scalers:
+    # No subclasses, which a file could not be trusted to name.
+    scalers = all(type(step) in (TableEncoder, ObservedScaler, StandardScaler) for step in before)
+    if type(kpod) is not KPOD or len(before) > 1 or not scalers:
         raise TypeError(
             "Only a KPOD can be saved, alone or after one StandardScaler, ObservedScaler or TableEncoder; "
             f"got {' '.join(repr(model).split())}."
@@ -59,6 +62,7 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     if len(names) != n_columns or len(set(names)) < n_columns:
         raise ValueError(f"column_names must be {n_columns} different names, got {len(set(names))}.")
     pipeline = Pipeline([(name, without_names(step)) for name, step in steps])
+    vars(pipeline[-1]).update(plain_parameters(kpod))
     modelfile.save(modelfile.Model(pipeline, names), path)
 
 
@@ -69,6 +73,29 @@ def without_names(step: Any) -> Any:
     out = copy.copy(step)
     if not isinstance(out, TableEncoder) and hasattr(out, "feature_names_in_"):
         del out.feature_names_in_
+    return out
+
+
+def plain_parameters(kpod: Any) -> dict[str, Any]:
+    """Parameters as a file keeps them: numbers, words and None.
+
+    What only a fit needs may be more than that (an array or a function to start from, a generator
+    of random numbers); the default takes its place.
+    """
+    out: dict[str, Any] = {}
+    for name, parameter in signature(type(kpod)).parameters.items():
+        value = getattr(kpod, name)
+        if isinstance(value, bool | np.bool_):
+            value = bool(value)
+        elif isinstance(value, Integral):
+            value = int(value)
+        elif isinstance(value, Real):
+            value = float(value)
+        elif value is not None and not isinstance(value, str):
+            value = parameter.default
+        out[name] = value
+    if kpod.n_clusters != "auto":  # it may have been set for the next fit
+        out["n_clusters"] = kpod.n_clusters_
     return out
 
 
@@ -86,7 +113,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     KPOD or Pipeline
-        As it was saved, without `labels_`.
+        As it was saved, without `labels_`; an `init` or `random_state` other than a word or a number,
+        and `checkpoint`, are at their defaults.
     """
     from kpod._io import modelfile
 
@@ -95,9 +123,3 @@ def load(path: str | os.PathLike[str]) -> Any:
     if not all(re.fullmatch(r"x\d+", name) for name in opened.columns):
         first.feature_names_in_ = np.asarray(opened.columns, dtype=object)
     return opened.pipeline if len(opened.pipeline.steps) > 1 else first
-
-
-def is_standard(step: Any) -> bool:
-    from sklearn.preprocessing import StandardScaler
-
-    return type(step) is StandardScaler

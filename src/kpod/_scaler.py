@@ -83,6 +83,7 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self._scaled(self._table(X, reset=False))
 
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def _scaled(self, values: Any) -> Any:
         """What `transform` makes of a checked table, or of some of its rows."""
         values = self._centred(values)
@@ -90,6 +91,7 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             values, (entries(values) - of_column(self.mean_, values)) / of_column(self.scale_, values)
         )
 
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def inverse_transform(self, X: Any, row_means: Any = None) -> Any:
         """Back to the original units.
 
@@ -116,6 +118,7 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         validate_data(self, _validation.named(X, table), reset=reset, skip_check_array=True)
         return table
 
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def _centred(self, values: Any) -> Any:
         """A table, with each row's own mean taken off if asked."""
         if self.rows != "center":
@@ -130,6 +133,7 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
+@np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
 def entries(table: Any) -> Floats:
     """The entries of an array, or those that a CSR array stores, in double precision."""
     return np.asarray(table.data if sparse.issparse(table) else table, np.float64)

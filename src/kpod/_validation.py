@@ -110,7 +110,7 @@ def as_array(X: Any, estimator: Any) -> AnyFloats:
     """A C-contiguous float32 or float64 array with NaN in the gaps."""
     if isinstance(X, ScannedTable):
         X = X.values
-    X = frame_as_array(nw.from_native(X, eager_only=True)) if is_frame(X) else numbers_or_gaps(X)
+    X = frame_as_array(frame_of(X)) if is_frame(X) else numbers_or_gaps(X)
     try:
         values = check_array(
             X, dtype=FLOATS, order="C", ensure_all_finite=False, input_name="X", estimator=estimator
@@ -162,6 +162,16 @@ def is_gap(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")  # of pandas, which need not be there
 
 
+def frame_of(X: Any) -> nw.DataFrame[Any]:
+    """A dataframe of any library; columns must be told apart by name."""
+    try:
+        return nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        names = X.column_names if hasattr(X, "column_names") else list(X.columns)
+        twice = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
+        raise ValueError(f"X has several columns named {some(twice)}. Rename or drop them.") from error
+
+
 def frame_as_array(frame: nw.DataFrame[Any]) -> AnyFloats:
     columns = list(frame.iter_columns())
     text = [f"{column.name!r} ({column.dtype})" for column in columns if not may_be_numeric(column)]
@@ -204,9 +214,8 @@ def with_values(X: Any, values: AnyFloats, changed: Any) -> Any:
         return values
     frame = nw.from_native(X, eager_only=True)
     columns = []
-    for name, j in zip(
-        np.asarray(frame.columns, dtype=object)[changed], np.flatnonzero(changed), strict=True
-    ):
+    for j in np.flatnonzero(changed):
+        name = frame.columns[j]
         column = nw.new_series(name, values[:, j], backend=frame.implementation)
         if frame.implementation.is_pandas_like():
             column = nw.from_native(column.to_native().set_axis(X.index), series_only=True)

@@ -65,3 +65,11 @@ def percent(share: float) -> str:
     if 0.995 <= share < 1 - SMALLEST:
         return ">99%"
     return f"{share:.0%}"
+
+
+def size_text(n_bytes: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n_bytes < 1000 or unit == "GB":
+            return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:,.1f} {unit}"
+        n_bytes /= 1000
+    raise AssertionError

@@ -279,7 +279,7 @@ class Descent:
     def note(self, what: str, iteration: int, fall: float) -> None:
         """Remember an iteration, and tell who wants to know."""
         self.falls.append(fall)
-        self.losses.append(self.loss)
+        self.losses.append(max(self.loss, 0.0))  # a difference, which rounding may take below 0
         if self.settings.observer is not None:
             self.settings.observer(what, iteration, self.value)
 

@@ -222,7 +222,10 @@ def make_table(
     power = rescaling(about)
     ignored = about.weights == 0
     if power or ignored.any():
-        chosen = Units(np.where(ignored, np.nan, chosen.shift), chosen.scale * 2.0**power)
+        before = chosen.scale
+        shift = np.where(ignored, np.nan, chosen.shift)
+        chosen = in_precision(Units(shift, before * power_of_two(power)), raw[0].dtype)
+        power = int(np.log2(chosen.scale) - np.log2(before))
         blocks = [block.replace(units=chosen) for block in raw]
         # Rows without weight may observe what is ignored, which then does not count as observed.
         about = (
@@ -239,10 +242,16 @@ def in_precision(units: Units, dtype: np.dtype[Any]) -> Units:
         return Units(units.shift.astype(dtype).astype(np.float64), scale)
 
 
+def power_of_two(exponent: int) -> float:
+    """Two to that power, or the nearest one that a float can hold: subnormal numbers go to 2^-1074."""
+    return 2.0 ** min(max(exponent, -1074), 1023)
+
+
 def glance(block: Block, n: int) -> AnyFloats:
     return block.glance(n)
 
 
+@np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
 def units_at_a_glance(blocks: list[Block], executor: Executor) -> Units:
     """Units by a few rows of each block: roughly is enough, see `rescaling`."""
     n = max(1, min(GLANCE_ROWS, GLANCE_ENTRIES // blocks[0].n_columns) // len(blocks))
@@ -271,7 +280,7 @@ def units_at_a_glance(blocks: list[Block], executor: Executor) -> Units:
     sizes = np.abs(some - shift / unit)[known]
     exponents = np.frexp(sizes[sizes > 0])[1]
     usual = (int(np.round(exponents.mean())) if len(exponents) else 0) + int(np.log2(unit))
-    return in_precision(Units(shift, 2.0**-usual), dtype)
+    return in_precision(Units(shift, power_of_two(-usual)), dtype)
 
 
 def rescaling(about: Statistics) -> int:

@@ -13,11 +13,12 @@ import numpy as np
 from kpod._engine.blocks import csr_of
 from kpod._io.files import InputError, printable
 from kpod._io.scanning import CHUNK_ENTRIES, Decoded, Progress, chunks, fitted_scaler
-from kpod._io.scratch import Scratch, size_text
+from kpod._io.scratch import Scratch
 from kpod._io.sources import Source, Sources
 from kpod._scaler import ObservedScaler
 from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats
+from kpod._words import size_text
 
 
 def scan_arrays(

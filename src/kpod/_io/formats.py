@@ -6,14 +6,12 @@ are optional; an absent one is named.
 
 from __future__ import annotations
 
-import gzip
 import importlib
 import io
 import json
 import math
 import re
 import tempfile
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,9 +22,10 @@ import pyarrow as pa
 from kpod._io import around, scales
 from kpod._io.files import InputError, printable
 from kpod._io.marks import Marks
+from kpod._io.room import ZIP
 from kpod._words import some
 
-GZIP, ZSTD, ZIP, OLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+OLE = b"\xd0\xcf\x11\xe0"
 SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
 EXTRAS = {"python_calamine": "excel", "xlsxwriter": "excel", "pyreadstat": "stats"}
 NO_ANSWER = re.compile(
@@ -43,18 +42,6 @@ def imported(name: str, source: str, what: str) -> Any:
         raise InputError(
             f"{source}: {what} needs the package {package}: pip install 'scikit-kpod[{EXTRAS[name]}]'."
         ) from error
-
-
-def unpacked(data: Any, source: str) -> Any:
-    """What a gzip or zstd file holds; anything else as it is."""
-    try:
-        if data[:2] == GZIP:
-            return gzip.decompress(data[:])
-        if data[:4] == ZSTD:
-            return pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{source}: is compressed and damaged: {printable(error)}.") from error
-    return data
 
 
 def kind_of(data: Any) -> str | None:  # noqa: PLR0911

@@ -6,10 +6,10 @@ looked at a column at a time. Columns of text stay in their files, and go from t
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from kpod._io import columns as kinds
-from kpod._io import formats
+from kpod._io import formats, room
 from kpod._io.choosing import Choice
 from kpod._io.files import InputError, printable, written_whole
 from kpod._io.marks import Marks
@@ -28,8 +28,6 @@ from kpod._io.writing import csv_batches, csv_header, dialect_for, format_of, ha
 from kpod._scanned import ScannedTable
 from kpod._typing import Floats
 
-IN_MEMORY = 6
-"""Times its size that a table takes while it is read and clustered in memory."""
 HEAD_ROWS = 50_000
 
 
@@ -51,34 +49,17 @@ def may_be_scanned(path: str) -> bool:
             head = file.read(512)
     except OSError:
         return False
-    packed = head[:2] == formats.GZIP or head[:4] in (formats.ZSTD, b"FEA1")
+    packed = head[:2] == room.GZIP or head[:4] in (room.ZSTD, b"FEA1")
     return bool(head) and not packed and formats.kind_of(head) is None
 
 
 def fits(path: str) -> bool:
-    """Whether a table takes less than half of the memory that is free, by what its file says."""
-    n_bytes = Path(path).stat().st_size
-    with suppress(Exception), Path(path).open("rb") as file:
-        if file.read(4) == b"PAR1":
-            import pyarrow.parquet as pq
-
-            about = pq.read_metadata(path)
-            n_bytes = max(n_bytes, 8 * about.num_rows * about.num_columns)
-    free = free_memory()
-    return free is None or IN_MEMORY * n_bytes < free / 2
-
-
-def free_memory() -> int | None:
-    """Bytes that are free, for this container if it is in one; None where that is not known."""
-    found = []
-    with suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        found.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
-    with suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        most, used = (int((group / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
-        found.append(max(0, most - used))
-    return min(found, default=None)
+    """Whether a table fits into memory, by what its file says; what is wrong with it is said later."""
+    try:
+        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return room.fits(room.declared_size(data))
+    except (OSError, ValueError):  # empty, or not a regular file
+        return True
 
 
 class RawColumns:

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._io import around, blanks, formats
+from kpod._io import around, blanks, formats, room
 from kpod._io.columns import NUMBER, inspect
 from kpod._io.files import InputError, printable
 from kpod._io.marks import Marks
@@ -52,7 +52,9 @@ def read_table(
 ) -> TableFile:
     """The table in a file, or on standard input for "-"; its kind is told by its first bytes."""
     source = "standard input" if path == "-" else printable(path)
-    data = formats.unpacked(read_bytes(path, source), source)
+    data = room.unpacked(read_bytes(path, source), source)
+    if is_typed(data) or data[:4] == room.ZIP:
+        room.check_room(room.declared_size(data), source)
     dialect = None
     notes: list[str] = []
     try:

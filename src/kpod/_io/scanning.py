@@ -23,12 +23,12 @@ from kpod._io import columns as kinds
 from kpod._io import sources as found
 from kpod._io.files import InputError, printable
 from kpod._io.marks import spellings
-from kpod._io.scratch import Scratch, size_text
+from kpod._io.scratch import Scratch
 from kpod._io.sources import Source, Sources, TextOptions
 from kpod._io.tables import Column, shown
 from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats, Floats
-from kpod._words import some
+from kpod._words import size_text, some
 
 if TYPE_CHECKING:
     from kpod._scaler import ObservedScaler

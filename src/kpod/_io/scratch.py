@@ -22,6 +22,7 @@ from kpod._engine.windows import SCRATCH
 from kpod._io.files import InputError, printable
 from kpod._system import HAS_LOCKS, allocate, lock
 from kpod._typing import AnyFloats
+from kpod._words import size_text
 
 PREFIX, SUFFIX = "kpod-", SCRATCH
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
@@ -44,14 +45,6 @@ def in_memory(directory: str) -> bool:
             if inside.startswith(mount.rstrip("/") + "/") and len(mount) >= len(found):
                 found, kind = mount, this
     return kind in IN_MEMORY
-
-
-def size_text(n_bytes: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if n_bytes < 1000 or unit == "GB":
-            return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:,.1f} {unit}"
-        n_bytes /= 1000
-    raise AssertionError
 
 
 class Scratch:

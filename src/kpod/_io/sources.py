@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from kpod._io import columns as column_kinds
-from kpod._io import formats, reading
+from kpod._io import formats, reading, room
 from kpod._io.files import InputError, printable
 from kpod._io.tables import SUFFIXES, Dialect, shown
 
@@ -281,7 +281,7 @@ def open_source(path: str, options: TextOptions) -> Source:
         return ParquetSource(path)
     if head[:6] == b"ARROW1" or head[:4] == reading.STREAM:
         return ArrowSource(path)
-    if head[:4] == b"FEA1" or head[:2] == formats.GZIP or head[:4] == formats.ZSTD or formats.kind_of(head):
+    if head[:4] == b"FEA1" or head[:2] == room.GZIP or head[:4] == room.ZSTD or formats.kind_of(head):
         raise InputError(
             f"{name}: is not read in pieces; only CSV, Parquet, Arrow and Feather (version 2) files are."
         )

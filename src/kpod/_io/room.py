@@ -1,0 +1,99 @@
+"""Whether a table fits into memory, by what its file says of itself, before any of it is unpacked.
+
+A few kilobytes can unpack to more than any machine has. What would not fit is refused, or read in
+pieces where its kind allows that.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kpod._io.files import InputError, printable
+from kpod._words import size_text
+
+GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+IN_MEMORY = 6
+"""Times its size that a table takes while it is read and clustered in memory."""
+LEAST = 1 << 26  # bytes that are always unpacked
+PIECE = 1 << 22
+
+
+def free_memory() -> int | None:
+    """Bytes that are free, for this container if it is in one; None where that is not known."""
+    found = []
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        found.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
+    with suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        most, used = (int((group / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
+        found.append(max(0, most - used))
+    return min(found, default=None)
+
+
+def fits(n_bytes: int, least: int = 0) -> bool:
+    """Whether a table of this size takes less than half of the memory that is free."""
+    free = free_memory()
+    return free is None or n_bytes < max(least, free / 2 / IN_MEMORY)
+
+
+def declared_size(data: Any) -> int:
+    """Bytes that a file says it unpacks to; its own length where it says nothing."""
+    n_bytes = len(data)
+    with suppress(Exception):  # what is wrong with a file is said by whoever reads it
+        if data[:4] == b"PAR1":
+            import pyarrow.parquet as pq
+
+            about = pq.read_metadata(pa.BufferReader(data))
+            n_bytes = max(n_bytes, 8 * about.num_rows * about.num_columns)
+        elif data[:6] == b"ARROW1":
+            reader = pa.ipc.open_file(pa.BufferReader(data))
+            n_bytes = max(n_bytes, 8 * reader.count_rows() * len(reader.schema))
+        elif data[:4] == ZIP:
+            with zipfile.ZipFile(io.BytesIO(data[:])) as archive:
+                n_bytes = max(n_bytes, sum(part.file_size for part in archive.infolist()))
+    return n_bytes
+
+
+def check_room(n_bytes: int, source: str) -> None:
+    """Refuse a file that unpacks to more than fits into memory."""
+    if not fits(n_bytes, LEAST):
+        raise InputError(
+            f"{source}: unpacks to {size_text(n_bytes)} or more, too much for the memory that is free; "
+            "unpack it to a .csv or .parquet file, which is read in pieces."
+        )
+
+
+def unpacked(data: Any, source: str) -> Any:
+    """What a gzip or zstd file holds; anything else as it is."""
+    try:
+        if data[:2] == GZIP:
+            return joined(gzip.GzipFile(fileobj=io.BytesIO(data[:])), source)
+        if data[:4] == ZSTD:
+            return joined(pa.CompressedInputStream(pa.BufferReader(data), "zstd"), source)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{source}: is compressed and damaged: {printable(error)}.") from error
+    return data
+
+
+def joined(stream: Any, source: str) -> bytes:
+    """All of a stream, for as long as it fits."""
+    n_bytes = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal n_bytes
+        while piece := stream.read(PIECE):
+            n_bytes += len(piece)
+            check_room(n_bytes, source)
+            yield piece
+
+    return b"".join(pieces())
