@@ -24,7 +24,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_templates", "auto_examples/**/*.ipynb", "generate.py"]
+exclude_patterns = ["_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"  # single backquotes in docstrings: a link where there is something to link to
 suppress_warnings = [
@@ -53,8 +53,9 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,  # its page asks for scripts from a network
     "min_reported_time": 10,
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "pictures.Order",
     "backreferences_dir": "api/uses",
     "doc_module": ("kpod",),
     "image_srcset": ["2x"],
@@ -74,7 +75,7 @@ html_theme_options = {
     "show_prev_next": True,
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
     "show_toc_level": 2,
@@ -105,8 +106,17 @@ def show_inline(self, node):
 def show_block(self, node):
     from docutils import nodes
 
-    self.body.append(f'<div class="math">{mathml(node.astext(), True)}</div>')
+    self.body.append(f'<div class="formula">{mathml(node.astext(), True)}</div>')
     raise nodes.SkipNode
+
+
+def trim_blocks(app, doctree):
+    """Doctests end in an empty line, which need not be shown."""
+    from docutils import nodes
+
+    for block in doctree.findall(nodes.literal_block):
+        block.rawsource = block.rawsource.rstrip()
+        block.children = [nodes.Text(block.astext().rstrip())] if len(block.children) == 1 else block.children
 
 
 SCIKIT_LEARNS = {"get_metadata_routing", "get_params", "set_output", "set_params"}
@@ -120,3 +130,4 @@ def skip_member(app, what, name, member, skip, options):
 def setup(app):
     app.add_html_math_renderer("mathml", (show_inline, None), (show_block, None))
     app.connect("autodoc-skip-member", skip_member)
+    app.connect("doctree-read", trim_blocks)

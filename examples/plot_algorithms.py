@@ -2,9 +2,9 @@
 Three algorithms, one loss
 ==========================
 
-The published algorithm (`"mm"`) fills gaps from each row's own center and runs k-means, repeatedly. That pulls a row
-to where it already is. `"lloyd"` works on the observed entries directly, and `"hartigan"`, the default, then
-moves single rows.
+The published algorithm (`"mm"`) fills gaps from each row's own center and runs k-means, repeatedly. That
+pulls a row to where it already is. `"lloyd"` works on the observed entries directly, and `"hartigan"`, the
+default, then moves single rows.
 """
 
 import numpy as np

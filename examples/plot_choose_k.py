@@ -2,8 +2,8 @@
 How many clusters?
 ==================
 
-`choose_k` hides a tenth of the observed entries, clusters the table without them, and predicts them from the
-cluster means. Too few clusters predict badly, and so do too many.
+`choose_k` hides a tenth of the observed entries, clusters the table without them, and predicts them from
+the cluster means. Too few clusters predict badly, and so do too many.
 """
 
 from matplotlib import pyplot as plt

@@ -2,8 +2,8 @@
 How sure is the cluster of a row?
 =================================
 
-`probability=True` fits the mixture of round clusters behind k-means, and `predict_proba` gives the probability of
-each cluster for each row. A row with few observed entries is less sure.
+`probability=True` fits the mixture of round clusters behind k-means, and `predict_proba` gives the
+probability of each cluster for each row. A row with few observed entries is less sure.
 """
 
 import numpy as np
@@ -22,8 +22,8 @@ probability = model.predict_proba(X)
 sure = probability.max(axis=1)
 
 # %%
-# Are the probabilities right? Of the rows that are given 80 %, 80 % should be in the cluster they are said to be
-# in; that is the line on the right.
+# Are the probabilities right? Of the rows that are given 80 %, 80 % should be in the cluster they are said
+# to be in; that is the line on the right.
 
 agree = np.zeros((4, 4))
 np.add.at(agree, (truth, probability.argmax(axis=1)), 1)
@@ -39,7 +39,11 @@ parts = left.violinplot(groups, positions=range(1, 9), showextrema=False, showme
 left.set(xlabel="observed entries of the row (of 8)", ylabel="probability of its cluster", ylim=(0.2, 1.02))
 edges = np.linspace(0.3, 1.0, 11)
 bins = np.clip(np.digitize(sure, edges) - 1, 0, 9)
-points = [(sure[bins == b].mean(), right[bins == b].mean(), (bins == b).sum()) for b in range(10) if (bins == b).any()]
+points = [
+    (sure[bins == b].mean(), right[bins == b].mean(), (bins == b).sum())
+    for b in range(10)
+    if (bins == b).any()
+]
 x, y, n = np.array(points).T
 middle.plot([0.25, 1], [0.25, 1], color="#8c959f", linestyle="--")
 middle.scatter(x, y, s=n / 3 + 15, zorder=3)

@@ -2,8 +2,9 @@
 Countries by the course of their birth rates
 ============================================
 
-The World Bank's fertility rates of 219 countries and groups of countries from 1960 to 2011. One entry in eight is missing, as the table comes:
-small states report late or not at all. No country is dropped, and no year is made up.
+The World Bank's fertility rates of 219 countries and groups of countries from 1960 to 2011. One entry in
+eight is missing, as the table comes: small states report late or not at all. No country is dropped, and no
+year is made up.
 """
 
 import numpy as np

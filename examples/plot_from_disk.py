@@ -2,8 +2,8 @@
 A table that is not read into memory
 ====================================
 
-`kpod.scan` decodes a folder of Parquet, Arrow, CSV or NumPy files into a scratch file, and the fit reads that page by
-page. A million rows here, in ten files; the same lines serve for a table larger than memory.
+`kpod.scan` decodes a folder of Parquet, Arrow, CSV or NumPy files into a scratch file, and the fit reads
+that page by page. A million rows here, in ten files; the same lines serve for a table larger than memory.
 """
 
 import tempfile
@@ -37,7 +37,9 @@ folder.cleanup()
 figure, ax = plt.subplots(figsize=(6.5, 5.2), layout="constrained")
 density = ax.hexbin(*X.T, gridsize=90, cmap="Blues", norm=LogNorm(), linewidths=0)
 ax.scatter(*middles[:, :2].T, s=160, facecolors="none", edgecolors="black", linewidths=1.5, label="true mean")
-ax.scatter(*model.cluster_centers_[:, :2].T, s=90, marker="x", color="#D55E00", linewidths=2.2, label="center found")
+ax.scatter(
+    *model.cluster_centers_[:, :2].T, s=90, marker="x", color="#D55E00", linewidths=2.2, label="center found"
+)
 ax.set(xlabel="column 0", ylabel="column 1")
 ax.legend(loc="upper left")
 figure.colorbar(density, label="rows")

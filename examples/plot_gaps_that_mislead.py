@@ -2,8 +2,8 @@
 Gaps that mislead
 =================
 
-A questionnaire with modules: whole blocks of questions are skipped at random. The gaps have a strong pattern, and
-it has nothing to do with the groups. Three ways to treat four kinds of gaps.
+A questionnaire with modules: whole blocks of questions are skipped at random. The gaps have a strong
+pattern, and it has nothing to do with the groups. Three ways to treat four kinds of gaps.
 """
 
 import numpy as np
@@ -42,5 +42,5 @@ axes[0].set_title("the gaps of the four tables (dark)", fontsize=10.5)
 plt.show()
 
 # %%
-# Using the gaps helps below a detection limit, and ruins the result in modules. "auto" decides by whether clusters
-# found with the gaps predict columns that were left out.
+# Using the gaps helps below a detection limit, and ruins the result in modules. "auto" decides by whether
+# clusters found with the gaps predict columns that were left out.

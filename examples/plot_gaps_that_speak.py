@@ -2,8 +2,8 @@
 Gaps that speak: a detection limit
 ==================================
 
-An instrument cannot measure below its detection limit, so low values are missing, and the gaps themselves say
-something about the row. Ignoring them, as the published method does, loses the clusters.
+An instrument cannot measure below its detection limit, so low values are missing, and the gaps themselves
+say something about the row. Ignoring them, as the published method does, loses the clusters.
 """
 
 import pandas as pd
@@ -26,8 +26,8 @@ kpod.plot.DiagnosisDisplay.from_diagnosis(found)
 plt.show()
 
 # %%
-# Rows that lack one measurement are low in others: the gaps are not random. `missingness="auto"` checks whether
-# using them would help, and says why it did or did not:
+# Rows that lack one measurement are low in others: the gaps are not random. `missingness="auto"` checks
+# whether using them would help, and says why it did or did not:
 
 auto = kpod.KPOD(3, missingness="auto", random_state=0).fit(X)
 print(auto.missingness_)
@@ -41,7 +41,9 @@ for ax, model, title in zip(axes, (ignored, auto), ("gaps ignored", "gaps used")
     table = table[:, table.argmax(axis=0).argsort(kind="stable")]
     ax.imshow(table, cmap="Blues", vmin=0, vmax=70)
     for (row, column), count in pd.DataFrame(table).stack().items():
-        ax.text(column, row, f"{count:.0f}", ha="center", va="center", color="white" if count > 40 else "black")
+        ax.text(
+            column, row, f"{count:.0f}", ha="center", va="center", color="white" if count > 40 else "black"
+        )
     score = adjusted_rand_score(cultivars, model.labels_)
     ax.set(title=f"{title}: adjusted Rand score {score:.2f}", xlabel="cluster", xticks=[0, 1, 2])
     ax.set(yticks=[0, 1, 2])

@@ -2,8 +2,8 @@
 One fit, step by step
 =====================
 
-Two columns, so that every step can be drawn. A row with both values is a point. A row with only one value is a
-short line on the axis of the value it has: it is compared with the centers along that axis only.
+Two columns, so that every step can be drawn. A row with both values is a point. A row with only one value
+is a short line on the axis of the value it has: it is compared with the centers along that axis only.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ gaps[gaps.all(axis=1), 0] = False
 X[gaps] = np.nan
 
 # %%
-# `max_iter` stops the fit after a given number of iterations, so each panel is a fit that was stopped earlier.
-# The start is chosen badly on purpose.
+# `max_iter` stops the fit after a given number of iterations, so each panel is a fit that was stopped
+# earlier. The start is chosen badly on purpose.
 
 start = np.array([[-4.0, 3.0], [-4.0, -3.0], [1.0, 0.0]])
 colours = np.array(["#0072B2", "#D55E00", "#009E73"])
@@ -40,7 +40,7 @@ figure, axes = plt.subplots(2, 2, figsize=(9, 8.5), layout="constrained", sharex
 first = KPOD(3, init=start, algorithm="lloyd", max_iter=1, tol=0).fit(X)
 nearest = np.nansum((X[:, None] - start) ** 2, axis=2).argmin(axis=1)
 draw(axes[0, 0], start, nearest, "the start: every row goes to the nearest center")
-draw(axes[0, 1], first.cluster_centers_, nearest, "centers move to the means of what was observed")
+draw(axes[0, 1], first.cluster_centers_, nearest, "centers move to the mean of their rows")
 for ax, iterations in zip(axes[1], (3, 20), strict=True):
     model = KPOD(3, init=start, algorithm="lloyd", max_iter=iterations, tol=0).fit(X)
     title = f"after {model.n_iter_} iterations, loss {model.inertia_:.0f}"
@@ -48,5 +48,5 @@ for ax, iterations in zip(axes[1], (3, 20), strict=True):
 plt.show()
 
 # %%
-# A missing value adds nothing to the distance and nothing to a mean. That is the whole method; with no gaps it
-# is k-means.
+# A missing value adds nothing to the distance and nothing to a mean. That is the whole method; with no gaps
+# it is k-means.

@@ -2,9 +2,9 @@
 When there are no groups
 ========================
 
-k-means always returns as many clusters as it is asked for. Correlated columns make it worse: one long cloud is
-cut into slices, and each slice predicts hidden entries better than the whole. `choose_k` therefore also asks whether
-one correlated group would do.
+k-means always returns as many clusters as it is asked for. Correlated columns make it worse: one long cloud
+is cut into slices, and each slice predicts hidden entries better than the whole. `choose_k` therefore also
+asks whether one correlated group would do.
 """
 
 import numpy as np
@@ -21,7 +21,9 @@ asked = kpod.KPOD(4, random_state=0).fit(X)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 for cluster, marker in enumerate("os^D"):
-    left.scatter(*X[asked.labels_ == cluster, :2].T, marker=marker, s=22, alpha=0.7, label=f"cluster {cluster}")
+    left.scatter(
+        *X[asked.labels_ == cluster, :2].T, marker=marker, s=22, alpha=0.7, label=f"cluster {cluster}"
+    )
 left.set(title="four clusters, because four were asked for", xlabel="column 0", ylabel="column 1")
 left.legend(fontsize=9)
 kpod.plot.ChooseKDisplay.from_choice(choice, ax=right)

@@ -2,8 +2,8 @@
 Penguins: numbers and categories together
 =========================================
 
-344 penguins: four measurements, the island and the sex, with a few gaps as the table comes, and 30 % more removed for
-this example. `TableEncoder` puts numbers and categories on one scale.
+344 penguins: four measurements, the island and the sex, with a few gaps as the table comes, and 30 % more
+removed for this example. `TableEncoder` puts numbers and categories on one scale.
 """
 
 import numpy as np
@@ -23,7 +23,9 @@ table = table[table.notna().any(axis=1)]
 species = penguins.loc[table.index, "species"]
 
 models = {
-    "measurements only": make_pipeline(kpod.TableEncoder(), kpod.KPOD(3, random_state=0)).fit(table[measured]),
+    "measurements only": make_pipeline(kpod.TableEncoder(), kpod.KPOD(3, random_state=0)).fit(
+        table[measured]
+    ),
     "with island and sex": make_pipeline(kpod.TableEncoder(), kpod.KPOD(3, random_state=0)).fit(table),
 }
 for name, model in models.items():

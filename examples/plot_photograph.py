@@ -2,8 +2,8 @@
 Repairing a photograph
 ======================
 
-Blocks of 4 x 4 pixels, three colours each, are rows of 48 columns. 60 % of the entries are lost. `impute` fills a
-gap with the value of the row's cluster.
+Blocks of 4 x 4 pixels, three colours each, are rows of 48 columns. 60 % of the entries are lost. `impute`
+fills a gap with the value of the row's cluster.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Ratings: what is not stored is missing, not zero
 ================================================
 
-6,000 users have each rated some of 800 films. scikit-learn's `KMeans` takes the sparse matrix and counts every
-film without a rating as rated 0, so that it groups users by how much they rate.
+6,000 users have each rated some of 800 films. scikit-learn's `KMeans` takes the sparse matrix and counts
+every film without a rating as rated 0, so that it groups users by how much they rate.
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ model = KPOD(5, n_init=10, random_state=1).fit(X)
 zeros = KMeans(5, n_init=5, random_state=0).fit(ratings)
 
 # %%
-# Users of each true group (down) by the cluster they were put into (across), and how many films the users of
-# each cluster have rated:
+# Users of each true group (down) by the cluster they were put into (across), and how many films the users
+# of each cluster have rated:
 
 figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), layout="constrained", height_ratios=[1.4, 1])
 active = np.diff(ratings.tocsr().indptr)

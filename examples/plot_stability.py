@@ -2,8 +2,8 @@
 Which clusters come back?
 =========================
 
-`stability` clusters 50 bootstrap samples of the rows, with some entries hidden, and compares. A cluster with a mean
-Jaccard similarity above 0.75 is stable; one below 0.6 should not be relied on.
+`stability` clusters 50 bootstrap samples of the rows, with some entries hidden, and compares. A cluster
+with a mean Jaccard similarity above 0.75 is stable; one below 0.6 should not be relied on.
 """
 
 import numpy as np

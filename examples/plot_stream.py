@@ -2,8 +2,8 @@
 Rows that arrive in batches, from clusters that move
 ====================================================
 
-`MiniBatchKPOD.partial_fit` learns from whatever arrives. With `half_life`, older rows count for less, so the centers
-can follow clusters that drift. 30 % of the entries are missing throughout.
+`MiniBatchKPOD.partial_fit` learns from whatever arrives. With `half_life`, older rows count for less, so
+the centers can follow clusters that drift. 30 % of the entries are missing throughout.
 """
 
 import numpy as np

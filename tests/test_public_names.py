@@ -31,7 +31,9 @@ def documented():
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_every_public_name_has_an_example(module, name):
     text = inspect.getdoc(getattr(importlib.import_module(module), name)) or ""
-    assert re.search(r"^\s*(?:>>>|\.\.\.) .*" + name + r"\b", text, flags=re.M), f"no example uses {module}.{name}"
+    assert re.search(r"^\s*(?:>>>|\.\.\.) .*" + name + r"\b", text, flags=re.M), (
+        f"no example uses {module}.{name}"
+    )
 
 
 def test_every_public_name_is_in_the_reference():

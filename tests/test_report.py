@@ -18,7 +18,7 @@ from kpod._report.summary import Clustering
 from kpod.datasets import load_incomplete_wine, make_mixture, make_ratings
 from kpod.missingness import mcar
 from kpod.plot import _rows
-from tests.browser import browser, in_browser, requested  # noqa: F401
+from tests.browser import in_browser, requested
 from tests.command import kpod as run_here
 from tests.conftest import clustered
 
@@ -242,6 +242,7 @@ def test_the_command_writes_what_python_writes(monkeypatch, tmp_path):
 
 
 # In a browser
+
 
 def opened(browser, page, path):
     path.write_text(page)
