@@ -17,6 +17,8 @@ rng = np.random.default_rng(0)
 truth = rng.integers(4, size=4000)
 complete = rng.normal(size=(4, 8))[truth] * 1.1 + rng.normal(size=(4000, 8))
 X = mcar(complete, 0.4, rng=0)
+kept = ~np.isnan(X).all(axis=1)
+X, truth = X[kept], truth[kept]
 model = KPOD(4, probability=True, random_state=0).fit(X)
 probability = model.predict_proba(X)
 sure = probability.max(axis=1)

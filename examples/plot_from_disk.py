@@ -20,12 +20,14 @@ middles = rng.uniform(-6, 6, size=(7, 6)).astype("float32")
 folder = tempfile.TemporaryDirectory()
 for part in range(10):
     rows = middles[rng.integers(7, size=100_000)] + rng.normal(size=(100_000, 6)).astype("float32")
-    rows[rng.random(rows.shape) < 0.3] = np.nan
+    gaps = rng.random(rows.shape) < 0.3
+    gaps[gaps.all(axis=1), 0] = False  # something is known of every row
+    rows[gaps] = np.nan
     np.save(Path(folder.name) / f"part-{part}.npy", rows)
 
 with kpod.scan(f"{folder.name}/*.npy") as table:
     model = kpod.KPOD(7, n_init=5, random_state=0).fit(table)
-sizes = np.bincount(model.labels_[model.labels_ >= 0])  # a row with nothing observed is -1
+sizes = np.bincount(model.labels_)
 print(f"{len(model.labels_):,} rows in clusters of {sizes.min():,} to {sizes.max():,}")
 
 # %%

@@ -21,10 +21,14 @@ tables = {
     "in modules": missingness.modules(complete, 0.3, 0),
     "driven by one column": missingness.by_driver(complete, 0.3, 0, slope=3),
 }
-scores = {}
-for how in ("ignore", "informative", "auto"):
-    labels = [KPOD(4, missingness=how, random_state=0).fit_predict(X) for X in tables.values()]
-    scores[how] = [adjusted_rand_score(truth, found) for found in labels]
+
+
+def score(X, how):
+    kept = ~np.isnan(X).all(axis=1)
+    return adjusted_rand_score(truth[kept], KPOD(4, missingness=how, random_state=0).fit_predict(X[kept]))
+
+
+scores = {how: [score(X, how) for X in tables.values()] for how in ("ignore", "informative", "auto")}
 
 figure, axes = plt.subplots(2, 1, figsize=(9, 6.4), layout="constrained", height_ratios=[1, 1.3])
 places = np.arange(len(tables))

@@ -6,8 +6,11 @@ Two columns, so that every step can be drawn. A row with both values is a point.
 is a short line on the axis of the value it has: it is compared with the centers along that axis only.
 """
 
+import warnings
+
 import numpy as np
 from matplotlib import pyplot as plt
+from sklearn.exceptions import ConvergenceWarning
 
 from kpod import KPOD
 
@@ -22,6 +25,7 @@ X[gaps] = np.nan
 # `max_iter` stops the fit after a given number of iterations, so each panel is a fit that was stopped
 # earlier. The start is chosen badly on purpose.
 
+warnings.simplefilter("ignore", ConvergenceWarning)
 start = np.array([[-4.0, 3.0], [-4.0, -3.0], [1.0, 0.0]])
 colours = np.array(["#0072B2", "#D55E00", "#009E73"])
 

@@ -19,7 +19,7 @@ measured = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g
 table = penguins[[*measured, "island", "sex"]]
 rng = np.random.default_rng(0)
 table = table.mask(rng.random(table.shape) < 0.3)
-table = table[table.notna().any(axis=1)]
+table = table[table[measured].notna().any(axis=1)]
 species = penguins.loc[table.index, "species"]
 
 models = {
