@@ -11,7 +11,7 @@ from kpod._report.summary import Clustering
 from kpod._words import counted, percent, some, starts_text
 
 SURE, UNSURE = 0.9, 0.6
-"""Probability of a row's likeliest cluster: sure from the first up, unplaceable below the second."""
+"""Probabilities of a row's likeliest cluster: sure from the first up, unclear below the second."""
 
 
 def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
