@@ -3,6 +3,7 @@
 # make sanitize  run the tests of the kernels on a build with address and undefined-behaviour checks
 # make wheels  an sdist and a wheel in dist/, installed where there is no compiler and tried there
 # make oldest  run the tests of the core on the oldest dependencies that pyproject.toml allows
+# make site  the documentation site in build/site, and a browser that goes through all of it
 # make paper  run the paper's experiments, quickly: tables, verdicts on its claims, pictures
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +11,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name '*.html' -o -name 'meson.build') meson.build pyproject.toml README.md
 
-.PHONY: demo test lint sanitize wheels check-wheel all-wheels conda oldest bench paper docs clean
+.PHONY: demo test lint sanitize wheels check-wheel all-wheels conda oldest bench paper docs site clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kpod demo
@@ -98,6 +99,13 @@ paper: $(VENV)/.paper
 docs: $(VENV)/.test
 	$(BIN)/python -m docs.generate
 
+# A copy is built, so that what the build makes is not taken for pages or tests. The browser is Chromium.
+site: $(VENV)/.site
+	mkdir -p build/source
+	cp -R docs examples CHANGELOG.md CONTRIBUTING.md SECURITY.md build/source
+	$(BIN)/python -m sphinx -q -W --keep-going build/source/docs build/site
+	$(BIN)/python -m pytest -q tests/site.py
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
@@ -120,6 +128,10 @@ $(VENV)/.bench: $(VENV)/.installed
 
 $(VENV)/.paper: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group paper
+	touch $@
+
+$(VENV)/.site: $(VENV)/.test pyproject.toml
+	$(BIN)/python -m pip install --quiet --group site
 	touch $@
 
 clean:

@@ -9,6 +9,7 @@ from kpod._engine import fit
 from kpod._engine.executors import Executor
 from kpod._engine.lloyd import Settings, Start
 from kpod._engine.table import make_table
+from tests.browser import browser  # noqa: F401  # the fixture
 
 # Any seed must pass: the first one is drawn by whoever runs the suite, see the header.
 FIRST_SEED = int(os.environ.get("KPOD_TEST_SEED", np.random.SeedSequence().entropy % 10_000))

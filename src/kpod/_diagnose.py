@@ -84,6 +84,18 @@ class Diagnosis:
         The findings in plain words.
     suggestion : str
         What to do about it.
+
+    Examples
+    --------
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from kpod.missingness import Diagnosis, diagnose
+    >>> found = diagnose(load_incomplete_wine().data)
+    >>> isinstance(found, Diagnosis)
+    True
+    >>> found.n_rows, found.n_complete, found.missing.shape
+    (178, 4, (13,))
+    >>> print(found.sentences[0])
+    25% of the entries are missing, in 13 of 13 columns, most in column 5 (32%); 4 of 178 rows are complete.
     """
 
     names: list[str]

@@ -30,7 +30,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     .. math:: z_{ij} = (x_{ij} - \bar x_j) / s_j
 
-    over its observed entries; a category with shares :math:`q_1, \dots, q_m` becomes m
+    over its observed entries; a category with shares :math:`q_1, \ldots, q_m` becomes m
     indicators, each divided by :math:`\sqrt{1 - \sum_l q_l^2}`, all of them missing where the
     category is. Every column then has variance 1 in total, a category of two levels counts
     exactly as its standardised 0/1 column does, and the loss of k-means adds the (scaled) Gini

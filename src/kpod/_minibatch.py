@@ -111,14 +111,14 @@ class MiniBatchKPOD(KPOD):
     n_steps_ : int
         The number of batches so far.
 
-    batch_losses_ : ndarray of shape (n_steps_,)
+    batch_losses_ : ndarray of shape (n_batches,)
         The loss of each batch per unit of weight, before it moved the centers (after, of the batch
         that `partial_fit` started from).
 
     n_features_in_ : int
         Number of columns.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of those columns, if all were strings.
 
     See Also

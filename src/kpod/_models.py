@@ -115,6 +115,18 @@ def load(path: str | os.PathLike[str]) -> Any:
     KPOD or Pipeline
         As it was saved, without `labels_`; an `init` or `random_state` other than a word or a number,
         and `checkpoint`, are at their defaults.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, kpod
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> X = load_incomplete_wine().data
+    >>> model = kpod.KPOD(3, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kpod.save(model, pathlib.Path(folder) / "wine.kpod")
+    ...     opened = kpod.load(pathlib.Path(folder) / "wine.kpod")
+    >>> bool((opened.predict(X) == model.labels_).all())
+    True
     """
     from kpod._io import modelfile
 

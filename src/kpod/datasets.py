@@ -1,4 +1,9 @@
-"""The tables of the paper's experiments, and a small incomplete one to try things on."""
+"""The tables of the paper's experiments, and a small incomplete one to try things on.
+
+>>> from kpod import datasets
+>>> datasets.load_incomplete_wine().data.shape
+(178, 13)
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,13 @@
 The functions take what scikit-learn's of the same names take, and return the same on a complete
 table. Gaps are NaN, None, NA, null or masked entries, and what a sparse table does not store. Rows
 with a negative label (rows with nothing observed, in `KPOD.labels_`) are left out.
+
+>>> from kpod import KPOD, metrics
+>>> from kpod.datasets import load_incomplete_wine
+>>> from sklearn.preprocessing import StandardScaler
+>>> X = StandardScaler().fit_transform(load_incomplete_wine().data)
+>>> round(metrics.silhouette_score(X, KPOD(3, random_state=0).fit_predict(X)), 2)
+0.29
 """
 
 from __future__ import annotations

@@ -14,6 +14,12 @@ that many gaps, to the nearest entry (`modules`: to the nearest module). By what
 - something else about the row: `by_row`, `by_nuisance_group`, `modules` and `dropout` without labels.
 
 Only the third and fourth kind say something about clusters of values.
+
+>>> import numpy as np
+>>> from kpod import missingness
+>>> table = np.arange(20.0).reshape(5, 4)
+>>> int(np.isnan(missingness.mcar(table, 0.25, rng=0)).sum())
+5
 """
 
 from __future__ import annotations

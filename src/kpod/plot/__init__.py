@@ -6,6 +6,12 @@ Each class has `from_estimator(model, X)`, which works out what is to be shown, 
 
 Colours are those of Okabe & Ito, which survive colour-blindness; every cluster has a marker of
 its own as well, for print without colour.
+
+>>> import kpod
+>>> from kpod.datasets import load_incomplete_wine
+>>> X = load_incomplete_wine().data
+>>> display = kpod.plot.RowsDisplay.from_estimator(kpod.KPOD(3, random_state=0).fit(X), X)
+>>> display.figure_.savefig("rows.png")  # doctest: +SKIP
 """
 
 from __future__ import annotations

@@ -44,6 +44,18 @@ class CentersDisplay(Display):
         Names of the columns.
     texts : list of list of str, default=None
         What to write for each cluster and column, instead of the difference: the share of a level.
+
+    Examples
+    --------
+    >>> from kpod import KPOD
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from kpod.plot import CentersDisplay
+    >>> wine = load_incomplete_wine()
+    >>> model = KPOD(3, random_state=0).fit(wine.data)
+    >>> display = CentersDisplay.from_estimator(model, wine.data, column_names=wine.feature_names)
+    >>> display.figure_.savefig("centers.png")  # doctest: +SKIP
+    >>> display.differences.shape
+    (3, 13)
     """
 
     def __init__(

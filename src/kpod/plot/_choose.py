@@ -35,6 +35,17 @@ class ChooseKDisplay(Display):
         The number chosen.
     clear : bool
         Whether the choice is clear.
+
+    Examples
+    --------
+    >>> from kpod import choose_k
+    >>> from kpod.datasets import make_mixture
+    >>> from kpod.plot import ChooseKDisplay
+    >>> X, _ = make_mixture(3, n_samples=100, n_features=6, rng=0)
+    >>> display = ChooseKDisplay.from_choice(choose_k(X, range(1, 6), random_state=0))
+    >>> display.figure_.savefig("choice.png")  # doctest: +SKIP
+    >>> display.best_k
+    3
     """
 
     size: ClassVar[tuple[float, float]] = (6.4, 3.4)

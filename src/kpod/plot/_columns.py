@@ -65,6 +65,18 @@ class ColumnsDisplay(Display):
         Whether a column holds nothing but 0 and 1, of which the share of 1 is drawn.
     are_years : list of bool, default=None
         Whether a column holds years.
+
+    Examples
+    --------
+    >>> from kpod import KPOD
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from kpod.plot import ColumnsDisplay
+    >>> wine = load_incomplete_wine()
+    >>> model = KPOD(3, random_state=0).fit(wine.data)
+    >>> display = ColumnsDisplay.from_estimator(model, wine.data, column_names=wine.feature_names)
+    >>> display.figure_.savefig("columns.png")  # doctest: +SKIP
+    >>> display.names[0]
+    'proline'
     """
 
     def __init__(

@@ -32,6 +32,17 @@ class DiagnosisDisplay(Display):
         Share missing of each.
     names : list of str
         All columns compared.
+
+    Examples
+    --------
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from kpod.missingness import diagnose
+    >>> from kpod.plot import DiagnosisDisplay
+    >>> found = diagnose(load_incomplete_wine().data)
+    >>> display = DiagnosisDisplay.from_diagnosis(found)
+    >>> display.figure_.savefig("diagnosis.png")  # doctest: +SKIP
+    >>> len(display.lacking)
+    13
     """
 
     def __init__(self, *, difference: Floats, lacking: list[str], missing: Floats, names: list[str]) -> None:

@@ -34,6 +34,18 @@ class GapsDisplay(Display):
         Names of the columns.
     missing : float
         The share missing of all entries.
+
+    Examples
+    --------
+    >>> from kpod import KPOD
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from kpod.plot import GapsDisplay
+    >>> wine = load_incomplete_wine()
+    >>> model = KPOD(3, random_state=0).fit(wine.data)
+    >>> display = GapsDisplay.from_estimator(model, wine.data, column_names=wine.feature_names)
+    >>> display.figure_.savefig("gaps.png")  # doctest: +SKIP
+    >>> round(display.missing, 2)
+    0.25
     """
 
     def __init__(

@@ -22,6 +22,18 @@ class LossDisplay(Display):
         The loss after each iteration.
     n_iter : int
         Iterations before moves of single rows.
+
+    Examples
+    --------
+    >>> from kpod import KPOD
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from kpod.plot import LossDisplay
+    >>> wine = load_incomplete_wine()
+    >>> model = KPOD(3, random_state=0).fit(wine.data)
+    >>> display = LossDisplay.from_estimator(model, wine.data)
+    >>> display.figure_.savefig("loss.png")  # doctest: +SKIP
+    >>> bool((display.losses[1:] <= display.losses[:-1]).all())
+    True
     """
 
     def __init__(self, *, losses: Floats, n_iter: int) -> None:

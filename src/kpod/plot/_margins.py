@@ -21,6 +21,18 @@ class MarginsDisplay(Display):
     ----------
     margins : list of ndarray
         The margins of the rows of each cluster, in descending order.
+
+    Examples
+    --------
+    >>> from kpod import KPOD
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from kpod.plot import MarginsDisplay
+    >>> wine = load_incomplete_wine()
+    >>> model = KPOD(3, random_state=0).fit(wine.data)
+    >>> display = MarginsDisplay.from_estimator(model, wine.data)
+    >>> display.figure_.savefig("margins.png")  # doctest: +SKIP
+    >>> sum(len(rows) for rows in display.margins)
+    178
     """
 
     def __init__(self, *, margins: list[Floats]) -> None:

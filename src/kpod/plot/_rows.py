@@ -48,6 +48,18 @@ class RowsDisplay(Display):
         Share of the variance in each direction.
     n_rows : int
         Rows of the table, of which the points are a sample where there are many.
+
+    Examples
+    --------
+    >>> from kpod import KPOD
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> from kpod.plot import RowsDisplay
+    >>> wine = load_incomplete_wine()
+    >>> model = KPOD(3, random_state=0).fit(wine.data)
+    >>> display = RowsDisplay.from_estimator(model, wine.data)
+    >>> display.figure_.savefig("rows.png")  # doctest: +SKIP
+    >>> display.points.shape
+    (178, 2)
     """
 
     def __init__(

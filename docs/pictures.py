@@ -1,0 +1,30 @@
+"""How the pictures of the gallery look, and in which order its examples come."""
+
+from kpod.plot._display import PALETTE
+
+
+def look(gallery_conf, name):
+    """Set before each example: few lines, and colours that survive colour-blindness."""
+    from matplotlib import pyplot as plt
+
+    plt.rcParams["axes.prop_cycle"] = plt.cycler(color=PALETTE)
+    plt.rcParams["axes.spines.top"] = plt.rcParams["axes.spines.right"] = False
+
+
+ORDER = [
+    *("first_look", "how_it_works", "against_imputing", "algorithms"),
+    *("choose_k", "no_groups", "confidence", "stability"),
+    *("gaps_that_speak", "gaps_that_mislead"),
+    *("fertility", "penguins", "digits", "photograph"),
+    *("ratings", "from_disk", "stream"),
+]
+
+
+class Order:
+    """First steps, how many and how sure, gaps, real tables, large and sparse ones."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, name):
+        return ORDER.index(name.removeprefix("plot_").removesuffix(".py"))

@@ -1,0 +1,151 @@
+"""The site in build/site, as a reader without a network sees it; `make site` runs this after building.
+
+Every page is opened from its file in Chromium: no error, no request that leaves the folder, no link, anchor
+or picture that leads nowhere, and nothing that scrolls sideways on a phone.
+"""
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.browser import in_browser, requested
+
+SITE = Path(__file__).parent.parent / "build" / "site"
+PAGES = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+
+
+class Page(HTMLParser):
+    """What a page refers to, and what can be referred to in it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path, self.links, self.parts, self.anchors = path, [], [], set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.anchors.update(value for key in ("id", "name") if (value := found.get(key)))
+        if tag == "a" and "href" in found:
+            self.links.append(found["href"])
+        if tag == "link" and found.get("rel") not in ("canonical", "next", "prev", "search", "author"):
+            self.parts.append(found["href"])
+        self.parts += [found["src"]] if "src" in found else []
+        self.parts += [part.split()[0] for part in found.get("srcset", "").split(",") if part.strip()]
+
+
+def broken(page, pages):
+    """References of a page that lead nowhere, or out of the folder where a part of the page is needed."""
+    wrong = []
+    for url in [*page.links, *page.parts]:
+        parts = urlsplit(url)
+        if parts.scheme or parts.netloc:
+            wrong += [url] if url in page.parts and parts.scheme != "data" else []
+            continue
+        target = (page.path.parent / unquote(parts.path)).resolve() if parts.path else page.path
+        at = unquote(parts.fragment)
+        if not target.is_file() or (at and target in pages and at not in pages[target].anchors):
+            wrong.append(url)
+    return wrong
+
+
+def wider_than_the_screen(browser):
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    width = browser.execute_script("return document.documentElement.scrollWidth")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    return width - PHONE["width"]
+
+
+def errors(browser):
+    return [
+        entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")
+    ]
+
+
+def look(browser, path):
+    """Errors, requests that leave the folder, pictures that do not show, pixels beyond a phone's screen."""
+    for kind in ("browser", "performance"):
+        browser.get_log(kind)
+    browser.get(path.as_uri())
+    unseen = browser.execute_script(
+        "return [...document.images].map(i => (i.loading = 'eager', i))"
+        ".filter(i => i.complete && i.naturalWidth === 0).map(i => i.src)"
+    )
+    return errors(browser), requested(browser), unseen, max(0, wider_than_the_screen(browser))
+
+
+def test_there_is_a_site():
+    assert SITE / "index.html" in PAGES, "run make site"
+    examples = [
+        page for page in PAGES if page.parent.name == "auto_examples" and page.name.startswith("plot_")
+    ]
+    assert len(examples) >= 12
+    for page in examples:
+        assert list((SITE / "_images").glob(f"sphx_glr_{page.stem}_*.png")), f"{page.stem} has no picture"
+
+
+def test_every_link_anchor_and_picture_is_there():
+    pages = {path: Page(path) for path in PAGES}
+    wrong = {str(path.relative_to(SITE)): found for path in PAGES if (found := broken(pages[path], pages))}
+    assert wrong == {}
+
+
+@in_browser
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(SITE)))
+def test_a_page_shows_without_error_or_network_and_fits_a_phone(browser, path):
+    assert look(browser, path) == ([], [], [], 0)
+
+
+@in_browser
+def test_search_finds_predict_proba(browser):
+    browser.get((SITE / "search.html").as_uri() + "?q=predict_proba")
+    for page in ("kpod.KPOD.html", "choosing.html"):
+        found = f'#search-results a[href*="{page}"]'
+        WebDriverWait(browser, 20).until(lambda b, css=found: b.find_elements("css selector", css), page)
+    assert errors(browser) == []
+
+
+@in_browser
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_text_stands_out_in_light_and_dark(browser, mode):
+    browser.get((SITE / "guide.html").as_uri())
+    browser.execute_script("document.documentElement.dataset.theme = arguments[0]", mode)
+    shades = browser.execute_script(
+        "const rgb = c => c.match(/[0-9.]+/g).slice(0, 3).map(Number);"
+        "const at = (s, p) => rgb(getComputedStyle(document.querySelector(s))[p]);"
+        "return [at('body', 'backgroundColor'), at('article p', 'color'),"
+        "at('article pre', 'backgroundColor'), at('article pre', 'color')]"
+    )
+    page, text, block, code = map(luminance, shades)
+    assert (page > 0.5) == (mode == "light")
+    assert contrast(page, text) > 4.5
+    assert contrast(block, code) > 4.5
+
+
+def luminance(rgb):
+    linear = [c / 12.92 if (c := v / 255) <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for v in rgb]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a, b):
+    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
+
+
+@in_browser
+def test_these_checks_would_see_it(browser, tmp_path):
+    (tmp_path / "bad.html").write_text(
+        "<!doctype html><meta name=viewport content='width=device-width'>"
+        "<a href='gone.html'>a</a><a href='#gone'>b</a>"
+        "<img src='http://127.0.0.1:9/x.png'><img src='lost.png'><div style='width:900px'>wide</div>"
+        "<script>console.error('seen')</script>"
+    )
+    page = Page(tmp_path / "bad.html")
+    assert broken(page, {page.path: page}) == ["gone.html", "#gone", "http://127.0.0.1:9/x.png", "lost.png"]
+    messages, requests, unseen, over = look(browser, page.path)
+    assert any("seen" in message for message in messages)
+    assert requests == ["http://127.0.0.1:9/x.png"]
+    assert len(unseen) == 2
+    assert over > 400
