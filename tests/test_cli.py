@@ -175,7 +175,7 @@ def test_rows_with_nothing_observed_are_in_no_cluster_and_noted(kpod):
     done = kpod("fit", "-", "-k", 2, stdin=b"a,b\n1,2\n1.5,\n,\n9,9\n9.5,8\n")
     assert list(rows_of(done.out)["cluster"])[2] == -1
     said = " ".join(done.err.split())
-    assert "rows with nothing observed: 1 row (row 3) could not be placed: cluster -1." in said
+    assert "rows with nothing observed: 1 row (row 3) could not be assigned (cluster -1)." in said
     assert said.count("nothing observed") == 1
 
 
@@ -405,7 +405,7 @@ BAD = {
     "header twice": (b"a,b\n1,2\n3,4\na,b\n5,6\n", "row 3 is the header again"),
     "same name": (b"a,b,a\n1,2,3\n", "the column name 'a' appears 2 times (columns 1, 3)"),
     "no numbers": (b"a,b\nx,y\nz,w\n", "only 'a' (text: 2 different values in 2 rows), 'b'"),
-    "all gaps": (b"a,b\n,NA\n?,\n", "there are no numbers to cluster, only 'a' (nothing observed)"),
+    "all gaps": (b"a,b\n,NA\n?,\n", "no numeric columns to cluster, only 'a' (nothing observed)"),
     "too many clusters": (b"a,b\n1,2\n", "-k 2 asks for more clusters than there are rows"),
     "empty": (b"", "is empty"),
     "blank": (b" \n\n", "is empty"),
@@ -766,7 +766,7 @@ def test_a_model_and_data_that_do_not_match(kpod, table, tmp_path):
     model = tmp_path / "m.kpod"
     kpod("fit", table, "-k", 2, "-q", "--model", model)
     lacking = one_line(kpod("predict", model, "-", stdin=b"height,age\n1,2\n"))
-    assert "is missing columns the model needs: 'weight' and 'smokes'" in lacking
+    assert "columns the model needs are missing: 'weight' and 'smokes'" in lacking
     text = one_line(kpod("predict", model, "-", stdin=b"height,weight,smokes\n1,much,TRUE\n"))
     assert "row 1, column 'weight': 'much' is not a number" in text
     assert "is not a kpod model" in one_line(kpod("predict", table, table))

@@ -170,7 +170,9 @@ def test_weights_are_those_of_the_library(kpod, people):
         model = KPOD(2, random_state=0).fit(X, sample_weight=frame["w"])
     summary = json.loads(done.out)
     assert_allclose(summary["loss"], model.inertia_)
-    assert not any(caution["title"] == "Not the table of the fit" for caution in summary["cautions"])
+    assert not any(
+        caution["title"] == "Not the table the model was fitted on" for caution in summary["cautions"]
+    )
     bad = kpod("fit", people, "-k", 2, "--weight", "height")
     assert "every row needs a weight of 0 or more" in bad.err
 

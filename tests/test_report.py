@@ -141,7 +141,7 @@ def test_cautions_appear_when_due_and_only_then():
     found = cautions_of(few)
     assert "column 1 in cluster" in found["Few observations behind a center"]
     assert "(2)" in found["Few observations behind a center"]
-    assert "column 1 (0% to 95%)" in found["Gaps that go with the clusters"]
+    assert "column 1 (0% to 95%)" in found["Gaps differ between clusters"]
 
     assert (
         "column 0 (60%)"

@@ -156,6 +156,7 @@ def test_identifiers_by_content(name, values):
         ("mostly", [1, 2, 3, "x"], "number"),
         ("all", ["True", "True", "True"], "constant"),
         ("time", range(1950, 1970), "date"),
+        ("date", [2000 + i / 12 for i in range(40)], "date"),
         ("time", [12, 40, 33, 41, 8], "number"),
         ("district", [1, 2, 3, 4, 2, 1], "category"),
         ("countyfips", [1, 3, 5, 7, 1], "category"),
@@ -263,4 +264,4 @@ def test_long_columns_are_judged_by_a_sample():
     values = np.random.default_rng(0).normal(size=300_000)
     assert roles.role_of(roles.Contents("x", len(values), values)).role == "number"
     counting = np.arange(300_000, dtype=float)
-    assert roles.role_of(roles.Contents("x", len(counting), counting)).why == "numbers the rows"
+    assert roles.role_of(roles.Contents("x", len(counting), counting)).why == "row numbers"

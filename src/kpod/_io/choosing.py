@@ -61,7 +61,7 @@ class Choice:
                 columns.append(pa.array(values[:, numbers.index(name)], from_pandas=True))
         frame = pa.Table.from_arrays(columns, names=self.used)
         if not all_missing and all(column.null_count == table.n_rows for column in frame.columns):
-            raise InputError(f"{table.source}: every entry of the columns to cluster is missing.")
+            raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
         return frame
 
     def row_names(self, table: TableFile) -> Any:
@@ -127,7 +127,7 @@ def choose_columns(
         is_category = role.role in ("category", "ordered")
         why = set_aside.get(name)
         if why is None and wanted and name not in wanted and name not in named:
-            why = "not among --columns"
+            why = "not in --columns"
         if why:
             choice.aside[name] = why
         elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
@@ -182,7 +182,7 @@ def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *
         return
     if role.role == "ordered" and not order:
         raise InputError(
-            f"--as {column.name}=ordered: the order of its values is not known; give it, as in "
+            f"--as {column.name}=ordered: the order of its values is unknown; specify it, as in "
             f"--as {column.name}=ordered:{','.join(levels[:3])}."
         )
     odd = [level for level in levels if order and level not in order]
@@ -232,7 +232,7 @@ def check_ambiguous(table: TableFile, column: Column) -> None:
         value = printable(column.ambiguous)
         raise InputError(
             f"{table.source}: column {shown(column.name)}: '{value}' may be "
-            f"{value.replace(',', '')} or {value.replace(',', '.')}; say which with --decimal . (the "
+            f"{value.replace(',', '')} or {value.replace(',', '.')}; specify --decimal . (the "
             "comma separates thousands) or --decimal , (the comma is the decimal mark)."
         )
 
@@ -268,10 +268,10 @@ def days_of(table: TableFile, column: Column) -> dates.Reading:
 def nothing_to_use(table: TableFile, choice: Choice) -> str:
     reasons = [f"{shown(name)} ({why})" for name, why in list(choice.aside.items())[:8]]
     categories = any(role.role in ("category", "ordered") for role in choice.roles.values())
-    advice = "add --categories to use categories" if categories else "choose with --columns"
+    advice = "add --categories to cluster by categories" if categories else "choose columns with --columns"
     return (
-        f"{table.source}: there are no numbers to cluster, only {', '.join(reasons)}; {advice}, or decide "
-        "what a column is with --as COLUMN=ROLE."
+        f"{table.source}: no numeric columns to cluster, only {', '.join(reasons)}; {advice}, or "
+        "override a role with --as COLUMN=ROLE."
     )
 
 

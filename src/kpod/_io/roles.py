@@ -246,26 +246,29 @@ def identifier(facts: Facts, as_read: Floats, leading_zeros: bool) -> Role | Non
     if not facts.whole:
         return None
     if counts_the_rows(as_read) and not facts.is_quantity:
-        return Role("identifier", "numbers the rows")
+        return Role("identifier", "row numbers")
     if is_named_id(facts):
         how = "different in every row" if facts.is_unique else "shared by several rows"
-        return Role("identifier", f"by its name; {how}")
+        return Role("identifier", f"judging by its name; {how}")
     if facts.n_distinct < 3 or facts.low < 0 or facts.is_quantity:
         return None
     unique = facts.is_unique and len(facts.values) >= 3
     if is_counter(facts, unique):
-        return Role("identifier", f"whole numbers, {'different in every row' if unique else 'in blocks'}")
+        return Role(
+            "identifier", f"whole numbers, {'different in every row' if unique else 'repeated in blocks'}"
+        )
     if leading_zeros and facts.n_distinct > 0.5 * len(facts.values):
         return Role("identifier", "digits with leading zeros")
     if unique and same_length(facts) and len(facts.values) >= 20:
         return Role("identifier", f"{len(str(int(facts.high)))} digits each, different in every row")
     if unique and numbers_members(as_read):
-        return Role("identifier", "counts the members of numbered groups")
+        return Role("identifier", "numbered members of numbered groups")
     if names_groups(facts, unique):
-        return Role("identifier", "numbers of groups, by its name")
+        return Role("identifier", "group numbers, judging by the name")
     if numbers_groups(facts) or numbers_blocks(facts):
         return Role(
-            "identifier", f"whole numbers up to {facts.high:.0f}, all about equally common: labels, not sizes"
+            "identifier",
+            f"whole numbers up to {facts.high:.0f}, all about equally common: labels, not quantities",
         )
     return None
 
@@ -373,7 +376,7 @@ def numbers_members(values: Floats) -> bool:
 def postcodes(facts: Facts) -> Role | None:
     words = {"zip", "zipcode", "postcode", "postal", "postleitzahl", "plz"} & set(facts.tokens)
     if facts.whole and (words or any(word.endswith("fips") for word in facts.tokens)):
-        return Role("category", "postcodes and the like name places; they are not quantities")
+        return Role("category", "postal or area codes, not quantities")
     return None
 
 
@@ -390,7 +393,7 @@ def coded_category(facts: Facts, leading_zeros: bool) -> Role | None:
     )
     place = len(words) == 1 and words[0] in PLACES and facts.low in (0, 1) and facts.density >= 0.5
     if named or place:
-        return Role("category", "numbers used as labels, by its name")
+        return Role("category", "numbers used as labels, judging by the name")
     return None
 
 
@@ -400,7 +403,8 @@ CALENDAR = {
     "year": (0, 2200), "decade": (0, 2200),
     "yr": (0, 2200), "jahr": (0, 2200), "annee": (0, 2200), "ano": (0, 2200),
     "month": (1, 12), "mon": (1, 12), "monat": (1, 12), "mois": (1, 12), "mes": (1, 12),
-    "day": (0, 366), "doy": (0, 400), "tag": (0, 366), "weekday": (0, 7), "dow": (0, 7), "week": (0, 53), "woche": (0, 53),
+    "day": (0, 366), "doy": (0, 400), "tag": (0, 366), "weekday": (0, 7), "dow": (0, 7),
+    "week": (0, 53), "woche": (0, 53),
     "quarter": (1, 4),
     "quartal": (1, 4), "hour": (0, 24), "date": (0, np.inf), "datum": (0, np.inf),
 }  # fmt: skip
@@ -408,6 +412,8 @@ CALENDAR = {
 
 def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
     """Numbers that say when: years, months, days, dates as 20240131, seconds since 1970."""
+    if facts.tokens in (("date",), ("time",), ("year",)) and in_years(facts) and facts.n_distinct >= 15:
+        return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
     if not facts.whole or not facts.tokens:
         return None
     last, others = facts.tokens[-1], set(facts.tokens[:-1])
@@ -426,8 +432,6 @@ def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
             return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
     if facts.low >= 19000101 and facts.high <= 21001231 and looks_like_days(facts.distinct):
         return Role("date", "dates written as numbers (year, month, day)")
-    if last == "time" and len(facts.tokens) == 1 and is_years(facts) and facts.n_distinct >= 15:
-        return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
     if last in ("hr", "hrs") and (facts.low, facts.high, facts.n_distinct) == (0, 23, 24):
         return Role("date", "hours of the day")
     seconds = (facts.low >= 9e8 and facts.high <= 2.3e9) or (facts.low >= 9e11 and facts.high <= 2.3e12)
@@ -438,8 +442,12 @@ def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
     return None
 
 
+def in_years(facts: Facts) -> bool:
+    return YEARS[0] <= facts.low and facts.high <= YEARS[1]
+
+
 def is_years(facts: Facts) -> bool:
-    return facts.whole and YEARS[0] <= facts.low and facts.high <= YEARS[1]
+    return facts.whole and in_years(facts)
 
 
 def looks_like_days(distinct: Any) -> bool:
@@ -571,11 +579,11 @@ def role_of_words(c: Contents, levels: list[str], n: int) -> Role:
     if len(levels) > 0.5 * n and hashes(sample):
         return Role("identifier", "codes, different in nearly every row")
     if n < FEW_FILLED * c.n_rows and len(levels) > 0.5 * n:
-        return Role("text", f"filled in {n:,} of {c.n_rows:,} rows only")
+        return Role("text", f"only filled in for {n:,} of {c.n_rows:,} rows")
     if len(levels) == n and not prose and n >= 3:
         return Role("identifier", "different in every row")
     if named and len(levels) > 2:
-        return Role("identifier", "by its name")
+        return Role("identifier", "judging by its name")
     if len(levels) > 0.5 * n or prose:
         return Role("text", f"text: {len(levels):,} different values in {n:,} rows")
     return Role("category", f"{len(levels):,} different values")

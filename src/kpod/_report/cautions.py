@@ -33,7 +33,7 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
         )
     if not c.is_fitted_table:
         add(
-            "Not the table of the fit",
+            "Not the table the model was fitted on",
             "The rows shown were assigned to centers that were fitted on another table, or with row weights.",
         )
     start_cautions(c, add)
@@ -52,10 +52,10 @@ def start_cautions(c: Clustering, add: Any) -> None:
     if int((losses <= best + NEARLY_BEST * size).sum()) == 1:
         worse = (np.sort(losses)[1] - best) / size
         add(
-            "Starts that disagree",
+            "Starts disagree",
             f"The best loss was found in 1 of {len(losses)} starts; the next is {percent(worse)} higher. "
-            "With another seed other clusters may come out: use more starts (--starts "
-            f"{5 * len(losses)}), and compare.",
+            "Another seed may give different clusters: use more starts (--starts "
+            f"{5 * len(losses)}) and compare.",
         )
 
 
@@ -69,14 +69,14 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
     if nothing.any():
         add(
             "Rows with nothing observed",
-            f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) could not be placed: cluster -1.",
+            f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) could not be assigned (cluster -1).",
         )
     little = ~nothing & (c.source.by_row <= LITTLE * len(c.sources))
     if little.any():
         add(
             "Rows with little observed",
-            f"{counted(int(little.sum()), 'row')} ({rows(little)}) had at most a quarter of the columns "
-            f"observed; where {'it belongs' if little.sum() == 1 else 'they belong'} rests on few values.",
+            f"{counted(int(little.sum()), 'row')} ({rows(little)}) with at most a quarter of the columns "
+            f"observed: {'its cluster rests' if little.sum() == 1 else 'their clusters rest'} on few values.",
         )
     if c.k > 1:
         undecided = c.margins < UNDECIDED
@@ -96,7 +96,8 @@ def center_cautions(c: Clustering, add: Any) -> None:
         names = some([str(cluster) for cluster in small])
         add(
             "Small clusters",
-            f"Fewer than {FEW} rows in cluster {names}: perhaps outliers, not a group{outlying(c, small)}.",
+            f"Fewer than {FEW} rows in cluster {names}: possibly outliers rather than a "
+            f"group{outlying(c, small)}.",
         )
     known = np.isfinite(c.centers)
     few = np.argwhere((c.counts < FEW) & known & (c.sizes >= FEW)[:, None])
@@ -115,14 +116,14 @@ def outlying(c: Clustering, small: Sequence[int]) -> str:
     columns = [j for j in np.argsort(-far, kind="stable") if far[j] >= FAR_OUT and c.levels[j] is None][:3]
     if not columns:
         return ""
-    said = listed([f"{c.names[j]} ({far[j]:.0f} standard deviations)" for j in columns])
-    return f"; far out in {said}. {remedy([c.names[j] for j in columns])}"
+    said = listed([f"{c.names[j]} ({far[j]:.0f} standard deviations from the mean)" for j in columns])
+    return f"; extreme in {said}. {remedy([c.names[j] for j in columns])}"
 
 
 def remedy(names: Sequence[str]) -> str:
     return (
         f"Take logarithms (--log {','.join(names)}), scale by median and quartiles (--robust), or clip "
-        "(--clip 0.01) if they should not decide"
+        "(--clip 0.01) if these values should not drive the clustering"
     )
 
 
@@ -145,28 +146,31 @@ def column_cautions(c: Clustering, add: Any) -> None:
     if few:
         said = some([f"{c.names[j]} ({share} entries)" for j, share in few])
         names = [c.names[j] for j, _ in few[:3]]
-        add("A few values dominate", f"They hold more than half of the variance of {said}. {remedy(names)}.")
+        add(
+            "A few values dominate",
+            f"They account for more than half of the variance of {said}. {remedy(names)}.",
+        )
     sparse = [
         f"{name} ({c.missing_by_column[j]:.0%})"
         for name, j in zip(c.source_names, c.sources, strict=True)
         if c.missing_by_column[j] > 0.5
     ]
     if sparse:
-        add("Columns mostly missing", f"More than half is missing of {some(sparse)}.")
+        add("Columns mostly missing", f"More than half of the entries are missing in {some(sparse)}.")
     uneven = uneven_gaps(c)
     if uneven:
         add(
-            "Gaps that go with the clusters",
-            f"How much is missing differs from cluster to cluster in {some(uneven)}. Where gaps depend on "
-            "the cluster, a better fit need not be a truer grouping; ask why these values are missing.",
+            "Gaps differ between clusters",
+            f"The share of missing entries differs between clusters in {some(uneven)}. If gaps depend on the "
+            "cluster, a lower loss does not mean truer groups; find out why these values are missing.",
         )
     variance = np.nan_to_num(c.values.moments[1] ** 2)
     if len(variance) > 2 and variance.sum() > 0 and variance.max() > 0.5 * variance.sum():
         j = int(variance.argmax())
         add(
             "One column outweighs the others",
-            f"{c.names[j]} holds {variance[j] / variance.sum():.0%} of all variance, because columns count "
-            "by their scale; standardise them unless they share a unit.",
+            f"{c.names[j]} accounts for {variance[j] / variance.sum():.0%} of the total variance, because "
+            "columns are on different scales; standardise them unless they share a unit.",
         )
 
 

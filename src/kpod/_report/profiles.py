@@ -31,7 +31,7 @@ class Aside:
     codes: Labels | None = None
     levels: Sequence[str] = ()
     unit: str = ""
-    """"date" for days since 1970."""
+    """"date" for days since 1970, "year" for years."""
 
 
 def profile(aside: Sequence[Aside], labels: Labels, k: int) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def profile_numbers(column: Aside, labels: Labels, k: int) -> dict[str, Any] | N
     if not enough.any():
         return None
     overall = float(entries.mean())
-    in_years = is_year(column.name, entries)
+    in_years = column.unit == "year" or is_year(column.name, entries)
     in_time = in_years or column.unit == "date"
 
     def shown(value: float) -> str:

@@ -108,7 +108,9 @@ def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
     advice = "add them (empty where unknown), or fit a model without them"
     if takes_ratings(model) and len(absent) == len(model.columns):
         advice += "; for ratings with a line each, give --rows, --items and --values as to kpod fit"
-    raise InputError(f"{table.source}: is missing columns the model needs: {some(absent, most=8)}; {advice}.")
+    raise InputError(
+        f"{table.source}: columns the model needs are missing: {some(absent, most=8)}; {advice}."
+    )
 
 
 def takes_ratings(model: Model) -> bool:
@@ -133,12 +135,12 @@ def applied_ratings(
     if len(unknown) == len(sparse.items):
         raise InputError(
             "--rows, --items and --values need a model that was fitted on ratings: "
-            "none of these items is a column of this one."
+            "none of these items is a column of this model."
         )
     if unknown:
         are = "is" if len(unknown) == 1 else "are"
         what = counted(len(unknown), "item")
-        notes.append(f"{what} ({some(unknown)}) {are} not in the model, and not looked at.")
+        notes.append(f"{what} ({some(unknown)}) {are} not in the model, and ignored.")
     values = columns_of(sparse.values, [at.get(name, -1) for name in model.columns])
     choice = sparse.choice
     choice.used = model.columns
