@@ -214,11 +214,11 @@ def test_another_table_or_another_fit_is_refused(tmp_path):
 def test_directories(tmp_path):
     X, _ = clustered(np.random.default_rng(2), 100, 5)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ValueError, match="is no usable directory"):
+    with pytest.raises(ValueError, match="cannot use this directory"):
         KPOD(2, checkpoint=tmp_path / "file").fit(X)
     with (
         checkpoint.Checkpoint(tmp_path / "used", {}),
-        pytest.raises(ValueError, match="is in use by another fit"),
+        pytest.raises(ValueError, match="in use by another fit"),
     ):
         KPOD(2, checkpoint=tmp_path / "used").fit(X)
     KPOD(2, checkpoint=str(tmp_path / "used")).fit(X)

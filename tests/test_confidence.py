@@ -163,7 +163,7 @@ def test_where_another_cluster_is_more_probable_that_is_said(monkeypatch, table,
     of_another = out["confidence"] <= 0.4  # which that one is sure of: somebody could place the row
     assert of_another.any()
     assert about["unplaceable"] == ((out["confidence"] < 0.6) & ~of_another).sum() > 0
-    assert "another cluster than the nearest is the most probable" in about["sentences"][-1]
+    assert "the most probable cluster is not the nearest" in about["sentences"][-1]
 
 
 def test_the_report_names_rows_that_cannot_be_assigned_with_confidence(monkeypatch, table, tmp_path):

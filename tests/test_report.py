@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod
 from kpod import KPOD, ObservedScaler, plot
@@ -75,6 +76,37 @@ def test_centers_are_in_the_units_of_the_table(wine):
         entries = WINE.data[wine.clustering.labels == m, 12]
         assert center["value"] == pytest.approx(np.nanmean(entries))
         assert center["count"] == (~np.isnan(entries)).sum()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_column_transformer_is_reported_in_the_units_of_the_table(rng, library):
+    frame = pd.DataFrame({
+        "mass": np.r_[rng.normal(3000, 50, 30), rng.normal(5000, 50, 30)],
+        "depth": np.r_[rng.normal(18, 0.5, 30), rng.normal(15, 0.5, 30)],
+        "island": ["Dream"] * 30 + ["Biscoe"] * 30,
+    })  # fmt: skip
+    frame.loc[4, "mass"] = np.nan
+    table = frame if library == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    steps = [
+        ("scale", StandardScaler(), ["mass", "depth"]),
+        ("code", OneHotEncoder(sparse_output=False), ["island"]),
+    ]
+    model = make_pipeline(ColumnTransformer(steps), KPOD(2, random_state=0)).fit(table)
+    columns = {column["name"]: column for column in kpod.report(model, table).data["columns"]}
+    assert set(columns) == {"mass", "depth", "island_Biscoe", "island_Dream"}
+    means = frame.groupby(model[-1].labels_)[["mass", "depth"]].mean()
+    for name in ("mass", "depth"):
+        np.testing.assert_allclose([c["value"] for c in columns[name]["centers"]], means[name])
+
+
+def test_levels_that_are_known_for_few_rows_do_not_lead(rng):
+    common = np.repeat(["a", "b"], 60)
+    rare = np.where(np.arange(120) < 8, "yes", np.where(np.arange(120) >= 110, "no", None))
+    once = np.where(np.arange(120) == 3, "odd", np.where(np.arange(120) > 100, "plain", None))
+    frame = pd.DataFrame({"x": np.repeat([0.0, 5.0], 60), "rare": rare, "once": once, "common": common})
+    model = make_pipeline(kpod.TableEncoder(), KPOD(2, random_state=0)).fit(frame)
+    first = Clustering.of(model, frame).sentence(int(model[-1].labels_[0]))
+    assert first.endswith("mostly common a (100%) and rare yes (100%, known for 8 of 60), low in x")
 
 
 def test_the_page_needs_nothing_else(wine):

@@ -275,6 +275,13 @@ def nothing_to_use(table: TableFile, choice: Choice) -> str:
     )
 
 
+def occurs(table: TableFile, names: Sequence[str], marks: str) -> bool:
+    """Whether any of the marks is an ordinary value of these columns."""
+    codes = [float(mark) for mark in marks.split(",")]
+    values = [table.column(name).values for name in names]
+    return any(np.isin(numbers, codes).any() for numbers in values if numbers is not None)
+
+
 def notes_on(table: TableFile, choice: Choice) -> list[str]:
     """What to know about the columns used, those alike in one sentence; and marks that occur nowhere."""
     from kpod._words import some
@@ -294,9 +301,11 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
         if len(about) == 1:
             notes.append(f"{names[0]}: {about[0][1]}")
         elif kind == "code":
+            elsewhere = occurs(table, [name for name in choice.used if name not in dict(about)], marks)
+            remedy = f"--missing NAME={marks}" if elsewhere else f"--missing {marks}"
             notes.append(
                 f"{marks.replace(',', ' and ')} may stand for missing in {some(names)}, far from the other "
-                f"values; if so, use --missing NAME={marks}."
+                f"values; if so, use {remedy}."
             )
         elif kind == "written":
             notes.append(f"numbers in {some(names)} were written as text: {about[0][1]}")

@@ -100,9 +100,12 @@ def center_cautions(c: Clustering, add: Any) -> None:
             f"group{outlying(c, small)}.",
         )
     known = np.isfinite(c.centers)
-    few = np.argwhere((c.counts < FEW) & known & (c.sizes >= FEW)[:, None])
+    few = np.argwhere(((c.counts < FEW) & known & (c.sizes >= FEW)[:, None])[:, c.sources])
     if len(few):
-        cells = [f"{c.names[j]} in cluster {cluster} ({number(c.counts[cluster, j])})" for cluster, j in few]
+        cells = [
+            f"{c.source_names[j]} in cluster {cluster} ({number(c.counts[cluster, c.sources[j]])})"
+            for cluster, j in few
+        ]
         add(
             "Few observations behind a center",
             f"{counted(len(few), 'value')} of the centers {'rests' if len(few) == 1 else 'rest'} on fewer "

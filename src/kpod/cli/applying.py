@@ -108,9 +108,7 @@ def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
     advice = "add them (empty where unknown), or fit a model without them"
     if takes_ratings(model) and len(absent) == len(model.columns):
         advice += "; for ratings with a line each, give --rows, --items and --values as to kpod fit"
-    raise InputError(
-        f"{table.source}: columns the model needs are missing: {some(absent, most=8)}; {advice}."
-    )
+    raise InputError(f"{table.source}: is missing columns the model needs: {some(absent, most=8)}; {advice}.")
 
 
 def takes_ratings(model: Model) -> bool:
