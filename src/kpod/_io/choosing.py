@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kpod._io import dates
 from kpod._io.columns import gaps_of, is_text
 from kpod._io.files import InputError, printable
-from kpod._io.roles import Role
+from kpod._io.roles import ROW_NUMBERS, Role
 from kpod._io.tables import Column, TableFile, check_numeric, matrix, shown
 from kpod._typing import Floats
 
@@ -65,12 +65,18 @@ class Choice:
         return frame
 
     def row_names(self, table: TableFile) -> Any:
-        """What to call the rows: an identifier that is different in each of them; None without one."""
-        for name, role in self.roles.items():
-            if role.role == "identifier" and name in self.aside and name in table.by_name:
-                values = table.raw[name]
-                if not values.null_count and pc.count_distinct(values).as_py() == table.n_rows:
-                    return values
+        """What to call the rows: an identifier that is different in each of them; None without one.
+
+        Rather not their numbers, if they have names as well.
+        """
+        found = [
+            (role.why == ROW_NUMBERS, table.raw[name])
+            for name, role in self.roles.items()
+            if role.role == "identifier" and name in self.aside and name in table.by_name
+        ]
+        for _, values in sorted(found, key=lambda one: one[0]):
+            if not values.null_count and pc.count_distinct(values).as_py() == table.n_rows:
+                return values
         return None
 
 
@@ -83,6 +89,8 @@ def words_of(table: TableFile, column: Column) -> Any:
         gaps = np.isnan(column.values)
         if is_text(raw.type):
             text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
+            if column.kind == "integer":  # 2 and 2.0 are one level
+                text = pc.replace_substring_regex(text, r"\.0*$", "")
         else:
             texts = [None if gap else f"{value:.15g}" for gap, value in zip(gaps, column.values, strict=True)]
             return pa.array(texts, pa.string())

@@ -100,6 +100,7 @@ def role_of(contents: Contents) -> Role:
 
 
 ALL_THE_SAME = "the same value in every row"
+ROW_NUMBERS = "row numbers"
 
 
 def one_value(numbers: Floats) -> bool:
@@ -246,7 +247,7 @@ def identifier(facts: Facts, as_read: Floats, leading_zeros: bool) -> Role | Non
     if not facts.whole:
         return None
     if counts_the_rows(as_read) and not facts.is_quantity:
-        return Role("identifier", "row numbers")
+        return Role("identifier", ROW_NUMBERS)
     if is_named_id(facts):
         how = "different in every row" if facts.is_unique else "shared by several rows"
         return Role("identifier", f"judging by its name; {how}")

@@ -63,7 +63,8 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
     def rows(mask: Any) -> str:
         which = np.flatnonzero(mask)
         names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in which[:MOST_LISTED]]
-        return ("row " if len(which) == 1 else "rows ") + some(names, len(which))
+        what = "" if row_names is not None else "row " if len(which) == 1 else "rows "
+        return what + some(names, len(which))
 
     nothing = c.labels < 0
     if nothing.any():
@@ -73,10 +74,11 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
         )
     little = ~nothing & (c.source.by_row <= LITTLE * len(c.sources))
     if little.any():
+        verb, rest = ("has", "its cluster rests") if little.sum() == 1 else ("have", "their clusters rest")
         add(
             "Rows with little observed",
-            f"{counted(int(little.sum()), 'row')} ({rows(little)}) with at most a quarter of the columns "
-            f"observed: {'its cluster rests' if little.sum() == 1 else 'their clusters rest'} on few values.",
+            f"{counted(int(little.sum()), 'row')} ({rows(little)}) {verb} at most a quarter of the columns "
+            f"observed: {rest} on few values.",
         )
     if c.k > 1:
         undecided = c.margins < UNDECIDED
@@ -94,10 +96,10 @@ def center_cautions(c: Clustering, add: Any) -> None:
     small = [cluster for cluster in range(c.k) if c.sizes[cluster] < FEW]
     if small:
         names = some([str(cluster) for cluster in small])
+        which = f"cluster {names}" if len(small) == 1 else f"clusters {names}"
         add(
             "Small clusters",
-            f"Fewer than {FEW} rows in cluster {names}: possibly outliers rather than a "
-            f"group{outlying(c, small)}.",
+            f"Fewer than {FEW} rows in {which}: possibly outliers rather than a group{outlying(c, small)}.",
         )
     known = np.isfinite(c.centers)
     few = np.argwhere(((c.counts < FEW) & known & (c.sizes >= FEW)[:, None])[:, c.sources])

@@ -105,6 +105,8 @@ def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Float
     few = rows[m] < max(20, ENOUGH * sizes[m]) and rows[m] < sizes[m]
     known = f"; known for {rows[m]:,.0f} of {sizes[m]:,}" if few else ""
     share, level = percent(shares[m, j]), column.levels[int(j)]
+    if level.replace(".", "").replace("-", "").isdigit():
+        return f"{share} of cluster {m} have the value {level} ({percent(overall[j])} overall{known})"
     return f"cluster {m} is {share} {level} ({percent(overall[j])} overall{known})"
 
 

@@ -64,6 +64,8 @@ class Clustering:
     is_fitted_table: bool
     levels: list[tuple[str, str] | None]
     """Of each column that is the share of a level, the column it comes from and the level."""
+    is_bent: bool = False
+    """Whether logarithms or clipping come before the model: distances in the table are others then."""
 
     @classmethod
     def of(
@@ -89,7 +91,7 @@ class Clustering:
             labels, fitted = np.asarray(kpod.labels_), True
         else:
             labels, fitted = labels_of(kpod, values, seen)
-        return cls(kpod, names, table, values, seen, centers, labels, fitted, levels)
+        return cls(kpod, names, table, values, seen, centers, labels, fitted, levels, is_bent(before))
 
     @cached_property
     def sources(self) -> list[int]:
@@ -181,12 +183,21 @@ class Clustering:
         """Mean and standard deviation of the observed entries of each column; NaN for none."""
         return self.table.moments
 
+    @property
+    def measured(self) -> Entries:
+        """The table in which distances are what they were to the model, up to a unit for each column."""
+        return self.values if self.is_bent else self.table
+
     @cached_property
     def differences(self) -> Floats:
-        """Centers less the column's mean, in its standard deviations; 0 where nothing varies."""
-        means, stds = self.moments
+        """Centers less the column's mean, in its standard deviations; 0 where nothing varies.
+
+        Of logarithms and clipped values, where those are what was clustered.
+        """
+        means, stds = self.measured.moments
+        centers = np.asarray(self.kpod.cluster_centers_, dtype=np.float64) if self.is_bent else self.centers
         with np.errstate(divide="ignore", invalid="ignore"):
-            difference = (self.centers - means) / stds
+            difference = (np.where(np.isnan(self.centers), np.nan, centers) - means) / stds
         return np.nan_to_num(difference, nan=0.0, posinf=0.0, neginf=0.0)
 
     @cached_property
@@ -197,7 +208,7 @@ class Clustering:
         clusters that have any; at least 0. A column with few entries cannot lead. Of very many rows,
         R^2 is by how far the centers are from the column's mean, which is as exact as those.
         """
-        if self.sample is not None and self.centers_are_means:
+        if self.sample is not None and self.centers_are_means and not self.is_bent:
             means, stds = self.moments
             n, n_rows = self.entries.sum(axis=0), max(1, int((self.labels >= 0).sum()))
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -207,7 +218,7 @@ class Clustering:
         share = np.zeros(len(self.names))
         n_rows = max(1, int((self.sampled_labels >= 0).sum()))
         for j in range(len(self.names)):
-            entries, labels = self.labelled(self.table, j)
+            entries, labels = self.labelled(self.measured, j)
             share[j] = explained_share(entries, labels, self.k) * len(entries) / n_rows
         return share
 
@@ -428,6 +439,14 @@ def without_prefixes(names: Sequence[str] | None) -> Sequence[str] | None:
     """The names a ColumnTransformer gives, without those of its parts where that leaves them different."""
     plain = [name.partition("__")[2] or name for name in names or ()]
     return plain if names is not None and len(set(plain)) == len(plain) else names
+
+
+def is_bent(before: Any) -> bool:
+    """Whether what comes before the model takes logarithms or clips."""
+    encoders = (
+        [step for _, step in before.steps if isinstance(step, TableEncoder)] if before is not None else []
+    )
+    return any(encoder.log or encoder.clip for encoder in encoders)
 
 
 def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:
