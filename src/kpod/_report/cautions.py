@@ -156,7 +156,7 @@ def column_cautions(c: Clustering, add: Any) -> None:
             f"They account for more than half of the variance of {said}. {remedy(names)}.",
         )
     sparse = [
-        f"{name} ({c.missing_by_column[j]:.0%})"
+        f"{name} ({percent(c.missing_by_column[j])})"
         for name, j in zip(c.source_names, c.sources, strict=True)
         if c.missing_by_column[j] > 0.5
     ]
@@ -187,7 +187,7 @@ def uneven_gaps(c: Clustering) -> list[str]:
     shares = 1 - c.known[np.ix_(large, c.sources)]
     spread = shares.max(axis=0) - shares.min(axis=0)
     return [
-        f"{c.source_names[j]} ({shares[:, j].min():.0%} to {shares[:, j].max():.0%})"
+        f"{c.source_names[j]} ({percent(shares[:, j].min())} to {percent(shares[:, j].max())})"
         for j in np.argsort(-spread, kind="stable")
         if spread[j] > UNEVEN
     ]

@@ -15,8 +15,8 @@ SURE, UNSURE = 0.9, 0.6
 
 
 def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
-    """How sure the clusters of the rows are, as numbers and in words; None without probabilities."""
-    if c.sureness is None:
+    """How sure the clusters of the rows are, as numbers and in words; None where there is nothing to say."""
+    if c.k == 1 or c.sureness is None:
         return None
     confidence, second, elsewhere, largest = c.sureness
     placed = c.labels >= 0
