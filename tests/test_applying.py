@@ -34,7 +34,7 @@ def test_new_raters_and_items_in_another_order(kpod, tmp_path):
     new = b"user,item,rating\nnew,film 15,5\nnew,film 3,1\nnew,film 99,5\nlost,film 99,1\nnew,film 12,5\n"
     done = kpod("predict", tmp_path / "m", "-", *LONG, stdin=new)
     assert done.out == f"user,cluster\nnew,{clusters.iloc[-1]}\nlost,-1\n"
-    assert "1 item (film 99) is not in the model, and not looked at." in done.err
+    assert "1 item (film 99) is not in the model, and ignored." in done.err
 
 
 def test_bad_ratings_for_a_model(kpod, tmp_path):

@@ -101,7 +101,7 @@ def test_cells_merged_over_rows_count_for_each(tmp_path):
     rows = [["region", "city", "x"], ["north", "a", 1], ["", "b", 2], ["south", "c", 3], ["", "d", 4]]
     table = read_table(str(book(tmp_path / "t.xlsx", rows, ["A2:A3", "A4:A5"])))
     assert table.raw["region"].to_pylist() == ["north", "north", "south", "south"]
-    assert table.notes == ["cells merged over several rows of region count for each of these rows."]
+    assert table.notes == ["merged cells in region count for every row they span."]
 
 
 def test_lines_in_errors_are_those_of_the_file(tmp_path):

@@ -186,7 +186,7 @@ def test_another_table_or_another_fit_is_refused(tmp_path):
     other = X.copy()
     other[[3, 4]] = other[[4, 3]]
     with pytest.raises(
-        ValueError, match=r"The checkpoint in .* is that of another table. .*fit.npz to start again"
+        ValueError, match=r"The checkpoint in .* belongs to another table. .*fit.npz to start again"
     ):
         model.fit(other)
     for name, value in {
@@ -198,14 +198,14 @@ def test_another_table_or_another_fit_is_refused(tmp_path):
     }.items():
         with pytest.raises(ValueError, match=rf"The checkpoint in .* has {name}="):
             KPOD(**{**model.get_params(), name: value}).fit(X)
-    with pytest.raises(ValueError, match="is that of another table"):
+    with pytest.raises(ValueError, match="belongs to another table"):
         model.fit(X, sample_weight=np.arange(1.0, 401))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kpod._estimator.version", lambda _: "0.0.1")
         with pytest.raises(ValueError, match=r"has kpod='.*', not '0\.0\.1'"):
             model.fit(X)
     (tmp_path / "fit.npz").write_bytes((tmp_path / "fit.npz").read_bytes()[:200])
-    with pytest.raises(ValueError, match=r"fit.npz: is damaged, or no checkpoint"):
+    with pytest.raises(ValueError, match=r"fit.npz: damaged, or not a checkpoint"):
         model.fit(X)
     (tmp_path / "fit.npz").unlink()
     model.fit(X)
@@ -214,11 +214,11 @@ def test_another_table_or_another_fit_is_refused(tmp_path):
 def test_directories(tmp_path):
     X, _ = clustered(np.random.default_rng(2), 100, 5)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ValueError, match="is no usable directory"):
+    with pytest.raises(ValueError, match="cannot use this directory"):
         KPOD(2, checkpoint=tmp_path / "file").fit(X)
     with (
         checkpoint.Checkpoint(tmp_path / "used", {}),
-        pytest.raises(ValueError, match="is in use by another fit"),
+        pytest.raises(ValueError, match="in use by another fit"),
     ):
         KPOD(2, checkpoint=tmp_path / "used").fit(X)
     KPOD(2, checkpoint=str(tmp_path / "used")).fit(X)
@@ -258,7 +258,7 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", X)
     command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "x.npy"), str(tmp_path / "kept")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert "no checkpoint could be written: File too large" in done.stderr
+    assert "cannot write the checkpoint: File too large" in done.stderr
     assert not list((tmp_path / "kept").iterdir())
 
 

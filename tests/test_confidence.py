@@ -163,15 +163,15 @@ def test_where_another_cluster_is_more_probable_that_is_said(monkeypatch, table,
     of_another = out["confidence"] <= 0.4  # which that one is sure of: somebody could place the row
     assert of_another.any()
     assert about["unplaceable"] == ((out["confidence"] < 0.6) & ~of_another).sum() > 0
-    assert "another cluster than the nearest is the most probable" in about["sentences"][-1]
+    assert "the most probable cluster is not the nearest" in about["sentences"][-1]
 
 
-def test_the_report_names_rows_that_nobody_could_place(monkeypatch, table, tmp_path):
+def test_the_report_names_rows_that_cannot_be_assigned_with_confidence(monkeypatch, table, tmp_path):
     report = tmp_path / "r.html"
     done = command(monkeypatch, "fit", table, "-k", 2, "--report", report, "-o", tmp_path / "o.csv")
     assert done.code == 0
     page = report.read_text()
-    assert "nobody could place (no cluster with 60% or more)" in page
+    assert "cannot be assigned with confidence (no cluster reaches 60%)" in page
     assert "clusters are stable in 50 resampled tables" in page or "resampled tables" in page
     assert "The best loss was found in" in page
     assert "confidence" not in (tmp_path / "o.csv").read_text()
@@ -191,7 +191,7 @@ def test_names_that_are_taken_and_models_without(monkeypatch, table, tmp_path):
     command(monkeypatch, "fit", table, "-k", 2, "--model", model, "-o", tmp_path / "o.csv")
     done = command(monkeypatch, "predict", model, table, "--confidence")
     assert done.code == 1
-    assert "m.kpod: has no probabilities; fit it again with kpod fit --confidence" in done.err
+    assert "m.kpod: no probabilities in this model; fit it again with kpod fit --confidence" in done.err
 
 
 def test_numbering_by_size_takes_everything_along(rng):
@@ -233,11 +233,11 @@ def test_starts_that_disagree_are_a_caution(rng):
     model = KPOD(5, random_state=0).fit(X)
     model.losses_ = np.array([100.0, 102.0, 103.0])
     said = {c["title"]: c["text"] for c in kpod.report(model, X).data["cautions"]}
-    assert said["Starts that disagree"].startswith(
+    assert said["Starts disagree"].startswith(
         "The best loss was found in 1 of 3 starts; the next is 2% higher."
     )
     model.losses_ = np.array([100.0, 100.05, 103.0])
-    assert "Starts that disagree" not in {c["title"] for c in kpod.report(model, X).data["cautions"]}
+    assert "Starts disagree" not in {c["title"] for c in kpod.report(model, X).data["cautions"]}
 
 
 def test_stability_on_request(monkeypatch, table, tmp_path):

@@ -121,15 +121,18 @@ def test_a_permuted_grouping_differs_by_chance_and_classes_do(rng):
 SPOKEN = {
     "chance": (
         lambda X, y: mcar(X, 0.2, 0),
-        ["Nothing observed speaks against", "no sign that the gaps mean"],
+        ["The observed values give no sign", "no sign that the gaps carry information"],
     ),
     "a driver": (lambda X, y: by_driver(X, 0.2, 0), ["are higher in column 0, by", "follow a pattern"]),
     "modules": (
         lambda X, y: modules(X, 0.2, 0, size=3),
         ["column 3, column 4 and column 5 are nearly always"],
     ),
-    "rows": (lambda X, y: by_row(X, 0.3, 0, spread=3), ["Some rows lack far more than others"]),
-    "dropout": (lambda X, y: dropout(X, 0.3, 0), ["Some rows lack far more than others", "most in column 5"]),
+    "rows": (lambda X, y: by_row(X, 0.3, 0, spread=3), ["Some rows have far more gaps than others"]),
+    "dropout": (
+        lambda X, y: dropout(X, 0.3, 0),
+        ["Some rows have far more gaps than others", "most in column 5"],
+    ),
     "nothing": (lambda X, y: X, ["Nothing is missing in 600 rows.", "nothing to decide"]),
 }
 
@@ -148,12 +151,12 @@ def test_clusters_that_differ_in_their_gaps():
     labels = rng.integers(2, size=500)
     X = by_class(rng.normal(size=(500, 4)), 0.3, 2, labels=labels, spread=2.5)
     found = diagnose(X, np.where(np.arange(500) < 10, -1, labels))
-    assert "The groups differ in what they lack (p 0.005)" in str(found)
+    assert "The groups differ in their gaps (p 0.005)" in str(found)
     assert "of cluster 0" in str(found)
-    assert "The clusters go with the gaps" in found.suggestion
+    assert "The gaps are related to the clusters" in found.suggestion
     assert_allclose(found.by_group[1], np.isnan(X)[10:][labels[10:] == 1].mean(axis=0))
     other = diagnose(X, np.where(rng.random(500) < 0.5, "north", "south"))
-    assert "do not differ in what they lack" in str(other)
+    assert "do not differ in their gaps" in str(other)
     assert other.groups == ["north", "south"]
 
 

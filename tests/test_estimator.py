@@ -199,7 +199,7 @@ class TestOddInput:
     def test_a_column_with_nothing_observed(self, X, algorithm):
         holed = np.insert(X, 3, nan, axis=1)
         plain = KPOD(4, algorithm=algorithm, random_state=0).fit(X)
-        with pytest.warns(UserWarning, match="Nothing is observed in column 3: ignored"):
+        with pytest.warns(UserWarning, match="No observed entries in column 3: ignored"):
             model = KPOD(4, algorithm=algorithm, random_state=0).fit(holed)
         assert np.isnan(model.cluster_centers_[:, 3]).all()
         assert_array_equal(model.labels_, plain.labels_)
@@ -270,7 +270,7 @@ class TestOddInput:
         table[300:, 8] = 1e6
         start = np.hstack([X[:4], np.zeros((4, 1))])
         plain = KPOD(4, algorithm=algorithm, init=X[:4], tol=0).fit(X)
-        with pytest.warns(UserWarning, match="Nothing is observed in column 8"):
+        with pytest.warns(UserWarning, match="No observed entries in column 8"):
             model = KPOD(4, algorithm=algorithm, init=start, tol=0).fit(table, sample_weight=weights)
         assert_array_equal(model.labels_[:300], plain.labels_)
         assert_allclose(model.cluster_centers_[:, :8], plain.cluster_centers_)

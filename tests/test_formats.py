@@ -90,16 +90,16 @@ def test_workbooks_with_titles_and_several_sheets(tmp_path):
     assert [column.role.role for column in table.columns][:3] == ["identifier", "number", "date"]
     assert_array_equal(table.column("height").values, [1.5, np.nan, 2.5])
     assert table.raw["mixed"].to_pylist() == ["5", "x", None]
-    assert any("sheet 'data' was read, not notes, more; choose with --sheet" in note for note in table.notes)
+    assert any("only sheet 'data' was read, not notes and more" in note for note in table.notes)
     assert any("the first row ('Results of the survey') holds a title" in note for note in table.notes)
     assert read_table(str(path), sheet="more").notes == []
-    with pytest.raises(InputError, match="has no sheet 'nope'; there are notes, data, more"):
+    with pytest.raises(InputError, match="no sheet 'nope'; there are notes, data, more"):
         read_table(str(path), sheet="nope")
 
 
 def test_sheet_is_for_workbooks(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="is not a workbook; --sheet is for those"):
+    with pytest.raises(InputError, match="not a workbook; --sheet only applies to workbooks"):
         read_table(str(tmp_path / "t.csv"), sheet="x")
 
 
@@ -142,7 +142,7 @@ def test_a_stata_file_cut_short_is_refused(tmp_path):
     pyreadstat.write_dta(frame, str(path), variable_value_labels={"region": {1: "N", 2: "S", 3: "W"}})
     assert read_table(str(path)).column("region").role.role == "category"
     path.write_bytes(path.read_bytes()[:-120])
-    with pytest.raises(InputError, match="is damaged: it ends before its last part"):
+    with pytest.raises(InputError, match="truncated"):
         read_table(str(path))
 
 
@@ -258,7 +258,7 @@ def test_json_keeps_whole_and_other_numbers_as_numbers(tmp_path):
 @pytest.mark.parametrize("text", ['[{"a": 1, "a": 2}]', '[{"a": 1}, {"b": ' + 100_000 * "[" + "]"])
 def test_json_that_would_lose_something_is_refused(tmp_path, text):
     (tmp_path / "t.json").write_text(text)
-    with pytest.raises(InputError, match=r"is not valid JSON: .*(twice|nested)"):
+    with pytest.raises(InputError, match=r"not valid JSON: .*(twice|nested)"):
         read_table(str(tmp_path / "t.json"))
 
 

@@ -138,17 +138,17 @@ def test_what_cannot_be_done_in_pieces_is_said(kpod, table, tmp_path):
     folder = in_parts(table, tmp_path / "parts", ".csv")
     fit = ["fit", folder, "-k", 3, "-o", tmp_path / "x.csv"]
     assert "need the whole table in memory" in one_line(kpod(*fit, "--robust"))
-    assert "have to be in memory" in one_line(kpod(*fit, "--categories", "town"))
+    assert "read in pieces needs" in one_line(kpod(*fit, "--categories", "town"))
     assert "ratings need the whole table" in one_line(
         kpod(*fit, "--rows", "id", "--items", "town", "--values", "v0")
     )
     assert "standard input cannot be read in pieces" in one_line(
         kpod("fit", "-", "-k", 3, "--scratch", tmp_path)
     )
-    assert "not written in pieces" in one_line(kpod("fit", folder, "-k", 3, "-o", tmp_path / "x.xlsx"))
+    assert "cannot be written in pieces" in one_line(kpod("fit", folder, "-k", 3, "-o", tmp_path / "x.xlsx"))
     text = (folder / "2.csv").read_text().splitlines()
     (folder / "2.csv").write_text("\n".join([*text[:-1], text[-1] + ",7"]) + "\n")
-    assert "2.csv: damaged, or not what it claims to be: CSV parse error" in one_line(kpod(*fit))
+    assert "2.csv: damaged, or not in the format it claims to be in: CSV parse error" in one_line(kpod(*fit))
     write(table.drop(["v1"]), folder / "2.csv")
     assert "2.csv: has no column 'v1', unlike" in one_line(kpod(*fit))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]

@@ -145,7 +145,7 @@ def test_a_sample_of_no_size_is_refused(size, rng):
 
 
 def test_where_no_rows_can_be_compared_there_is_no_silhouette():
-    with pytest.raises(ValueError, match="there is no silhouette"):
+    with pytest.raises(ValueError, match="the silhouette is undefined"):
         silhouette_score(np.where(np.eye(4) > 0, 1.0, np.nan), [0, 0, 1, 1])
 
 

@@ -69,7 +69,7 @@ def test_a_column_that_first_appears_later(rng):
     for number, X in enumerate(batches[:3]):
         X[:, 3] = np.nan
         with (
-            pytest.warns(UserWarning, match="Nothing is observed in column 3")
+            pytest.warns(UserWarning, match="No observed entries in column 3")
             if number == 0
             else nullcontext()
         ):

@@ -211,7 +211,7 @@ def test_every_part_is_checked(model, path, name, monkeypatch):
     modelfile.save(modelfile.Model(other, model.columns), path)
     done = kpod(monkeypatch, "predict", path, WINE.filename)
     assert done.code == 1
-    assert "is damaged" in done.err or "never contains" in done.err
+    assert "damaged" in done.err or "never contains" in done.err
     assert done.err.count("\n") == 1
 
 
@@ -240,7 +240,7 @@ def test_the_mixture_is_checked(model, path, name):
     else:
         setattr(kpod, attribute, change(getattr(kpod, attribute)))
     modelfile.save(modelfile.Model(Pipeline([("kpod", kpod)]), model.columns), path)
-    with pytest.raises(InputError, match="is damaged"):
+    with pytest.raises(InputError, match="damaged"):
         modelfile.load(path)
 
 
@@ -271,7 +271,7 @@ def test_a_part_that_is_not_there(model, path, attribute):
     delattr(other[-1], attribute)
     content = {"pipeline": other, "columns": model.columns, "missing": []}
     path.write_bytes(archive_of(content))
-    with pytest.raises(InputError, match=f"is damaged \\({attribute} is missing"):
+    with pytest.raises(InputError, match=f"damaged \\({attribute} is missing"):
         modelfile.load(path)
 
 
@@ -286,7 +286,7 @@ def test_what_later_versions_keep(model, path):
     for wrong in ({"_shift": np.arange(12.0)}, {"_scale": -1.0}, {"_scale": np.ones(2)}, {"_shift": 0.0}):
         vars(other[-1]).update({"_shift": np.arange(13.0), "_scale": 0.5} | wrong)
         modelfile.save(modelfile.Model(other, model.columns), path)
-        with pytest.raises(InputError, match="is damaged"):
+        with pytest.raises(InputError, match="damaged"):
             modelfile.load(path)
 
 
@@ -300,7 +300,7 @@ def test_one_thread_is_a_number_of_threads(model, path):
 def test_a_setting_that_is_not_one_value(path, content):
     """As skops would never write it."""
     repack(path, lambda _, member: member.replace(b'"content": "0.0001"', b'"content": "' + content + b'"'))
-    with pytest.raises(InputError, match="is damaged"):
+    with pytest.raises(InputError, match="damaged"):
         modelfile.load(path)
 
 
@@ -351,7 +351,7 @@ def test_an_array_that_claims_more_than_it_holds_takes_no_room(path):
         path, lambda _, content: about.getvalue() + content[-312:] if b"(3, 13)" in content[:128] else content
     )
     peak, message = peak_of_loading(path)
-    assert "an array of another length than it claims" in message
+    assert "an array whose length does not match its header" in message
     assert peak < 2_000_000
 
 
@@ -368,7 +368,7 @@ def test_a_pickle_is_not_opened(tmp_path):
             return (pytest.fail, ("it was run",))
 
     (tmp_path / "m.kpod").write_bytes(pickle.dumps(Harm()))
-    with pytest.raises(InputError, match="is not a kpod model"):
+    with pytest.raises(InputError, match="not a kpod model"):
         modelfile.load(tmp_path / "m.kpod")
 
 
@@ -381,7 +381,7 @@ def test_a_newer_one_is_refused(path):
 
 def test_other_archives_are_refused(path, tmp_path, model):
     skops.io.dump({"a": 1}, tmp_path / "plain.skops")
-    with pytest.raises(InputError, match="is not a kpod model"):
+    with pytest.raises(InputError, match="not a kpod model"):
         modelfile.load(tmp_path / "plain.skops")
     for content in (
         {"pipeline": KMeans(2).fit(np.eye(4)), "columns": list("abcd"), "missing": []},
@@ -393,7 +393,7 @@ def test_other_archives_are_refused(path, tmp_path, model):
         [1, 2],
     ):
         path.write_bytes(archive_of(content))
-        with pytest.raises(InputError, match=r"is damaged|never contains"):
+        with pytest.raises(InputError, match=r"damaged|never contains"):
             modelfile.load(path)
 
 

@@ -87,7 +87,7 @@ def test_categories_with_very_many_values_are_left_out_unless_named(tmp_path):
         ({"decided": ["height=metric"]}, "expected COLUMN=ROLE"),
         ({"decided": ["hight=number"]}, "did you mean 'height'"),
         ({"columns": ["region"]}, "holds categories, not numbers; use it with --categories region"),
-        ({"decided": ["region=ordered"]}, "the order of its values is not known; give it"),
+        ({"decided": ["region=ordered"]}, "the order of its values is unknown; specify it"),
         ({"decided": ["size=ordered:small,big"]}, "the value 'large' is not in the order given"),
         ({"decided": ["region=number"]}, "holds categories"),
     ],
@@ -170,9 +170,11 @@ def test_weights_are_those_of_the_library(kpod, people):
         model = KPOD(2, random_state=0).fit(X, sample_weight=frame["w"])
     summary = json.loads(done.out)
     assert_allclose(summary["loss"], model.inertia_)
-    assert not any(caution["title"] == "Not the table of the fit" for caution in summary["cautions"])
+    assert not any(
+        caution["title"] == "Not the table the model was fitted on" for caution in summary["cautions"]
+    )
     bad = kpod("fit", people, "-k", 2, "--weight", "height")
-    assert "every row needs a weight of 0 or more" in bad.err
+    assert "every row needs a weight, 0 or more" in bad.err
 
 
 def test_outliers_are_noticed_with_the_remedy(kpod, tmp_path):

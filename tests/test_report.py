@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod
 from kpod import KPOD, ObservedScaler, plot
@@ -76,6 +77,37 @@ def test_centers_are_in_the_units_of_the_table(wine):
         assert center["count"] == (~np.isnan(entries)).sum()
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_column_transformer_is_reported_in_the_units_of_the_table(rng, library):
+    frame = pd.DataFrame({
+        "mass": np.r_[rng.normal(3000, 50, 30), rng.normal(5000, 50, 30)],
+        "depth": np.r_[rng.normal(18, 0.5, 30), rng.normal(15, 0.5, 30)],
+        "island": ["Dream"] * 30 + ["Biscoe"] * 30,
+    })  # fmt: skip
+    frame.loc[4, "mass"] = np.nan
+    table = frame if library == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    steps = [
+        ("scale", StandardScaler(), ["mass", "depth"]),
+        ("code", OneHotEncoder(sparse_output=False), ["island"]),
+    ]
+    model = make_pipeline(ColumnTransformer(steps), KPOD(2, random_state=0)).fit(table)
+    columns = {column["name"]: column for column in kpod.report(model, table).data["columns"]}
+    assert set(columns) == {"mass", "depth", "island_Biscoe", "island_Dream"}
+    means = frame.groupby(model[-1].labels_)[["mass", "depth"]].mean()
+    for name in ("mass", "depth"):
+        np.testing.assert_allclose([c["value"] for c in columns[name]["centers"]], means[name])
+
+
+def test_levels_that_are_known_for_few_rows_do_not_lead(rng):
+    common = np.repeat(["a", "b"], 60)
+    rare = np.where(np.arange(120) < 8, "yes", np.where(np.arange(120) >= 110, "no", None))
+    once = np.where(np.arange(120) == 3, "odd", np.where(np.arange(120) > 100, "plain", None))
+    frame = pd.DataFrame({"x": np.repeat([0.0, 5.0], 60), "rare": rare, "once": once, "common": common})
+    model = make_pipeline(kpod.TableEncoder(), KPOD(2, random_state=0)).fit(frame)
+    first = Clustering.of(model, frame).sentence(int(model[-1].labels_[0]))
+    assert first.endswith("mostly common a (100%) and rare yes (100%, known for 8 of 60), low in x")
+
+
 def test_the_page_needs_nothing_else(wine):
     page = wine.html
     assert "default-src 'none'" in page
@@ -131,16 +163,14 @@ def test_cautions_appear_when_due_and_only_then():
     found = cautions_of(poor)
     assert "(row 4)" in found["Rows with little observed"]
     assert "(row 6)" in found["Rows with nothing observed"]
-    assert (
-        "(row r5)" in cautions_of(poor, row_names=[f"r{i}" for i in range(80)])["Rows with nothing observed"]
-    )
+    assert "(r5)" in cautions_of(poor, row_names=[f"r{i}" for i in range(80)])["Rows with nothing observed"]
 
     few = X.copy()
     few[42:, 1] = np.nan
     found = cautions_of(few)
     assert "column 1 in cluster" in found["Few observations behind a center"]
     assert "(2)" in found["Few observations behind a center"]
-    assert "column 1 (0% to 95%)" in found["Gaps that go with the clusters"]
+    assert "column 1 (0% to 95%)" in found["Gaps differ between clusters"]
 
     assert (
         "column 0 (60%)"
@@ -149,7 +179,7 @@ def test_cautions_appear_when_due_and_only_then():
         ]
     )
     assert (
-        "column 2 holds"
+        "column 2 accounts for"
         in cautions_of(X * np.where(np.arange(8) == 2, 100, 1))["One column outweighs the others"]
     )
     assert "Small clusters" in cautions_of(np.vstack([X, np.full(8, 99.0)]), k=3)

@@ -35,18 +35,24 @@ def judged(part):
 
 @pytest.mark.parametrize(
     ("part", "least", "columns"),
-    [("rules written on these", 0.97, 480), ("first held out", 0.97, 290), ("second held out", 0.97, 180)],
+    [
+        ("rules written on these", 0.97, 480),
+        ("first held out", 0.97, 290),
+        ("second held out", 0.97, 180),
+        ("third held out", 0.97, 450),
+        ("fourth held out", 0.97, 380),
+    ],
 )
 def test_roles_of_real_columns(part, least, columns):
     found = judged(part)
-    wrong = [line for line in found if line[2] != line[3]]
+    wrong = [line for line in found if line[3] not in line[2].split(" or ")]
     assert len(found) >= columns
     assert 1 - len(wrong) / len(found) >= least, wrong
 
 
 def test_no_identifier_is_used_and_no_measurement_set_aside():
     found = judged(None)
-    assert [line for line in found if line[2] == "identifier" and line[3] in USED] == []
+    assert [line for line in found if "identifier" in line[2] and line[3] in USED] == []
     assert [line for line in found if line[2] in USED and line[3] not in USED] == []
 
 
@@ -68,6 +74,31 @@ def test_identifiers_by_name_in_any_spelling(name, repeated):
 )
 def test_words_that_only_sound_like_identifiers(name):
     assert column(name, np.random.default_rng(0).integers(1, 90, 60)).role.role == "number"
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("students", np.random.default_rng(0).integers(5, 400, 463)),
+        ("age", range(10, 61)),
+        ("nTokens", range(1, 25)),
+        ("monthsSinceY2K", range(117)),
+        ("gross_us", np.random.default_rng(0).integers(134_000_000, 900_000_000, 23)),
+        ("number", range(1000, 160, -10)),
+        ("city_mpg", np.random.default_rng(0).integers(8, 60, 500)),
+        ("school", np.random.default_rng(0).integers(0, 19, 500)),
+        ("pid7", np.random.default_rng(0).integers(1, 8, 500)),
+        ("dose", np.repeat(range(1, 31), 4)),
+        ("SID74", np.random.default_rng(0).integers(0, 32, 100)),
+    ],
+)
+def test_measurements_that_look_like_identifiers(name, values):
+    assert column(name, values).role.role == "number"
+
+
+@pytest.mark.parametrize("name", ["re_subj", "sent_email", "phone_service", "participant", "provider_second"])
+def test_yes_or_no_is_no_identifier(name):
+    assert column(name, [0, 1, 1, 0, 1, 0]).role.role == "boolean"
 
 
 @pytest.mark.parametrize("name", ["intnum", "cowcode2", "choiceid"])
@@ -93,6 +124,10 @@ def test_marks_of_gaps_do_not_hide_an_identifier():
         ("x", [f"P{i:04d}" for i in range(30)]),
         ("token", [f"{i * 2654435761 % 2**64:016x}" for i in range(1, 30)]),
         ("code", ["0012", "0013", "0500", "0004"]),
+        ("db030", np.repeat(range(1, 101), [1 + i % 4 for i in range(100)])),
+        ("rb030", [100 * i + j for i in range(1, 30) for j in range(1, 2 + i % 4)]),
+        ("fish", np.repeat(range(4842, 4862), [3 + i % 5 for i in range(20)])),
+        ("bag", range(398_481, 398_581)),
     ],
 )
 def test_identifiers_by_content(name, values):
@@ -119,6 +154,12 @@ def test_identifiers_by_content(name, values):
         ("note", ["a long story about this and that"] * 3 + ["another long story of many words"] * 3, "text"),
         ("size", ["small", "large", "medium", "small", "large"], "ordered"),
         ("mostly", [1, 2, 3, "x"], "number"),
+        ("all", ["True", "True", "True"], "constant"),
+        ("time", range(1950, 1970), "date"),
+        ("date", [2000 + i / 12 for i in range(40)], "date"),
+        ("time", [12, 40, 33, 41, 8], "number"),
+        ("district", [1, 2, 3, 4, 2, 1], "category"),
+        ("countyfips", [1, 3, 5, 7, 1], "category"),
         ("subject", [1, 2, 3, "207a"], "identifier"),
     ],
 )
@@ -133,6 +174,9 @@ def test_roles_one_by_one(name, values, role):
         (["StronglyAgree", "Disagree", "strongly_disagree", "agree"],
          ["strongly_disagree", "Disagree", "agree", "StronglyAgree"]),
         (["35-44", "25-34", "45+", "<25"], ["<25", "25-34", "35-44", "45+"]),
+        (["12 yrs", ">16 yrs", "<12 yrs", "13-15 yrs"], ["<12 yrs", "12 yrs", "13-15 yrs", ">16 yrs"]),
+        (["$1000 to 2999", "lt $1000", "$25000 or more"], ["lt $1000", "$1000 to 2999", "$25000 or more"]),
+        (["60-", "50-", "55-"], ["50-", "55-", "60-"]),
         (["10-19", "0-9g/day", "30+", "20-29"], ["0-9g/day", "10-19", "20-29", "30+"]),
         (["(10,20]", "(0,10]"], ["(0,10]", "(10,20]"]),
         (["2nd class", "1st class"], ["1st class", "2nd class"]),
@@ -145,7 +189,16 @@ def test_orders_that_words_tell(levels, order):
 
 
 @pytest.mark.parametrize(
-    "levels", [["red", "blue"], ["low", "blue"], ["KK-08", "KK-06"], ["A", "B"], ["high", "upper"]]
+    "levels",
+    [
+        ["red", "blue"],
+        ["low", "blue"],
+        ["KK-08", "KK-06"],
+        ["A", "B"],
+        ["high", "upper"],
+        ["3", "1"],
+        ["5 mg", "20 mg"],
+    ],
 )
 def test_words_without_an_order(levels):
     assert scales.order_of(levels) is None
@@ -211,4 +264,4 @@ def test_long_columns_are_judged_by_a_sample():
     values = np.random.default_rng(0).normal(size=300_000)
     assert roles.role_of(roles.Contents("x", len(values), values)).role == "number"
     counting = np.arange(300_000, dtype=float)
-    assert roles.role_of(roles.Contents("x", len(counting), counting)).why == "numbers the rows"
+    assert roles.role_of(roles.Contents("x", len(counting), counting)).why == "row numbers"

@@ -179,7 +179,7 @@ def test_indicators_are_pointed_out():
 
 def test_impute_refuses_a_sparse_table():
     table = as_csr(clustered(np.random.default_rng(0), 60, 6)[0])
-    with pytest.raises(ValueError, match="impute does not take a sparse table"):
+    with pytest.raises(ValueError, match="impute does not accept sparse tables"):
         KPOD(2).fit(table).impute(table)
 
 

@@ -52,8 +52,8 @@ for attempt in [lambda: KPOD(2, checkpoint=sys.argv[1]).fit(np.eye(4)), lambda: 
         print(error)
 """
     checkpoint, scratch = run_lacking(code, tmp_path).splitlines()
-    assert checkpoint == "checkpoint needs locks on directories, which this operating system does not have."
-    assert scratch == "scan needs locks on files, which this operating system does not have."
+    assert checkpoint == "checkpoint needs file locks, which this operating system does not support."
+    assert scratch == "scan needs file locks, which this operating system does not support."
 
 
 def test_threads_share_no_iterator():

@@ -34,7 +34,7 @@ def refuse(X: Any, method: str) -> None:
         spelling = "map_partitions" if hasattr(X, "columns") else "map_blocks"
         raise TypeError(
             f"{method} takes tables in memory; its result is as long as the table. Use "
-            f"X.{spelling}(model.{method}), which does so for each partition when it is computed."
+            f"X.{spelling}(model.{method}), which applies it to each partition."
         )
 
 

@@ -326,7 +326,7 @@ def _why_not(x: Floats) -> str:
         "none of the columns of numbers has gaps": bool(seen.all()),
         f"there are more than {LITTLE_COLUMNS} columns": x.shape[1] > LITTLE_COLUMNS,
         "there are too few rows for so many columns": len(x) <= 2 * x.shape[1],
-        "some two columns are hardly ever observed in the same row": bool((seen.T @ seen < 3).any()),
+        "two of the columns are hardly ever observed in the same row": bool((seen.T @ seen < 3).any()),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -390,12 +390,12 @@ def sentences(found: Diagnosis) -> list[str]:
     if len(found.columns) < len(found.names):
         parts.append(f"the {counted(len(found.columns), 'column')} whose gaps vary most")
     if parts:
-        said.append(f"What follows rests on {listed(parts)}.")
+        said.append(f"The following is based on {listed(parts)}.")
     said += [*_together_sentences(found), *_value_sentences(found)]
     if found.uneven_rows > UNEVEN:
         said.append(
-            f"Some rows lack far more than others: the number of gaps per row varies {found.uneven_rows:.1f} "
-            "times as much as gaps that come one by one would make it."
+            "Some rows have far more gaps than others: the number of gaps per row varies "
+            f"{found.uneven_rows:.1f} times as much as it would if gaps were independent."
         )
     said.append(_little_sentence(found.little, related=len(said) > 1 + bool(parts)))
     if found.group_test is not None:
@@ -433,7 +433,7 @@ def _together_sentences(found: Diagnosis) -> list[str]:
         if abs(rest[i, j]) >= RELATED
     ]
     if pairs:
-        said.append(f"Gaps that go together (correlation): {listed(pairs[:MOST_SAID])}.")
+        said.append(f"Columns often missing together (correlation of gaps): {listed(pairs[:MOST_SAID])}.")
     return said
 
 
@@ -453,21 +453,21 @@ def _value_sentences(found: Diagnosis) -> list[str]:
 
 def _little_sentence(little: LittleTest, *, related: bool) -> str:
     if little.reason:
-        return f"Whether gaps come purely by chance could not be tested (Little's test): {little.reason}."
+        return f"Whether gaps are purely random could not be tested (Little's test): {little.reason}."
     numbers = f"(Little's test: chi-square {little.statistic:.0f}, {little.df} df, p {_p(little.p)})"
     if little.p < LEVEL:
         return (
-            "Gaps do not come purely by chance: rows that lack different columns differ in the rest "
+            "Gaps are not purely random: rows that lack different columns differ in the other columns "
             f"{numbers}."
         )
     if related:
-        return f"One test of everything at once would not have noticed {numbers}."
-    return f"Nothing observed speaks against gaps that come purely by chance {numbers}."
+        return f"A single overall test would not have noticed this {numbers}."
+    return f"The observed values give no sign that gaps are not purely random {numbers}."
 
 
 def _group_sentence(found: Diagnosis, test: GapTest) -> str:
     if test.p > LEVEL:
-        return f"The groups do not differ in what they lack (p {_p(test.p)})."
+        return f"The groups do not differ in their gaps (p {_p(test.p)})."
     spread = found.by_group.max(axis=0) - found.by_group.min(axis=0)
     cells = []
     for j in np.argsort(-spread, kind="stable")[:MOST_SAID]:
@@ -476,24 +476,24 @@ def _group_sentence(found: Diagnosis, test: GapTest) -> str:
             f"{found.names[found.columns[j]]} (missing in {percent(found.by_group[least, j])} of "
             f"{found.groups[least]}, {percent(found.by_group[most, j])} of {found.groups[most]})"
         )
-    return f"The groups differ in what they lack (p {_p(test.p)}), most in {listed(cells)}."
+    return f"The groups differ in their gaps (p {_p(test.p)}), most in {listed(cells)}."
 
 
 def suggestion(found: Diagnosis) -> str:
     """What to do about it."""
     if not found.missing.any():
-        return "There is nothing to decide about gaps."
+        return "There are no gaps to decide about."
     if found.group_test is not None and found.group_test.p <= LEVEL:
         return (
-            'The clusters go with the gaps: ask why these values are missing. missingness="auto" finds out '
-            "whether the gaps speak of the clusters, and uses them only if they do."
+            'The gaps are related to the clusters: find out why these values are missing. missingness="auto" '
+            "checks whether the gaps carry information about the clusters, and uses them only if they do."
         )
     if bool(found.values.any()) or found.little.p < LEVEL or found.uneven_rows > UNEVEN:
         return (
-            'The gaps follow a pattern: ask why these values are missing. missingness="auto" finds out '
-            "whether they speak of clusters, and uses them only if they do."
+            'The gaps follow a pattern: find out why these values are missing. missingness="auto" checks '
+            "whether they carry information about clusters, and uses them only if they do."
         )
-    return "There is no sign that the gaps mean anything: looking at the observed values alone is right."
+    return "There is no sign that the gaps carry information; the observed values are enough."
 
 
 def _by_label(gaps: Gaps, labels: Any) -> tuple[list[str], Floats, GapTest | None]:

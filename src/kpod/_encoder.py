@@ -308,8 +308,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             low = values + self.offset_[j] <= 0
         if low.any():
             raise ValueError(
-                f"Column {self._names()[j]!r} holds {values[low][0]:g}, of which there is no logarithm; "
-                "leave it out of log."
+                f"Column {self._names()[j]!r} holds {values[low][0]:g}, which has no logarithm; "
+                "remove it from log."
             )
         return np.log(values + self.offset_[j])
 
@@ -482,7 +482,9 @@ def days(series: Any) -> Floats:
 
 def finite(values: Floats, name: Any) -> Floats:
     if np.isinf(values).any():
-        raise ValueError(f"Input X contains infinity in column {name!r}; replace it by NaN, or by a number.")
+        raise ValueError(
+            f"Input X contains infinity in column {name!r}; replace it with NaN or a finite number."
+        )
     return values
 
 

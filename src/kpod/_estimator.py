@@ -488,7 +488,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """
         if sparse.issparse(X):
             raise ValueError(
-                "impute does not take a sparse table: filled in, it would be dense. Look up the centers "
+                "impute does not accept sparse tables: the result would be dense. Look up the centers "
                 "instead, cluster_centers_[predict(X)], or pass the rows you need as an array with NaN."
             )
         _dask.refuse(X, "impute")
@@ -524,7 +524,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         }.items():
             if wants:
                 raise ValueError(
-                    f"{name} needs the whole table in memory, and is not for Dask tables or clusters."
+                    f"{name} needs the whole table in memory; Dask tables and clusters are not supported."
                 )
         return "lloyd"
 
@@ -537,7 +537,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         shift = np.asarray(getattr(self, "_shift", self.column_means_), np.float64)
         scale = float(getattr(self, "_scale", 1.0))
         if shift.shape != (self.n_features_in_,) or not 0 < scale < np.inf:
-            raise ValueError("The model is damaged: its units do not fit its columns. Fit it again.")
+            raise ValueError("The model is damaged: its scales do not match its columns. Fit it again.")
         return Units(shift, scale)
 
     @contextmanager
@@ -585,7 +585,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             return None
         rates, shares = (np.asarray(a, np.float64) for a in (self.missing_rates_, self.cluster_shares_))
         if rates.shape != (self.n_clusters_, table.n_columns) or shares.shape != (self.n_clusters_,):
-            raise ValueError("The model is damaged: its rates of gaps do not fit its clusters. Fit it again.")
+            raise ValueError(
+                "The model is damaged: its missing rates do not match its clusters. Fit it again."
+            )
         return GapModel(rates, shares, float(self.noise_variance_) * table.units.scale * table.units.scale)
 
     def _check_parameters(self) -> None:
@@ -608,7 +610,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         chosen = [n for n in ("n_clusters", "shrinkage", "missingness") if is_auto(getattr(self, n))]
         if chosen and not isinstance(self.init, str):
             raise ValueError(
-                f"{chosen[0]}='auto' fits parts of the table as well: init must be one of "
+                f"{chosen[0]}='auto' also fits parts of the table, so init must be one of "
                 f"{sorted(SEEDINGS)}, not an array or a callable."
             )
         if not is_auto(self.n_init) and (
@@ -640,8 +642,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         ignored = np.flatnonzero(~table.live)
         if len(ignored):
             warnings.warn(
-                f"Nothing is observed in column {_validation.name_columns(ignored, names)}: ignored, NaN in "
-                "the centers.",
+                f"No observed entries in column {_validation.name_columns(ignored, names)}: ignored, and "
+                "NaN in the centers.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -739,7 +741,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 raise
             choice = too_little(str(error)) if auto_k else None
             used = f"{int(self.n_clusters)} clusters and" if choice is None else "one cluster and"
-            warnings.warn(f"{error} Until then: {used} shrinkage={shrinkage:g}.", UserWarning, stacklevel=5)
+            warnings.warn(f"{error} For now: {used} shrinkage={shrinkage:g}.", UserWarning, stacklevel=5)
             return Chosen(int(self.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
         if not auto_k:
             return Chosen(int(self.n_clusters), search.best_shrinkage(int(self.n_clusters)), gaps=gaps)
@@ -828,7 +830,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if not isinstance(self.init, str) and not callable(self.init):
             if self.n_init not in ("auto", 1):
                 warnings.warn(
-                    f"init is an array: 1 start instead of n_init={self.n_init}.",
+                    f"init is an array, so a single start is run and n_init={self.n_init} is ignored.",
                     RuntimeWarning,
                     stacklevel=5,
                 )

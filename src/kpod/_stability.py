@@ -196,7 +196,7 @@ def in_words(jaccard: Floats, ari: float, n_resamples: int) -> str:
     """The finding as a reader without statistics would want it."""
     k = len(jaccard)
     if k == 1:
-        return "There is only one cluster, so there is nothing that could change."
+        return "There is only one cluster, so its stability cannot be judged."
     doubtful = [str(c) for c in np.flatnonzero((jaccard < STABLE) & (jaccard >= DOUBTFUL))]
     bad = [str(c) for c in np.flatnonzero(~(jaccard >= DOUBTFUL))]
     how = f"in {n_resamples} resampled tables (mean agreement: adjusted Rand index {ari:.2f})"
@@ -211,11 +211,17 @@ def in_words(jaccard: Floats, ari: float, n_resamples: int) -> str:
     else:
         parts.append(f"No cluster is fully stable {how}.")
     if doubtful:
-        parts.append(f"Which rows belong to cluster {_listed(doubtful)} is doubtful.")
+        parts.append(f"Which rows belong to {_clusters(doubtful)} is doubtful.")
     if bad:
-        parts.append(f"Do not rely on cluster {_listed(bad)}: other rows would form other clusters there.")
+        parts.append(
+            f"Do not rely on {_clusters(bad)}: another sample of rows would give other clusters there."
+        )
     return " ".join(parts)
 
 
 def _listed(names: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _clusters(names: list[str]) -> str:
+    return f"cluster{'' if len(names) == 1 else 's'} {_listed(names)}"

@@ -273,8 +273,8 @@ def check_finite(table: Table, names: Any) -> None:
     if len(rows):
         raise ValueError(
             f"X contains infinity, or a value too large to compute with in {table.dtype}, in column "
-            f"{name_columns(np.unique(columns), names)} (first in row {rows.min()}). Replace it by NaN "
-            "if it stands for a missing value, otherwise by a finite number."
+            f"{name_columns(np.unique(columns), names)} (first in row {rows.min()}). Replace it with NaN "
+            "if it stands for a missing value, otherwise with a finite number."
         )
 
 

@@ -10,6 +10,8 @@ MOST_LISTED = 5
 SAME_LOSS = 1e-6
 SMALLEST = 1e-12
 """What is left of a zero after rounding."""
+LONGEST = 1e15
+"""From here on, numbers are written with a power of ten."""
 
 
 def listed(names: Sequence[str]) -> str:
@@ -46,12 +48,12 @@ def finite(value: float) -> float | None:
 
 
 def number(value: float) -> str:
-    """A number for reading: four digits, thousands apart."""
+    """A number for reading: four digits, thousands apart; large ones in full, as in a balance sheet."""
     if not np.isfinite(value):
         return "\N{EN DASH}"
     if abs(value) < SMALLEST:
         return "0"
-    if abs(value) >= 1000 and abs(value) < 1e7:
+    if 1000 <= abs(value) < LONGEST:
         return f"{value:,.0f}"
     return f"{value:.4g}"
 

@@ -74,7 +74,7 @@ def silhouette_score(
     if np.isnan(scores).all():
         raise ValueError(
             "No row shares an observed column both with a row of its own cluster and with one of another "
-            "cluster: there is no silhouette."
+            "cluster: the silhouette is undefined."
         )
     return float(np.nanmean(scores))
 
@@ -228,7 +228,7 @@ def _table_and_labels(X: Any, labels: Any) -> tuple[Any, Labels]:
         )
     data = values.data if sparse.issparse(values) else values
     if np.isinf(data).any():
-        raise ValueError("X contains infinity. Replace it by NaN if it stands for a missing value.")
+        raise ValueError("X contains infinity. Replace it with NaN if it stands for a missing value.")
     if given.dtype.kind == "f" and not np.isfinite(given).all():
         raise ValueError(
             "labels contains NaN or infinity. Every row needs a cluster; a negative label leaves a row out."

@@ -71,17 +71,17 @@ class Checkpoint:
             head = json.loads(str(kept.pop("head")))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(
-                f"{self.path}: is damaged, or no checkpoint ({error}). Remove it to start again."
+                f"{self.path}: damaged, or not a checkpoint ({error}). Delete it to start over."
             ) from error
         for name, value in self.about.items():
             if head["about"].get(name) != value:
                 there = head["about"].get(name)
                 what = (
-                    "is that of another table" if name == "table" else f"has {name}={there!r}, not {value!r}"
+                    "belongs to another table" if name == "table" else f"has {name}={there!r}, not {value!r}"
                 )
                 raise ValueError(
-                    f"The checkpoint in {self.directory} {what}. Give another directory, or remove "
-                    f"{self.path} to start again."
+                    f"The checkpoint in {self.directory} {what}. Use another directory, or delete "
+                    f"{self.path} to start over."
                 )
         self.numbers, self.seed = head["numbers"], head["seed"]
         for name, value in kept.items():
@@ -184,20 +184,20 @@ def solution_of(kept: Snapshot) -> Solution:
 def locked(directory: Path) -> int:
     """The directory, made and locked: for as long as this process lives, at the most."""
     if not HAS_LOCKS:
-        raise ValueError("checkpoint needs locks on directories, which this operating system does not have.")
+        raise ValueError("checkpoint needs file locks, which this operating system does not support.")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise ValueError(
-            f"checkpoint={str(directory)!r}: is no usable directory: {error.strerror}."
+            f"checkpoint={str(directory)!r}: cannot use this directory: {error.strerror}."
         ) from error
     try:
         lock(descriptor)
     except OSError as error:
         os.close(descriptor)
         raise ValueError(
-            f"checkpoint={str(directory)!r}: is in use by another fit. Give each its own directory."
+            f"checkpoint={str(directory)!r}: in use by another fit; give each fit its own directory."
         ) from error
     return descriptor
 
@@ -217,7 +217,7 @@ def write_whole(path: Path, arrays: dict[str, Any]) -> None:
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise OSError(error.errno, f"no checkpoint could be written: {error.strerror}", str(path)) from error
+        raise OSError(error.errno, f"cannot write the checkpoint: {error.strerror}", str(path)) from error
 
 
 def checksum(block: Block) -> int:

@@ -408,7 +408,7 @@ class Cluster(Executor):
             self.client.wait_for_workers(1, SECONDS_FOR_A_WORKER)
         except TimeoutError as error:
             raise RuntimeError(
-                f"The Dask cluster at {self.client.scheduler.address} has no workers, and none came in "
+                f"The Dask cluster at {self.client.scheduler.address} has no workers, and none joined within "
                 f"{SECONDS_FOR_A_WORKER} seconds."
             ) from error
 
@@ -494,14 +494,14 @@ def explained() -> Iterator[None]:
         yield
     except KilledWorker as error:
         raise RuntimeError(
-            f"{counted(error.allowed_failures + 1, 'worker')} died of the same part of the table, the last "
-            f"one at {error.last_worker.address}: most likely for lack of memory. Use smaller partitions or "
+            f"{counted(error.allowed_failures + 1, 'worker')} died on the same part of the table, the last "
+            f"one at {error.last_worker.address}, most likely out of memory. Use smaller partitions or "
             "workers with more memory."
         ) from error
     except (asyncio.CancelledError, concurrent.futures.CancelledError) as error:
         raise RuntimeError(
-            f"A part of the table was lost with its worker and cannot be made again ({error}). Data that "
-            "were scattered to workers are there only once: read them in tasks (dask.array.from_delayed, "
+            f"Part of the table was lost with its worker and cannot be recomputed ({error}). Data "
+            "scattered to workers exist only once: read them in tasks (dask.array.from_delayed, "
             "read_parquet) instead."
         ) from error
 
@@ -524,8 +524,8 @@ def check_versions(found: Mapping[str, Any], ours: str) -> None:
         )
     if others:
         raise RuntimeError(
-            f"Another version of {DISTRIBUTION} than here ({ours}) is installed on worker {some(others)}. "
-            "Install the same one everywhere."
+            f"Workers with another version of {DISTRIBUTION} than this one ({ours}): {some(others)}. "
+            "Install the same version everywhere."
         )
 
 

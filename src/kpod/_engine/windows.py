@@ -55,10 +55,12 @@ class Window(NamedTuple):
         try:
             about = os.stat(self.path)  # noqa: PTH116
             if (about.st_size, about.st_mtime_ns) != (self.size, self.changed):
-                raise ValueError(f"{self.path}: has changed since it was opened; start again.")
+                raise ValueError(f"{self.path}: changed since it was opened; start again.")
             return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
         except OSError as error:
-            raise ValueError(f"{self.path}: rows of a mapped table are gone: {error.strerror}.") from error
+            raise ValueError(
+                f"{self.path}: part of a mapped table can no longer be read: {error.strerror}."
+            ) from error
 
 
 def opened(array: Any) -> Any:

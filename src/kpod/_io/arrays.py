@@ -31,13 +31,13 @@ def scan_arrays(
 ) -> ScannedTable:
     """Arrays of NumPy, and one CSR table of SciPy."""
     if columns is not None:
-        raise InputError(f"{printable(arrays[0])}: has no column names to choose from.")
+        raise InputError(f"{printable(arrays[0])}: no column names to choose from.")
     odd = next((path for path in paths if path not in arrays), None)
     if odd is not None:
-        raise InputError(f"{printable(odd)}: cannot be joined with arrays such as {printable(arrays[0])}.")
+        raise InputError(f"{printable(odd)}: cannot be combined with arrays such as {printable(arrays[0])}.")
     if Path(paths[0]).suffix.lower() == ".npz":
         if len(paths) > 1:
-            raise InputError(f"{printable(paths[1])}: a sparse table is one file.")
+            raise InputError(f"{printable(paths[1])}: a sparse table must be a single file.")
         return scan_sparse(paths[0], scale, directory, tell)
     files = [ArraySource(path) for path in paths]
     for other in files[1:]:
@@ -79,10 +79,10 @@ class ArraySource(Source):
         try:
             self.values = np.load(path, mmap_mode="r")
         except (ValueError, OSError, EOFError) as error:
-            raise InputError(f"{self.name}: is not an array of numbers: {printable(error)}.") from error
+            raise InputError(f"{self.name}: not an array of numbers: {printable(error)}.") from error
         if self.values.ndim != 2 or 0 in self.values.shape or self.values.dtype.kind not in "fiub":
             raise InputError(
-                f"{self.name}: needs an array of numbers with rows and columns, got {self.values.dtype} of "
+                f"{self.name}: expected a two-dimensional array of numbers, got {self.values.dtype} of "
                 f"shape {self.values.shape}."
             )
 
@@ -98,7 +98,7 @@ def scan_sparse(
             small = {key: read_member(archive, members[key]) for key in ("format", "shape")}
             kind = small["format"].item()
             if (kind.decode() if isinstance(kind, bytes) else kind) != "csr":
-                raise InputError(f"{name}: holds a sparse table of another kind than CSR; save it as CSR.")
+                raise InputError(f"{name}: the sparse table is not in CSR format; save it again as CSR.")
             shape = (int(small["shape"][0]), int(small["shape"][1]))
             parts = {key: Member(path, archive, members[key]) for key in ("data", "indices", "indptr")}
             wanted = {
@@ -111,7 +111,7 @@ def scan_sparse(
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{name}: is not a CSR table of scipy.sparse.save_npz: {printable(error)}."
+            f"{name}: not a CSR table saved by scipy.sparse.save_npz: {printable(error)}."
         ) from error
 
 
@@ -214,9 +214,9 @@ def check_csr(source: Source, arrays: dict[str, Any], shape: tuple[int, int]) ->
     data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
     problem = ""
     if len(indptr) != shape[0] + 1 or indptr[0] != 0 or not indptr[-1] == len(data) == len(indices):
-        problem = "its parts do not fit together"
+        problem = "its arrays do not match"
     elif (np.diff(indptr) < 0).any():
-        problem = "its rows end before they begin"
+        problem = "its row pointers decrease"
     elif 0 in shape:
         problem = "it has no rows or no columns"
     first = 0
@@ -229,7 +229,7 @@ def check_csr(source: Source, arrays: dict[str, Any], shape: tuple[int, int]) ->
         ends = indptr[first + 1 : last] - indptr[first] - 1
         rises[ends[(ends >= 0) & (ends < len(rises))]] = True
         if not rises.all():
-            problem = "columns of a row are out of order or twice there; use sum_duplicates() and save again"
+            problem = "the columns of a row are unsorted or repeated; call sum_duplicates() and save it again"
         first = last
     if problem:
         raise InputError(f"{source.name}: {problem}.")

@@ -36,12 +36,12 @@ def from_json(text: str, k: int) -> KChoice:
     content = json.loads(text)
     plain = {name: content[name] for name in PLAIN}
     if any(type(plain[name]) is not kind for name, kind in PLAIN.items()) or plain["best_k_"] != k:
-        raise ValueError("the choice of the number of clusters is not what it should be")
+        raise ValueError("invalid choice of the number of clusters")
     tried = content["k"]
     if not isinstance(tried, list) or not 0 < len(tried) <= MOST_TRIED:
-        raise ValueError("the numbers of clusters that were tried are not what they should be")
+        raise ValueError("invalid numbers of clusters tried")
     if any(type(number) is not int or number < 1 for number in tried):
-        raise ValueError("the numbers of clusters that were tried are not what they should be")
+        raise ValueError("invalid numbers of clusters tried")
     table: dict[str, Any] = {"k": np.array(tried)}
     for name in COLUMNS:
         table[name] = numbers(name, content[name], len(tried))

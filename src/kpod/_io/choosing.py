@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kpod._io import dates
 from kpod._io.columns import gaps_of, is_text
 from kpod._io.files import InputError, printable
-from kpod._io.roles import Role
+from kpod._io.roles import ROW_NUMBERS, Role
 from kpod._io.tables import Column, TableFile, check_numeric, matrix, shown
 from kpod._typing import Floats
 
@@ -61,16 +61,22 @@ class Choice:
                 columns.append(pa.array(values[:, numbers.index(name)], from_pandas=True))
         frame = pa.Table.from_arrays(columns, names=self.used)
         if not all_missing and all(column.null_count == table.n_rows for column in frame.columns):
-            raise InputError(f"{table.source}: every entry of the columns to cluster is missing.")
+            raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
         return frame
 
     def row_names(self, table: TableFile) -> Any:
-        """What to call the rows: an identifier that is different in each of them; None without one."""
-        for name, role in self.roles.items():
-            if role.role == "identifier" and name in self.aside and name in table.by_name:
-                values = table.raw[name]
-                if not values.null_count and pc.count_distinct(values).as_py() == table.n_rows:
-                    return values
+        """What to call the rows: an identifier that is different in each of them; None without one.
+
+        Rather not their numbers, if they have names as well.
+        """
+        found = [
+            (role.why == ROW_NUMBERS, table.raw[name])
+            for name, role in self.roles.items()
+            if role.role == "identifier" and name in self.aside and name in table.by_name
+        ]
+        for _, values in sorted(found, key=lambda one: one[0]):
+            if not values.null_count and pc.count_distinct(values).as_py() == table.n_rows:
+                return values
         return None
 
 
@@ -83,6 +89,8 @@ def words_of(table: TableFile, column: Column) -> Any:
         gaps = np.isnan(column.values)
         if is_text(raw.type):
             text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
+            if column.kind == "integer":  # 2 and 2.0 are one level
+                text = pc.replace_substring_regex(text, r"\.0*$", "")
         else:
             texts = [None if gap else f"{value:.15g}" for gap, value in zip(gaps, column.values, strict=True)]
             return pa.array(texts, pa.string())
@@ -127,7 +135,7 @@ def choose_columns(
         is_category = role.role in ("category", "ordered")
         why = set_aside.get(name)
         if why is None and wanted and name not in wanted and name not in named:
-            why = "not among --columns"
+            why = "not in --columns"
         if why:
             choice.aside[name] = why
         elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
@@ -182,7 +190,7 @@ def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *
         return
     if role.role == "ordered" and not order:
         raise InputError(
-            f"--as {column.name}=ordered: the order of its values is not known; give it, as in "
+            f"--as {column.name}=ordered: the order of its values is unknown; specify it, as in "
             f"--as {column.name}=ordered:{','.join(levels[:3])}."
         )
     odd = [level for level in levels if order and level not in order]
@@ -232,7 +240,7 @@ def check_ambiguous(table: TableFile, column: Column) -> None:
         value = printable(column.ambiguous)
         raise InputError(
             f"{table.source}: column {shown(column.name)}: '{value}' may be "
-            f"{value.replace(',', '')} or {value.replace(',', '.')}; say which with --decimal . (the "
+            f"{value.replace(',', '')} or {value.replace(',', '.')}; specify --decimal . (the "
             "comma separates thousands) or --decimal , (the comma is the decimal mark)."
         )
 
@@ -268,11 +276,18 @@ def days_of(table: TableFile, column: Column) -> dates.Reading:
 def nothing_to_use(table: TableFile, choice: Choice) -> str:
     reasons = [f"{shown(name)} ({why})" for name, why in list(choice.aside.items())[:8]]
     categories = any(role.role in ("category", "ordered") for role in choice.roles.values())
-    advice = "add --categories to use categories" if categories else "choose with --columns"
+    advice = "add --categories to cluster by categories" if categories else "choose columns with --columns"
     return (
-        f"{table.source}: there are no numbers to cluster, only {', '.join(reasons)}; {advice}, or decide "
-        "what a column is with --as COLUMN=ROLE."
+        f"{table.source}: no numeric columns to cluster, only {', '.join(reasons)}; {advice}, or "
+        "override a role with --as COLUMN=ROLE."
     )
+
+
+def occurs(table: TableFile, names: Sequence[str], marks: str) -> bool:
+    """Whether any of the marks is an ordinary value of these columns."""
+    codes = [float(mark) for mark in marks.split(",")]
+    values = [table.column(name).values for name in names]
+    return any(np.isin(numbers, codes).any() for numbers in values if numbers is not None)
 
 
 def notes_on(table: TableFile, choice: Choice) -> list[str]:
@@ -294,9 +309,11 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
         if len(about) == 1:
             notes.append(f"{names[0]}: {about[0][1]}")
         elif kind == "code":
+            elsewhere = occurs(table, [name for name in choice.used if name not in dict(about)], marks)
+            remedy = f"--missing NAME={marks}" if elsewhere else f"--missing {marks}"
             notes.append(
                 f"{marks.replace(',', ' and ')} may stand for missing in {some(names)}, far from the other "
-                f"values; if so, use --missing NAME={marks}."
+                f"values; if so, use {remedy}."
             )
         elif kind == "written":
             notes.append(f"numbers in {some(names)} were written as text: {about[0][1]}")

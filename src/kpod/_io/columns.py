@@ -222,7 +222,7 @@ def text_role(
         return roles.Role("text", "numbers that can be read in two ways")
     if column.numeric_share > 0.5 and declared is None:
         if roles.names_a_unit(column.name):
-            return roles.Role("identifier", "by its name")
+            return roles.Role("identifier", "judging by its name")
         return roles.Role("number", "mostly numbers")
     counts = pc.value_counts(entries[: 10 * MOST_LEVELS])
     levels = Counter(

@@ -33,7 +33,7 @@ def from_json(text: str) -> TableEncoder:
     content = json.loads(text)
     kinds, levels, names = content["kinds"], content["levels"], content["names"]
     if not (isinstance(kinds, list) and kinds and set(kinds) <= {NUMBER, CATEGORY, ORDERED}):
-        raise ValueError("kinds of columns are not what they should be")
+        raise ValueError("invalid kinds of columns")
     are_lists = isinstance(levels, list) and all(isinstance(level, list) for level in levels)
     if not are_lists or not all(isinstance(word, str) for level in levels for word in level):
         raise ValueError("levels are not text")
@@ -46,7 +46,7 @@ def from_json(text: str) -> TableEncoder:
         or content["frame"] not in FRAMES
         or content["dates"] not in ("refuse", "number")
     ):
-        raise ValueError("settings of the encoder are not what they should be")
+        raise ValueError("invalid settings of the encoder")
     ordered = {
         names[j] if names else j: level
         for j, (kind, level) in enumerate(zip(kinds, levels, strict=True))

@@ -90,7 +90,7 @@ def read_json(data: Any, kind: str, source: str) -> pa.Table:
         rows = json.loads(data[:], object_pairs_hook=without_twins)
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else printable(error)
-        raise InputError(f"{source}: is not valid JSON: {why}.") from error
+        raise InputError(f"{source}: not valid JSON: {why}.") from error
     if not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{source}: expected a list of objects, one for each row.")
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -120,7 +120,7 @@ def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, 
         ) from error
     if sheet is not None and sheet not in names:
         raise InputError(
-            f"{source}: has no sheet '{printable(sheet)}'; there are {', '.join(map(printable, names))}."
+            f"{source}: no sheet '{printable(sheet)}'; there are {', '.join(map(printable, names))}."
         )
     notes = []
     if sheet is None:
@@ -128,7 +128,7 @@ def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, 
         sheet = (filled or names)[0]
         if len(names) > 1:
             others = [name for name in names if name != sheet]
-            notes = [f"sheet '{sheet}' was read, not {', '.join(others[:5])}; choose with --sheet."]
+            notes = [f"only sheet '{sheet}' was read, not {some(others)}; choose another with --sheet."]
     page = sheet_of(book, sheet, source)
     rows = page.to_python(skip_empty_area=True)
     top, left = page.start or (0, 0)
@@ -145,7 +145,7 @@ def sheet_of(book: Any, name: str, source: str) -> Any:
     try:
         return book.get_sheet_by_name(name)
     except Exception as error:
-        raise InputError(f"{source}, sheet '{printable(name)}': is damaged: {printable(error)}.") from error
+        raise InputError(f"{source}, sheet '{printable(name)}': damaged: {printable(error)}.") from error
 
 
 def from_rows(
@@ -173,7 +173,7 @@ def from_rows(
                 row[column] = rows[first][column]
     if merged:
         which = some([printable(name) for name in dict.fromkeys(merged)])
-        notes.append(f"cells merged over several rows of {which} count for each of these rows.")
+        notes.append(f"merged cells in {which} count for every row they span.")
     body = [row for row, full in zip(rows[start + 1 :], is_full[start + 1 :], strict=True) if full]
     set_apart = not all(is_full[-around.MOST_REMARKS :])
     begin = Counter(text.strip() for text in texts([row[0] for row in body]))
@@ -246,7 +246,7 @@ def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -
         "pyreadstat", source, f"reading a {'SAS' if kind in ('sas', 'xport') else kind.title()} file"
     )
     if data[:11] == b"<stata_dta>" and not bytes(data[-64:]).rstrip().endswith(b"</stata_dta>"):
-        raise InputError(f"{source}: is damaged: it ends before its last part; get a whole copy of it.")
+        raise InputError(f"{source}: truncated; get a complete copy of the file.")
     readers = {"stata": "read_dta", "spss": "read_sav", "sas": "read_sas7bdat", "xport": "read_xport"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data"
@@ -254,7 +254,7 @@ def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -
         try:
             columns, meta = getattr(pyreadstat, readers[kind])(str(path), output_format="dict")
         except Exception as error:
-            raise InputError(f"{source}: is damaged, or not a {kind} file: {printable(error)}.") from error
+            raise InputError(f"{source}: damaged, or not a {kind} file: {printable(error)}.") from error
     labels = getattr(meta, "variable_value_labels", {}) or {}
     marks = Marks.parse(missing, list(columns), source)
     measures = getattr(meta, "variable_measure", {}) or {}

@@ -35,7 +35,7 @@ def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[str], bool]
     """The files of a table, and whether to read them in pieces: several, or one that would not fit."""
     if "-" in data:
         if len(data) > 1 or scratch is not None:
-            raise InputError("-: standard input cannot be read in pieces; give the names of files.")
+            raise InputError("-: standard input cannot be read in pieces; give file names.")
         return ["-"], False
     paths = expand(data)
     whole = len(paths) == 1 and scratch is None and (not may_be_scanned(paths[0]) or fits(paths[0]))
@@ -98,7 +98,7 @@ class LargeTable(TableFile):
     ) -> LargeTable:
         """Decode all columns of numbers, or those asked for, and tell what each column is."""
         if sheet is not None:
-            raise InputError(f"{printable(paths[0])}: is not a workbook; --sheet is for those.")
+            raise InputError(f"{printable(paths[0])}: not a workbook; --sheet only applies to workbooks.")
         sources = Sources.open(paths, TextOptions(**options))
         marks = Marks.parse(missing, sources.schema.names, sources.name)
         head = cls.head(sources, marks)
@@ -112,8 +112,8 @@ class LargeTable(TableFile):
         for column in head.columns:
             if column.name in names and column.how_written:
                 raise InputError(
-                    f"{head.source}: column {shown(column.name)}: {column.how_written}, but only where the "
-                    "whole table is in memory; write plain numbers, or leave it out with --exclude."
+                    f"{head.source}: column {shown(column.name)}: {column.how_written}, but not in a table "
+                    "that is read in pieces; write plain numbers, or leave it out with --exclude."
                 )
         if not names:  # which choosing columns will say
             return cls(sources.name, RawColumns(sources, 0), head.columns, sources.dialect)
@@ -167,12 +167,12 @@ class LargeTable(TableFile):
         if absent or choice.categories:
             name = next(iter(absent or choice.categories))
             raise InputError(
-                f"{self.source}: column {shown(name)} is not used as plain numbers, for which the table "
-                "would have to be in memory; leave it out with --exclude."
+                f"{self.source}: column {shown(name)} does not hold plain numbers, which a table that "
+                "is read in pieces needs; leave it out with --exclude."
             )
         if all(column.missing == self.n_rows for column in self.columns if column.name in choice.used):
             self.decoded.scratch.remove()
-            raise InputError(f"{self.source}: every entry of the columns to cluster is missing.")
+            raise InputError(f"{self.source}: all entries of the columns to cluster are missing.")
         self.decoded.keep(choice.used)
         for column in self.columns:
             column.values = None
@@ -253,7 +253,9 @@ class LargeTable(TableFile):
             row += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
         if row != len(labels):
-            raise InputError(f"{self.source}: has {row:,} rows, and had {len(labels):,}; start again.")
+            raise InputError(
+                f"{self.source}: {len(labels):,} rows when first read, {row:,} now; start again."
+            )
 
 
 def without_values(column: Column) -> Column:

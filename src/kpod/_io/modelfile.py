@@ -174,10 +174,10 @@ def load(path: str | os.PathLike[str]) -> Model:
             members = Members(archive)
             header = members.json(HEADER, SMALL)
             if not isinstance(header, dict) or header.get("format") != FORMAT:
-                raise InputError(f"{name}: is not a kpod model.")
+                raise InputError(f"{name}: not a kpod model.")
             if not isinstance(header.get("version"), int) or header["version"] > VERSION:
                 raise InputError(
-                    f"{name}: was written by a newer kpod ({printable(header.get('kpod'))}), this is "
+                    f"{name}: written by a newer version of kpod ({printable(header.get('kpod'))}; this is "
                     f"{__version__}; upgrade scikit-kpod to open it."
                 )
             return read_model(members, str(header.get("kpod")))
@@ -189,14 +189,12 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise InputError(f"{name}: cannot be read: {error.strerror or printable(error)}.") from error
     except zipfile.BadZipFile as error:
         raise InputError(
-            f"{name}: is not a kpod model, or is damaged; kpod fit --model makes one."
+            f"{name}: not a kpod model, or damaged; create one with kpod fit --model."
         ) from error
     # Whatever a damaged archive trips over, in zipfile, json, NumPy or here, it is damaged.
     except Exception as error:
         why = printable(str(error)[:100]) if isinstance(error, ValueError) else type(error).__name__
-        raise InputError(
-            f"{name}: is damaged ({why}); make the model again with kpod fit --model."
-        ) from error
+        raise InputError(f"{name}: damaged ({why}); fit the model again with kpod fit --model.") from error
 
 
 class Members:
@@ -238,7 +236,7 @@ class Members:
         if dtype not in DTYPES:
             raise ValueError(f"an array of {dtype}")
         if int(np.prod(shape, dtype=object)) * dtype.itemsize != len(numbers):
-            raise ValueError("an array of another length than it claims")
+            raise ValueError("an array whose length does not match its header")
         out = np.frombuffer(numbers, dtype).reshape(shape, order="F" if by_column else "C")
         return np.array(out, order="C")
 
@@ -266,7 +264,7 @@ def read_model(members: Members, version: str) -> Model:
     if k == "auto":
         k = plain(about["_n_features_out"])
     if type(k) is not int or k < 1:
-        raise ValueError("n_clusters is not a number of clusters")
+        raise ValueError("invalid n_clusters")
     encoder = None
     if "encoder" in top:
         from kpod._io import encoderfile
@@ -313,7 +311,7 @@ class Maker:
             raise ValueError(f"{lacking[0]} is missing")
         threads = state.get("n_threads")
         if threads is not None and not (type(threads) is int and 1 <= threads <= MOST_THREADS):
-            raise ValueError("n_threads is not a number of threads")
+            raise ValueError("invalid n_threads")
         if state["n_features_in_"] != self.sizes["p"]:
             raise ValueError("centers and columns do not match")
         estimator.__setstate__(state)
@@ -337,7 +335,7 @@ class Maker:
         if shape == "iterations":
             expected = [(len(value),)] if len(found) == 1 else []
         if found not in expected or kind not in kinds:
-            raise ValueError(f"{name} has not the shape and type it should have")
+            raise ValueError(f"{name} has the wrong shape or type")
         return value
 
     def limit(self, shape: str) -> int:
@@ -404,14 +402,14 @@ def expect(node: Any, which: str, loader: str) -> Any:
 def items(node: Any) -> dict[str, Any]:
     content = expect(node, "builtins.dict", "DictNode")
     if not isinstance(content, dict):
-        raise TypeError("a part is not what it should be")
+        raise TypeError("a part has the wrong type")
     return content
 
 
 def elements(node: Any, which: str) -> list[Any]:
     content = expect(node, f"builtins.{which}", f"{which.capitalize()}Node")
     if not isinstance(content, list):
-        raise TypeError("a part is not what it should be")
+        raise TypeError("a part has the wrong type")
     return content
 
 
@@ -421,7 +419,7 @@ def plain(node: Any) -> Any:
         raise ForeignError(class_of(node))
     value = json.loads(node["content"])
     if not isinstance(value, str | int | float | bool | None):
-        raise TypeError("a setting is not what it should be")
+        raise TypeError("a setting has the wrong type")
     return value
 
 

@@ -38,7 +38,7 @@ SAMPLE = 1 << 18
 SAMPLE_ROWS = 200
 BLOCK = 1 << 23
 STREAM = b"\xff\xff\xff\xff"
-NO_ROWS = "has column names and no rows; there is nothing to cluster."
+NO_ROWS = "has column names but no rows; there is nothing to cluster."
 
 
 def read_table(
@@ -60,7 +60,7 @@ def read_table(
     try:
         kind = formats.kind_of(data)
         if sheet is not None and kind != "workbook":
-            raise InputError(f"{source}: is not a workbook; --sheet is for those.")
+            raise InputError(f"{source}: not a workbook; --sheet only applies to workbooks.")
         if is_typed(data):
             raw = read_typed(data)
         elif kind:
@@ -88,7 +88,9 @@ def read_table(
             )
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
-        raise InputError(f"{source}: damaged, or not what it claims to be: {one_line(error)}") from error
+        raise InputError(
+            f"{source}: damaged, or not in the format it claims to be in: {one_line(error)}"
+        ) from error
     unused = marks.found_nowhere({column.name: column.marks for column in columns})
     return TableFile(source, raw, columns, dialect, unused, notes)
 
@@ -275,7 +277,7 @@ def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
         given = "utf-16"
     if given is None and data.find(b"\0") >= 0:
         raise InputError(
-            f"{source}: is not a text file (it has NUL bytes), nor Parquet or Arrow; "
+            f"{source}: not a text file (it contains NUL bytes), nor Parquet or Arrow; "
             "if it is UTF-16 text, give --encoding utf-16-le."
         )
     encoding = codecs.lookup(given or "utf-8").name
@@ -369,7 +371,7 @@ def check_header(names: Sequence[str], source: str) -> None:
             what = f"the column name {shown(name)}" if name else "a column without a name"
             raise InputError(
                 f"{source}: {what} appears {times} times (columns {', '.join(at[:8])}); "
-                "rename all but one, so that each can be told from the others."
+                "rename columns so that every name is unique."
             )
 
 

@@ -18,14 +18,19 @@ from kpod._io.vocabulary import (
     A_PROPERTY,
     COUNTERS,
     GROUPS,
+    HOW_MANY,
     IDS,
     NO_IDS,
     NO_ZERO,
     NOMINAL,
+    NOT_FIRST,
     NOUN_AND_ID,
     NOUN_AND_NUMBER,
+    PLACES,
     QUANTITIES,
+    SIZES,
     STAMPS,
+    STEPS,
     UNITS,
 )
 from kpod._typing import Floats
@@ -85,12 +90,22 @@ class Contents:
 def role_of(contents: Contents) -> Role:
     """The role of a column."""
     if contents.declared == "boolean":
-        return Role("boolean", "true or false")
+        same = contents.numbers is not None and one_value(contents.numbers)
+        return Role("constant", ALL_THE_SAME) if same else Role("boolean", "true or false")
     if contents.declared == "date":
         return Role("date", "dates")
     if contents.numbers is not None:
         return role_of_numbers(contents)
     return role_of_text(contents)
+
+
+ALL_THE_SAME = "the same value in every row"
+ROW_NUMBERS = "row numbers"
+
+
+def one_value(numbers: Floats) -> bool:
+    observed = numbers[~np.isnan(numbers)]
+    return len(observed) > 1 and bool((observed == observed[0]).all())
 
 
 def role_of_numbers(c: Contents) -> Role:
@@ -103,9 +118,10 @@ def role_of_numbers(c: Contents) -> Role:
     facts = Facts(c.name, c.n_rows, values, len(values) / max(1, len(first)))
     read = Facts(c.name, c.n_rows, first) if c.as_read is not None else facts
     if facts.n_distinct == 1 and len(values) > 1 and not np.isinf(numbers).any():
-        return Role("constant", "the same value in every row")
-    found = identifier(read, c.as_read if c.as_read is not None else numbers, c.leading_zeros)
-    found = found or calendar(read) or coded_category(facts, c.leading_zeros)
+        return Role("constant", ALL_THE_SAME)
+    found = calendar(read) or postcodes(facts)
+    found = found or identifier(read, c.as_read if c.as_read is not None else numbers, c.leading_zeros)
+    found = found or coded_category(facts, c.leading_zeros)
     if found:
         return found
     notes = tuple(note for note in (year_note(facts), coordinate_note(facts), *code_notes(facts)) if note)
@@ -140,6 +156,24 @@ class Facts:
         """Of the whole numbers in its range, the share that occurs."""
         return self.n_distinct / (self.high - self.low + 1)
 
+    @property
+    def is_sorted(self) -> bool:
+        return bool((np.diff(self.values) >= 0).all())
+
+    @property
+    def is_quantity(self) -> bool:
+        """Whether the name says how much or how many: age, n_tokens, months since, gross sales."""
+        words = set(self.tokens)
+        return bool(
+            (words & SIZES) or (len(self.tokens) > 1 and self.tokens[0] in HOW_MANY) or "since" in words
+        )
+
+    @property
+    def is_in_blocks(self) -> bool:
+        """Rows of one value stand together, about as many of each, from low to high: people, one by one."""
+        even = self.counts.std() <= 0.4 * self.counts.mean()
+        return self.is_sorted and len(self.values) >= 1.5 * self.n_distinct and bool(even)
+
 
 def observed_sample(values: Floats) -> Floats:
     values = values[np.linspace(0, len(values) - 1, SAMPLE).astype(int)] if len(values) > SAMPLE else values
@@ -163,13 +197,25 @@ def names_a_unit(name: str) -> bool:
     return bool(words) and (words[-1] in IDS | UNITS | GROUPS or bool(NOUN_AND_ID.match("".join(words))))
 
 
+def is_noun_and_id(word: str) -> bool:
+    return bool(NOUN_AND_ID.match(word)) and not word.startswith("provide")
+
+
+def ends_in_id(word: str) -> bool:
+    return len(word) > 2 and word.endswith("id") and not word.endswith(NO_IDS)
+
+
 def is_named_id(facts: Facts) -> bool:
     """Names that are identifiers whatever the numbers; decimals are something else (an inner diameter)."""
     words = facts.tokens
-    if not words:
+    if not words or (facts.is_two_valued and facts.low == 0):
         return False
+    if words[0] == "pid" and facts.n_distinct <= 10 <= facts.counts.mean():
+        return False  # party identification, a scale
+    if words[0] == "sid" and len(words) == 2 and words[1].isdigit():
+        return False  # sudden infant deaths of a year
     joined = "".join(words)
-    strong = words[-1] in IDS or words[0] in IDS or any(NOUN_AND_ID.match(word) for word in words)
+    strong = words[-1] in IDS or words[0] in IDS - NOT_FIRST or any(map(is_noun_and_id, words))
     strong = strong or (
         facts.name.rstrip().endswith("#") and facts.n_distinct > 2
     )  # Invoice #, not # of rooms
@@ -178,10 +224,10 @@ def is_named_id(facts: Facts) -> bool:
     letters = [word for word in words if not word.isdigit()]
     ending = letters[-1] if letters else ""
     many = facts.n_distinct > 30
-    some_id = (
-        len(ending) > 2 and ending.endswith("id") and not ending.endswith(NO_IDS) and facts.n_distinct >= 10
-    )
-    code = ending.endswith(("code", "codes")) and many
+    unique = facts.is_unique and len(facts.values) >= 20
+    some_id = facts.n_distinct >= 10 and any(map(ends_in_id, letters if unique else letters[-1:]))
+    coded_group = len(words) > 1 and words[-2] in GROUPS and facts.n_distinct >= 10
+    code = ending.endswith(("code", "codes")) and (many or coded_group)
     numbered = (
         ending.endswith("num")
         and len(ending) > 4
@@ -200,33 +246,55 @@ def is_named_id(facts: Facts) -> bool:
 def identifier(facts: Facts, as_read: Floats, leading_zeros: bool) -> Role | None:  # noqa: PLR0911
     if not facts.whole:
         return None
-    if counts_the_rows(as_read):
-        return Role("identifier", "numbers the rows")
+    if counts_the_rows(as_read) and not facts.is_quantity:
+        return Role("identifier", ROW_NUMBERS)
     if is_named_id(facts):
         how = "different in every row" if facts.is_unique else "shared by several rows"
-        return Role("identifier", f"by its name; {how}")
-    if facts.n_distinct < 3:
+        return Role("identifier", f"judging by its name; {how}")
+    if facts.n_distinct < 3 or facts.low < 0 or facts.is_quantity:
         return None
     unique = facts.is_unique and len(facts.values) >= 3
-    named = not facts.tokens or (len(facts.tokens) <= 2 and facts.tokens[-1] in COUNTERS)
-    if unique and named and facts.low >= 0:
-        return Role("identifier", "whole numbers, different in every row")
+    if is_counter(facts, unique):
+        return Role(
+            "identifier", f"whole numbers, {'different in every row' if unique else 'repeated in blocks'}"
+        )
     if leading_zeros and facts.n_distinct > 0.5 * len(facts.values):
         return Role("identifier", "digits with leading zeros")
     if unique and same_length(facts) and len(facts.values) >= 20:
         return Role("identifier", f"{len(str(int(facts.high)))} digits each, different in every row")
-    group = len(facts.tokens) <= 2 and bool({*facts.tokens, *singulars(facts.tokens)} & GROUPS)
-    if group and facts.n_distinct >= 25 and facts.low >= 0 and facts.density >= 0.2:
-        return Role("identifier", "numbers of groups, by its name")
-    if numbers_groups(facts):
+    if unique and numbers_members(as_read):
+        return Role("identifier", "numbered members of numbered groups")
+    if names_groups(facts, unique):
+        return Role("identifier", "group numbers, judging by the name")
+    if numbers_groups(facts) or numbers_blocks(facts):
         return Role(
-            "identifier", f"whole numbers up to {facts.high:.0f}, all about equally common: labels, not sizes"
+            "identifier",
+            f"whole numbers up to {facts.high:.0f}, all about equally common: labels, not quantities",
         )
     return None
 
 
-def singulars(words: tuple[str, ...]) -> list[str]:
-    return [word[:-1] for word in words if word.endswith("s")]
+def is_counter(facts: Facts, unique: bool) -> bool:
+    """No name, or one such as key, no and index, where the numbers are like those of an index."""
+    if not facts.tokens:
+        return unique
+    if len(facts.tokens) > 2 or facts.tokens[-1] not in COUNTERS:
+        return False
+    if unique:
+        return facts.is_sorted or facts.density >= 0.2 or facts.tokens[-1] not in HOW_MANY
+    return facts.n_distinct >= 20 and facts.is_sorted and len(facts.values) >= 1.5 * facts.n_distinct
+
+
+def names_groups(facts: Facts, unique: bool) -> bool:
+    """Schools, counties and the like, by a name in the singular: as a plural it says how many."""
+    letters = [word for word in facts.tokens if not word.isdigit()]
+    if not letters or len(letters) > 2 or letters[-1] not in GROUPS:
+        return False
+    if unique and len(facts.values) >= 20:
+        return True
+    together = facts.is_sorted and len(facts.values) >= 1.5 * facts.n_distinct
+    many = facts.n_distinct >= 25 and (facts.density >= 0.2 or together)
+    return many or (facts.n_distinct >= 5 and facts.is_in_blocks)
 
 
 def counts_the_rows(values: Floats) -> bool:
@@ -236,6 +304,8 @@ def counts_the_rows(values: Floats) -> bool:
     with np.errstate(invalid="ignore"):
         steps = np.diff(values)
     if values[0] in (0, 1) and bool((steps == 1).all()):
+        return True
+    if len(values) >= 50 and not YEARS[0] <= values[0] <= YEARS[1] and bool((steps == 1).all()):
         return True
     return bool(
         len(values) >= 50 and 0 <= values[0] <= 10 and (steps >= 1).all()
@@ -272,15 +342,47 @@ def numbers_groups(facts: Facts) -> bool:
     if n < 10 * m:
         return m >= 100 and facts.density > 0.9
     logs = np.log(facts.counts)
-    return bool(logs.std() == 0 or np.corrcoef(logs[:-1], logs[1:])[0, 1] < 0.4)
+    even = logs[:-1].std() == 0 or logs[1:].std() == 0
+    return bool(even or np.corrcoef(logs[:-1], logs[1:])[0, 1] < 0.4)
+
+
+def numbers_blocks(facts: Facts) -> bool:
+    """1, 1, 1, 2, 2, 2, 3, 3, 3 ...: people or places measured again and again, one after the other."""
+    if facts.tokens and facts.tokens[-1] in STEPS:
+        return False
+    from_one = facts.low <= 1 and facts.density > 0.9 and facts.n_distinct >= 20
+    narrow = facts.low >= 20 * (facts.high - facts.low) and facts.density > 0.5 and facts.n_distinct >= 10
+    repeated = facts.is_sorted and len(facts.values) >= 1.5 * facts.n_distinct
+    even = facts.counts.std() <= (1 if facts.n_distinct >= 50 and facts.density > 0.99 else 0.4) * (
+        facts.counts.mean()
+    )
+    return repeated and bool((even and from_one) or narrow)
+
+
+def numbers_members(values: Floats) -> bool:
+    """101, 102, 201, 202, 203, 301 ...: the members of groups, counted within each."""
+    steps = np.diff(values)
+    if len(values) < 20 or not (steps > 0).all() or (steps == 1).all():
+        return False
+    for base in (10, 100, 1000):
+        groups, members = np.divmod(values, base)
+        starts = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
+        within = np.arange(len(values)) - np.repeat(starts, np.diff([*starts, len(values)]))
+        counted = (members - within).max() == (members - within).min() and members[0] in (0, 1)
+        if counted and 10 <= len(starts) < len(values) and len(starts) > 0.9 * (groups[-1] - groups[0] + 1):
+            return True
+    return False
+
+
+def postcodes(facts: Facts) -> Role | None:
+    words = {"zip", "zipcode", "postcode", "postal", "postleitzahl", "plz"} & set(facts.tokens)
+    if facts.whole and (words or any(word.endswith("fips") for word in facts.tokens)):
+        return Role("category", "postal or area codes, not quantities")
+    return None
 
 
 def coded_category(facts: Facts, leading_zeros: bool) -> Role | None:
     """Whole numbers that stand for words, by the column's name."""
-    if {"zip", "zipcode", "postcode", "postal", "postleitzahl", "plz", "fips"} & set(
-        facts.tokens
-    ) and facts.whole:
-        return Role("category", "postcodes name places; they are not quantities")
     if leading_zeros:
         return Role("category", "digits with leading zeros")
     if not facts.whole or not 3 <= facts.n_distinct <= 30 or facts.low < -1 or facts.high > 99:
@@ -290,8 +392,9 @@ def coded_category(facts: Facts, leading_zeros: bool) -> Role | None:
         (words[0] in NOMINAL and not QUANTITIES & set(words[1:]))
         or (words[-1] in NOMINAL and not QUANTITIES & set(words[:-1]))
     )
-    if named:
-        return Role("category", "numbers used as labels, by its name")
+    place = len(words) == 1 and words[0] in PLACES and facts.low in (0, 1) and facts.density >= 0.5
+    if named or place:
+        return Role("category", "numbers used as labels, judging by the name")
     return None
 
 
@@ -301,16 +404,21 @@ CALENDAR = {
     "year": (0, 2200), "decade": (0, 2200),
     "yr": (0, 2200), "jahr": (0, 2200), "annee": (0, 2200), "ano": (0, 2200),
     "month": (1, 12), "mon": (1, 12), "monat": (1, 12), "mois": (1, 12), "mes": (1, 12),
-    "day": (0, 366), "tag": (0, 366), "weekday": (0, 7), "dow": (0, 7), "week": (0, 53), "woche": (0, 53),
-    "quarter": (1, 4), "quartal": (1, 4), "hour": (0, 24), "date": (0, np.inf), "datum": (0, np.inf),
+    "day": (0, 366), "doy": (0, 400), "tag": (0, 366), "weekday": (0, 7), "dow": (0, 7),
+    "week": (0, 53), "woche": (0, 53),
+    "quarter": (1, 4),
+    "quartal": (1, 4), "hour": (0, 24), "date": (0, np.inf), "datum": (0, np.inf),
 }  # fmt: skip
 
 
-def calendar(facts: Facts) -> Role | None:
+def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
     """Numbers that say when: years, months, days, dates as 20240131, seconds since 1970."""
+    if facts.tokens in (("date",), ("time",), ("year",)) and in_years(facts) and facts.n_distinct >= 15:
+        return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
     if not facts.whole or not facts.tokens:
         return None
     last, others = facts.tokens[-1], set(facts.tokens[:-1])
+    last = "year" if re.fullmatch(r"[a-z]year", last) else last
     if last in CALENDAR and len(facts.tokens) <= 2 and not others & (A_PROPERTY | QUANTITIES):
         low, high = CALENDAR[last]
         year = last in ("year", "decade", "yr", "jahr", "annee", "ano")
@@ -319,17 +427,28 @@ def calendar(facts: Facts) -> Role | None:
             two_digits = (
                 facts.low >= 0 and facts.high <= 99 and facts.high - facts.low <= 60 and facts.low >= 20
             )
-            fits = (YEARS[0] <= facts.low and facts.high <= YEARS[1]) or two_digits
+            fits = is_years(facts) or two_digits
+        fits = fits or (last in ("month", "date", "day") and facts.low > 1000 and facts.is_sorted)
         if fits:
             return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
     if facts.low >= 19000101 and facts.high <= 21001231 and looks_like_days(facts.distinct):
         return Role("date", "dates written as numbers (year, month, day)")
+    if last in ("hr", "hrs") and (facts.low, facts.high, facts.n_distinct) == (0, 23, 24):
+        return Role("date", "hours of the day")
     seconds = (facts.low >= 9e8 and facts.high <= 2.3e9) or (facts.low >= 9e11 and facts.high <= 2.3e12)
     if seconds and set(facts.tokens) & STAMPS:
         return Role(
             "date", "times in seconds since 1970" if facts.high < 1e11 else "times in milliseconds since 1970"
         )
     return None
+
+
+def in_years(facts: Facts) -> bool:
+    return YEARS[0] <= facts.low and facts.high <= YEARS[1]
+
+
+def is_years(facts: Facts) -> bool:
+    return facts.whole and in_years(facts)
 
 
 def looks_like_days(distinct: Any) -> bool:
@@ -339,7 +458,7 @@ def looks_like_days(distinct: Any) -> bool:
 
 def year_note(facts: Facts) -> Note | None:
     words = {"year", "yr", "jahr", "annee", "ano"} & set(facts.tokens)
-    if facts.whole and words and YEARS[0] <= facts.low and facts.high <= YEARS[1]:
+    if words and is_years(facts):
         return Note("year", f"years ({facts.low:.0f} to {facts.high:.0f}) are clustered as plain numbers",
                     f"--exclude {quoted(facts.name)}", "time")  # fmt: skip
     return None
@@ -435,7 +554,7 @@ def role_of_text(c: Contents) -> Role:  # noqa: PLR0911
         return Role("ordered", "ordered values", order=c.order)
     levels = list(c.levels)
     if len(levels) == 1:
-        return Role("constant", "the same value in every row")
+        return Role("constant", ALL_THE_SAME)
     if scales.is_dates(c.levels):
         return Role("date", "dates")
     order = scales.order_of(levels)
@@ -454,17 +573,18 @@ def role_of_words(c: Contents, levels: list[str], n: int) -> Role:
     sample = levels[:1000]
     words = float(np.mean([len(level.split()) for level in sample]))
     length = float(np.mean([len(level) for level in sample]))
-    prose = words >= 4.5 or length > 50
+    repeated = n >= 50 and len(levels) <= 0.2 * n and length <= 100
+    prose = (words >= 4.5 or length > 50) and not repeated
     name = tokens(c.name)
     named = bool(name) and (name[-1] in IDS or name[0] in IDS or bool(NOUN_AND_ID.match("".join(name))))
     if len(levels) > 0.5 * n and hashes(sample):
         return Role("identifier", "codes, different in nearly every row")
     if n < FEW_FILLED * c.n_rows and len(levels) > 0.5 * n:
-        return Role("text", f"filled in {n:,} of {c.n_rows:,} rows only")
+        return Role("text", f"only filled in for {n:,} of {c.n_rows:,} rows")
     if len(levels) == n and not prose and n >= 3:
         return Role("identifier", "different in every row")
     if named and len(levels) > 2:
-        return Role("identifier", "by its name")
+        return Role("identifier", "judging by its name")
     if len(levels) > 0.5 * n or prose:
         return Role("text", f"text: {len(levels):,} different values in {n:,} rows")
     return Role("category", f"{len(levels):,} different values")

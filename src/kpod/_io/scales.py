@@ -37,6 +37,7 @@ SCALES = [
     "phd|doctorate|doctoral|prof school",
     "baby|infant; child|kid|juvenile; teen|teenager|adolescent|youth|young|subadult; adult|grown "
     "up|middle aged; senior|elderly|old|aged",
+    "bad|poor; medium|average|fair|ok; good",
     "slow; average|medium|normal; fast|quick",
     "cold|cool; mild|warm|medium; hot",
     "cheap|inexpensive; moderate|medium; expensive|pricey",
@@ -54,6 +55,8 @@ SCALES = [
     "september|sep|sept; october|oct; november|nov; december|dec",
     "monday|mon; tuesday|tue|tues; wednesday|wed; thursday|thu|thur|thurs; friday|fri; saturday|sat; "
     "sunday|sun",
+    "zero; one; two; three; four; five|five or more; six|six or more; seven; eight; nine|nine or more; "
+    "ten|ten or more",
     "nie; selten; manchmal|gelegentlich; oft|häufig; immer",
     "niedrig|gering|klein; mittel; hoch|groß",
     "first; second; third; fourth; fifth; sixth; seventh; eighth; ninth; tenth",
@@ -81,6 +84,8 @@ def order_of(levels: Iterable[str]) -> list[str] | None:
             return ascending(given, {level: float(ranks[word]) for level, word in words.items()})
     for rule in (enumerated, ordinal, interval):
         found = {level: rule(level) for level in given}
+        if rule is interval and all(map(is_single, given)):
+            return None
         if all(at is not None for at in found.values()):
             return ascending(given, {level: float(at) for level, at in found.items() if at is not None})
     return None
@@ -103,14 +108,18 @@ def ordinal(level: str) -> float | None:
     return float(match[1]) if match else None
 
 
-NUMBER = r"\$?(\d[\d,]*\.?\d*)\s*k?"
+NUMBER = r"\$?\s*(\d[\d,]*\.?\d*)\s*k?"
+UNIT = r"[a-z/%. ]*"
 BETWEEN = re.compile(
-    rf"^[\[(]?\s*(-?){NUMBER}\s*(?:-|–|to|,|;|\.\.)\s*(?:<|less than)?\s*{NUMBER}\s*[\])]?\s*([a-z/%. ]*)$"  # noqa: RUF001
+    rf"^[\[(]?\s*(-?){NUMBER}\s*(?:-|–|to|,|;|\.\.)\s*(?:<|less than)?\s*{NUMBER}\s*[\])]?\s*({UNIT})$"  # noqa: RUF001
 )
-BELOW = re.compile(rf"^(?:<=?|≤|under|below|less than|up to|fewer than|at most)\s*{NUMBER}\s*[a-z/%. ]*$")
+BELOW = re.compile(
+    rf"^(?:<=?|≤|under|below|less than|lt|up to|fewer than|at most|no more than)\s*{NUMBER}\s*{UNIT}$"
+)
+SINGLE = re.compile(rf"^{NUMBER}\s*-?\s*{UNIT}$")
 ABOVE = re.compile(
-    rf"^(?:(?:>=?|≥|over|above|more than|at least)\s*{NUMBER}\s*[a-z/%. ]*"
-    rf"|{NUMBER}\s*(?:\+|plus|and over|and above|or more|and more|and older|or older)\s*[a-z/%. ]*)$"
+    rf"^(?:(?:>=?|≥|over|above|more than|gt|at least)\s*{NUMBER}\s*{UNIT}"
+    rf"|{NUMBER}\s*(?:\+|plus|and over|and above|or more|and more|and older|or older)\s*{UNIT})$"
 )
 
 
@@ -124,7 +133,14 @@ def interval(level: str) -> float | None:
         return number(match[1]) - 1e-6 - 1e9
     if match := ABOVE.match(text):
         return number(match[1] or match[2]) + 1e-6
+    if match := SINGLE.match(text):
+        return number(match[1])
     return None
+
+
+def is_single(level: str) -> bool:
+    """12 years, which has an order between <12 and 13-15 only; 50- has one, up to the next."""
+    return SINGLE.match(level.strip().lower()) is not None and not level.strip().endswith("-")
 
 
 def number(text: str) -> float:

@@ -201,7 +201,7 @@ class Decoder:
         value = printable(str(text[at].as_py())[:60])
         return (
             f"{source.name}: row {row + at + 1}, column {shown(self.name)}: '{value}' is not a plain number, "
-            "and a table that is read in pieces needs such; leave the column out, or correct it."
+            "which a table that is read in pieces needs; leave the column out, or correct it."
         )
 
 
@@ -330,6 +330,6 @@ def check_finite(values: AnyFloats, names: Sequence[str], source: Source, row: i
     if infinite.any():
         i, j = np.argwhere(infinite)[0]
         raise InputError(
-            f"{source.name}: row {row + i + 1}, column {shown(names[j])}: is infinite; correct it, or leave "
-            "it empty if it stands for a missing value."
+            f"{source.name}: row {row + i + 1}, column {shown(names[j])}: infinite value; correct it, or "
+            "leave it empty if it stands for a missing value."
         )

@@ -52,16 +52,16 @@ class Scratch:
 
     def __init__(self, directory: str | os.PathLike[str] | None, n_bytes: int) -> None:
         if not HAS_LOCKS:
-            raise InputError("scan needs locks on files, which this operating system does not have.")
+            raise InputError("scan needs file locks, which this operating system does not support.")
         self.directory = os.fspath(directory) if directory is not None else default_directory()
         if not Path(self.directory).is_dir():
-            raise InputError(f"{printable(self.directory)}: there is no such directory for scratch files.")
+            raise InputError(f"{printable(self.directory)}: the scratch directory does not exist.")
         sweep(self.directory)
         free = shutil.disk_usage(self.directory).free
         if n_bytes > free:
             raise InputError(
-                f"{printable(self.directory)}: the scratch file needs {size_text(n_bytes)}, and only "
-                f"{size_text(free)} are free; free some, or name another directory."
+                f"{printable(self.directory)}: the scratch file needs {size_text(n_bytes)}, but only "
+                f"{size_text(free)} is free; free some space, or choose another directory."
             )
         self.descriptor, self.path = locked_file(self.directory)
         try:
@@ -109,8 +109,8 @@ def naming(directory: str) -> Iterator[None]:
         if error.errno not in FULL:
             raise
         raise InputError(
-            f"{printable(directory)}: the scratch file does not fit: {error.strerror}; free some room, or "
-            "name another directory."
+            f"{printable(directory)}: the scratch file does not fit: {error.strerror}; free some space, or "
+            "choose another directory."
         ) from error
 
 
@@ -121,7 +121,7 @@ def locked_file(directory: str) -> tuple[int, str]:
             descriptor, path = tempfile.mkstemp(SUFFIX, PREFIX, directory)
         except OSError as error:
             raise InputError(
-                f"{printable(directory)}: scratch files cannot be written there: {error.strerror}."
+                f"{printable(directory)}: cannot write scratch files there: {error.strerror}."
             ) from error
         lock(descriptor, wait=True)
         if same_file(descriptor, path):

@@ -54,12 +54,12 @@ def expand(paths: Any, suffixes: Sequence[str] = SCANNED) -> list[str]:
                 if file.suffix.lower() in suffixes and not file.name.startswith((".", "_"))
             )
             if not inside:
-                raise InputError(f"{printable(path)}: has no files that end in one of {', '.join(suffixes)}.")
+                raise InputError(f"{printable(path)}: no files ending in one of {', '.join(suffixes)}.")
             found += inside
         elif not Path(path).exists() and glob.has_magic(path):
             matched = sorted(file for file in glob.glob(path) if Path(file).is_file())  # noqa: PTH207
             if not matched:
-                raise InputError(f"{printable(path)}: matches no file.")
+                raise InputError(f"{printable(path)}: no matching files.")
             found += matched
         else:
             found.append(path)
@@ -68,7 +68,7 @@ def expand(paths: Any, suffixes: Sequence[str] = SCANNED) -> list[str]:
     real = [os.path.realpath(path) for path in found]
     twice = next((path for path, at in zip(found, real, strict=True) if real.count(at) > 1), None)
     if twice is not None:
-        raise InputError(f"{printable(twice)}: is given twice; its rows would count twice.")
+        raise InputError(f"{printable(twice)}: given twice; its rows would count twice.")
     return found
 
 
@@ -93,9 +93,9 @@ class Source:
         try:
             same = self.look() == self.stamp
         except InputError as error:
-            raise InputError(f"{self.name}: has vanished while it was read; start again.") from error
+            raise InputError(f"{self.name}: deleted while it was being read; start again.") from error
         if not same:
-            raise InputError(f"{self.name}: has changed while it was read; start again.")
+            raise InputError(f"{self.name}: changed while it was being read; start again.")
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -128,7 +128,7 @@ class Source:
         except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
             self.check_same()
             raise InputError(
-                f"{self.name}: damaged, or not what it claims to be: {reading.one_line(error)}"
+                f"{self.name}: damaged, or not in the format it claims to be in: {reading.one_line(error)}"
             ) from error
 
 
@@ -216,7 +216,7 @@ class TextSource(Source):
         """The first lines, and the encoding that they are in."""
         data = reading.read_bytes(self.path, self.name)
         if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise InputError(f"{self.name}: is UTF-16, which is not read in pieces; convert it to UTF-8.")
+            raise InputError(f"{self.name}: UTF-16 text cannot be read in pieces; convert it to UTF-8.")
         sample = bytes(data[: reading.SAMPLE])
         while len(sample) < len(data) and sample.count(b"\n") < 2:
             sample = bytes(data[: 2 * len(sample)])
@@ -283,7 +283,7 @@ def open_source(path: str, options: TextOptions) -> Source:
         return ArrowSource(path)
     if head[:4] == b"FEA1" or head[:2] == room.GZIP or head[:4] == room.ZSTD or formats.kind_of(head):
         raise InputError(
-            f"{name}: is not read in pieces; only CSV, Parquet, Arrow and Feather (version 2) files are."
+            f"{name}: cannot be read in pieces; only CSV, Parquet, Arrow and Feather (version 2) files can."
         )
     return TextSource(path, options)
 
@@ -305,7 +305,7 @@ class Sources:
                 options = replace(options, delimiter=source.dialect.delimiter, decimal=source.dialect.decimal)
             reading.check_header(source.schema.names, source.name)
             if not source.schema.names:
-                raise InputError(f"{source.name}: has no columns.")
+                raise InputError(f"{source.name}: no columns.")
             if source.most_rows == 0:
                 raise InputError(f"{source.name}: {reading.NO_ROWS}")
             files.append(source)
@@ -374,7 +374,7 @@ def check_alike(first: Source, other: Source) -> None:
     more = [name for name in theirs.names if name not in ours.names]
     if absent or more:
         said = [f"has no column {shown(absent[0])}"] if absent else []
-        said += [f"has a column {shown(more[0])} more"] if more else []
+        said += [f"has an extra column {shown(more[0])}"] if more else []
         raise InputError(
             f"{other.name}: {' and '.join(said)}, unlike {first.name}; files of one table need the same "
             "columns."
@@ -382,15 +382,15 @@ def check_alike(first: Source, other: Source) -> None:
     if ours.names != theirs.names:
         at = next(j for j, (a, b) in enumerate(zip(ours.names, theirs.names, strict=True)) if a != b)
         raise InputError(
-            f"{other.name}: has its columns in another order than {first.name}: column {at + 1} is "
-            f"{shown(theirs.names[at])} where it is {shown(ours.names[at])} there; write them in one order."
+            f"{other.name}: columns are in a different order than in {first.name}: column {at + 1} is "
+            f"{shown(theirs.names[at])} here and {shown(ours.names[at])} there; use one order."
         )
     for name in ours.names:
         here, there = theirs.field(name).type, ours.field(name).type
         if here != there and not (pa.types.is_null(here) or pa.types.is_null(there)):
             raise InputError(
-                f"{other.name}: column {shown(name)} holds {here} values, {there} values in {first.name}; "
-                "files of one table need columns of one type."
+                f"{other.name}: column {shown(name)} holds {here} values here and {there} values in "
+                f"{first.name}; files of one table need the same types."
             )
 
 

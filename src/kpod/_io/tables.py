@@ -143,5 +143,5 @@ def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False)
                 "infinite, or too large to compute with; correct it, or treat it as missing with --missing."
             )
     if not all_missing and np.isnan(out).all():
-        raise InputError(f"{table.source}: every entry of the columns to cluster is missing.")
+        raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
     return out

@@ -12,8 +12,12 @@ def words(text: str) -> frozenset[str]:
 IDS = words(
     "id ids uuid guid uid pid sid eid hhid ssn nin ein mrn isbn issn doi imei iban vin sku upc barcode "
     "identifier identifiant kennung kennziffer rownames rowname rowid recno seqno serial serialno "
-    "personnummer matricule email phone telephone telefon fax dossier "
+    "personnummer matricule dossier cusip isin sedol gvkey permno permco geoid ccn npi orcid ansi "
+    "idno idnum idnr idcode seqn seqnum caseid casenum "
+    "email phone telephone telefon fax "
 )
+NOT_FIRST = words("email phone telephone telefon fax sid eid pid ")
+"""Identifiers as the last word of a name only: a phone, but not phone_service."""
 COUNTERS = words("key keys pk index idx no nr num number nummer row record line obs case unnamed ")
 """Names of identifiers where the content agrees: as often as not they are something else."""
 UNITS = words(
@@ -25,9 +29,28 @@ GROUPS = words(
     "center centre site location plot block batch store shop firm company county district cluster team "
     "player doctor teacher interviewer rater judge item specimen station sample tree plant village psu tract "
     "precinct ward municipality commune country state user customer client employee student dog rat cow "
-    "pig "
+    "pig child kid pupil pair city town community system prof professor instructor woman man mother "
+    "father mom dad bird fish airline department dept departement region province herd mare wafer tray "
+    "kiln colony "
 )
 """The same where the numbers look like codes."""
+PLACES = words(
+    "center centre site location plot block batch lot store shop firm company county district station "
+    "village psu tract ward municipality commune city town airline tree plant rater judge interviewer "
+    "herd mare wafer tray kiln colony pair product source soil "
+)
+"""Few small whole numbers under such a name are labels; school or family may as well be a count."""
+STEPS = words(
+    "time t period trend delay dose temp temperature conc concentration distance depth level visit wave "
+    "round step iteration cycle generation "
+)
+"""What is varied from one experiment to the next, in even steps."""
+SIZES = words(
+    "age ages count counts duration length width height weight months weeks days years hours minutes "
+    "seconds gross sales revenue budget profit assets cost costs price income salary wage wages gdp debt "
+    "spending expenditure amount value volume population pop views "
+)
+HOW_MANY = words("n num number no nr count ")
 NOMINAL = words(
     "race ethnicity ethnic precinct religion relig denomination region state country province sex gender "
     "occupation occup occ industry sector treatment treat trt arm type kind species breed color colour "

@@ -33,7 +33,7 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
         )
     if not c.is_fitted_table:
         add(
-            "Not the table of the fit",
+            "Not the table the model was fitted on",
             "The rows shown were assigned to centers that were fitted on another table, or with row weights.",
         )
     start_cautions(c, add)
@@ -52,10 +52,10 @@ def start_cautions(c: Clustering, add: Any) -> None:
     if int((losses <= best + NEARLY_BEST * size).sum()) == 1:
         worse = (np.sort(losses)[1] - best) / size
         add(
-            "Starts that disagree",
+            "Starts disagree",
             f"The best loss was found in 1 of {len(losses)} starts; the next is {percent(worse)} higher. "
-            "With another seed other clusters may come out: use more starts (--starts "
-            f"{5 * len(losses)}), and compare.",
+            "Another seed may give different clusters: use more starts (--starts "
+            f"{5 * len(losses)}) and compare.",
         )
 
 
@@ -63,20 +63,22 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
     def rows(mask: Any) -> str:
         which = np.flatnonzero(mask)
         names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in which[:MOST_LISTED]]
-        return ("row " if len(which) == 1 else "rows ") + some(names, len(which))
+        what = "" if row_names is not None else "row " if len(which) == 1 else "rows "
+        return what + some(names, len(which))
 
     nothing = c.labels < 0
     if nothing.any():
         add(
             "Rows with nothing observed",
-            f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) could not be placed: cluster -1.",
+            f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) could not be assigned (cluster -1).",
         )
     little = ~nothing & (c.source.by_row <= LITTLE * len(c.sources))
     if little.any():
+        verb, rest = ("has", "its cluster rests") if little.sum() == 1 else ("have", "their clusters rest")
         add(
             "Rows with little observed",
-            f"{counted(int(little.sum()), 'row')} ({rows(little)}) had at most a quarter of the columns "
-            f"observed; where {'it belongs' if little.sum() == 1 else 'they belong'} rests on few values.",
+            f"{counted(int(little.sum()), 'row')} ({rows(little)}) {verb} at most a quarter of the columns "
+            f"observed: {rest} on few values.",
         )
     if c.k > 1:
         undecided = c.margins < UNDECIDED
@@ -94,14 +96,18 @@ def center_cautions(c: Clustering, add: Any) -> None:
     small = [cluster for cluster in range(c.k) if c.sizes[cluster] < FEW]
     if small:
         names = some([str(cluster) for cluster in small])
+        which = f"cluster {names}" if len(small) == 1 else f"clusters {names}"
         add(
             "Small clusters",
-            f"Fewer than {FEW} rows in cluster {names}: perhaps outliers, not a group{outlying(c, small)}.",
+            f"Fewer than {FEW} rows in {which}: possibly outliers rather than a group{outlying(c, small)}.",
         )
     known = np.isfinite(c.centers)
-    few = np.argwhere((c.counts < FEW) & known & (c.sizes >= FEW)[:, None])
+    few = np.argwhere(((c.counts < FEW) & known & (c.sizes >= FEW)[:, None])[:, c.sources])
     if len(few):
-        cells = [f"{c.names[j]} in cluster {cluster} ({number(c.counts[cluster, j])})" for cluster, j in few]
+        cells = [
+            f"{c.source_names[j]} in cluster {cluster} ({number(c.counts[cluster, c.sources[j]])})"
+            for cluster, j in few
+        ]
         add(
             "Few observations behind a center",
             f"{counted(len(few), 'value')} of the centers {'rests' if len(few) == 1 else 'rest'} on fewer "
@@ -115,14 +121,14 @@ def outlying(c: Clustering, small: Sequence[int]) -> str:
     columns = [j for j in np.argsort(-far, kind="stable") if far[j] >= FAR_OUT and c.levels[j] is None][:3]
     if not columns:
         return ""
-    said = listed([f"{c.names[j]} ({far[j]:.0f} standard deviations)" for j in columns])
-    return f"; far out in {said}. {remedy([c.names[j] for j in columns])}"
+    said = listed([f"{c.names[j]} ({far[j]:.0f} standard deviations from the mean)" for j in columns])
+    return f"; extreme in {said}. {remedy([c.names[j] for j in columns])}"
 
 
 def remedy(names: Sequence[str]) -> str:
     return (
         f"Take logarithms (--log {','.join(names)}), scale by median and quartiles (--robust), or clip "
-        "(--clip 0.01) if they should not decide"
+        "(--clip 0.01) if these values should not drive the clustering"
     )
 
 
@@ -145,28 +151,31 @@ def column_cautions(c: Clustering, add: Any) -> None:
     if few:
         said = some([f"{c.names[j]} ({share} entries)" for j, share in few])
         names = [c.names[j] for j, _ in few[:3]]
-        add("A few values dominate", f"They hold more than half of the variance of {said}. {remedy(names)}.")
+        add(
+            "A few values dominate",
+            f"They account for more than half of the variance of {said}. {remedy(names)}.",
+        )
     sparse = [
-        f"{name} ({c.missing_by_column[j]:.0%})"
+        f"{name} ({percent(c.missing_by_column[j])})"
         for name, j in zip(c.source_names, c.sources, strict=True)
         if c.missing_by_column[j] > 0.5
     ]
     if sparse:
-        add("Columns mostly missing", f"More than half is missing of {some(sparse)}.")
+        add("Columns mostly missing", f"More than half of the entries are missing in {some(sparse)}.")
     uneven = uneven_gaps(c)
     if uneven:
         add(
-            "Gaps that go with the clusters",
-            f"How much is missing differs from cluster to cluster in {some(uneven)}. Where gaps depend on "
-            "the cluster, a better fit need not be a truer grouping; ask why these values are missing.",
+            "Gaps differ between clusters",
+            f"The share of missing entries differs between clusters in {some(uneven)}. If gaps depend on the "
+            "cluster, a lower loss does not mean truer groups; find out why these values are missing.",
         )
     variance = np.nan_to_num(c.values.moments[1] ** 2)
     if len(variance) > 2 and variance.sum() > 0 and variance.max() > 0.5 * variance.sum():
         j = int(variance.argmax())
         add(
             "One column outweighs the others",
-            f"{c.names[j]} holds {variance[j] / variance.sum():.0%} of all variance, because columns count "
-            "by their scale; standardise them unless they share a unit.",
+            f"{c.names[j]} accounts for {variance[j] / variance.sum():.0%} of the total variance, because "
+            "columns are on different scales; standardise them unless they share a unit.",
         )
 
 
@@ -178,7 +187,7 @@ def uneven_gaps(c: Clustering) -> list[str]:
     shares = 1 - c.known[np.ix_(large, c.sources)]
     spread = shares.max(axis=0) - shares.min(axis=0)
     return [
-        f"{c.source_names[j]} ({shares[:, j].min():.0%} to {shares[:, j].max():.0%})"
+        f"{c.source_names[j]} ({percent(shares[:, j].min())} to {percent(shares[:, j].max())})"
         for j in np.argsort(-spread, kind="stable")
         if spread[j] > UNEVEN
     ]

@@ -105,7 +105,7 @@ def asides_of(frame: Any, n_rows: int) -> list[Aside]:
 
     given = nw.from_native(frame, eager_only=True)
     if given.shape[0] != n_rows:
-        raise ValueError(f"profile has {given.shape[0]:,} rows, X has {n_rows:,}; give the same rows.")
+        raise ValueError(f"profile has {given.shape[0]:,} rows, X has {n_rows:,}; pass the same rows.")
     out = []
     for series in given.iter_columns():
         if series.dtype.is_numeric():
@@ -215,11 +215,11 @@ def unbroken_options(text: str) -> Any:
 
 def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
     return [
-        (f"{len(c.labels):,}", "rows"),
-        (f"{len(c.sources):,}", "columns clustered"),
+        (f"{len(c.labels):,}", "row" if len(c.labels) == 1 else "rows"),
+        (f"{len(c.sources):,}", "column clustered" if len(c.sources) == 1 else "columns clustered"),
         (f"{missing:.1%}", "of the entries missing"),
-        (f"{c.source.n_complete:,}", "rows complete"),
-        (f"{c.k}", "clusters"),
+        (f"{c.source.n_complete:,}", "row complete" if c.source.n_complete == 1 else "rows complete"),
+        (f"{c.k}", "cluster" if c.k == 1 else "clusters"),
         (percent(c.explained), "of variance explained"),
     ]
 
@@ -294,7 +294,7 @@ def decided_or_suggested(c: Clustering) -> str:
     if sentence:
         return f"{sentence[0].upper()}{sentence[1:]}."
     if hasattr(c.kpod, "missing_rates_"):
-        return "The gaps were used: which values are missing counts, besides the values themselves."
+        return "The gaps were used: the clusters depend on which values are missing, not only on the values."
     return c.diagnosis.suggestion
 
 

@@ -31,7 +31,7 @@ class Aside:
     codes: Labels | None = None
     levels: Sequence[str] = ()
     unit: str = ""
-    """"date" for days since 1970."""
+    """"date" for days since 1970, "year" for years."""
 
 
 def profile(aside: Sequence[Aside], labels: Labels, k: int) -> list[dict[str, Any]]:
@@ -105,6 +105,8 @@ def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Float
     few = rows[m] < max(20, ENOUGH * sizes[m]) and rows[m] < sizes[m]
     known = f"; known for {rows[m]:,.0f} of {sizes[m]:,}" if few else ""
     share, level = percent(shares[m, j]), column.levels[int(j)]
+    if level.replace(".", "").replace("-", "").isdigit():
+        return f"{share} of cluster {m} have the value {level} ({percent(overall[j])} overall{known})"
     return f"cluster {m} is {share} {level} ({percent(overall[j])} overall{known})"
 
 
@@ -121,7 +123,7 @@ def profile_numbers(column: Aside, labels: Labels, k: int) -> dict[str, Any] | N
     if not enough.any():
         return None
     overall = float(entries.mean())
-    in_years = is_year(column.name, entries)
+    in_years = column.unit == "year" or is_year(column.name, entries)
     in_time = in_years or column.unit == "date"
 
     def shown(value: float) -> str:

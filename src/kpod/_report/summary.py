@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -63,6 +64,8 @@ class Clustering:
     is_fitted_table: bool
     levels: list[tuple[str, str] | None]
     """Of each column that is the share of a level, the column it comes from and the level."""
+    is_bent: bool = False
+    """Whether logarithms or clipping come before the model: distances in the table are others then."""
 
     @classmethod
     def of(
@@ -88,7 +91,7 @@ class Clustering:
             labels, fitted = np.asarray(kpod.labels_), True
         else:
             labels, fitted = labels_of(kpod, values, seen)
-        return cls(kpod, names, table, values, seen, centers, labels, fitted, levels)
+        return cls(kpod, names, table, values, seen, centers, labels, fitted, levels, is_bent(before))
 
     @cached_property
     def sources(self) -> list[int]:
@@ -180,12 +183,21 @@ class Clustering:
         """Mean and standard deviation of the observed entries of each column; NaN for none."""
         return self.table.moments
 
+    @property
+    def measured(self) -> Entries:
+        """The table in which distances are what they were to the model, up to a unit for each column."""
+        return self.values if self.is_bent else self.table
+
     @cached_property
     def differences(self) -> Floats:
-        """Centers less the column's mean, in its standard deviations; 0 where nothing varies."""
-        means, stds = self.moments
+        """Centers less the column's mean, in its standard deviations; 0 where nothing varies.
+
+        Of logarithms and clipped values, where those are what was clustered.
+        """
+        means, stds = self.measured.moments
+        centers = np.asarray(self.kpod.cluster_centers_, dtype=np.float64) if self.is_bent else self.centers
         with np.errstate(divide="ignore", invalid="ignore"):
-            difference = (self.centers - means) / stds
+            difference = (np.where(np.isnan(self.centers), np.nan, centers) - means) / stds
         return np.nan_to_num(difference, nan=0.0, posinf=0.0, neginf=0.0)
 
     @cached_property
@@ -196,7 +208,7 @@ class Clustering:
         clusters that have any; at least 0. A column with few entries cannot lead. Of very many rows,
         R^2 is by how far the centers are from the column's mean, which is as exact as those.
         """
-        if self.sample is not None and self.centers_are_means:
+        if self.sample is not None and self.centers_are_means and not self.is_bent:
             means, stds = self.moments
             n, n_rows = self.entries.sum(axis=0), max(1, int((self.labels >= 0).sum()))
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -206,7 +218,7 @@ class Clustering:
         share = np.zeros(len(self.names))
         n_rows = max(1, int((self.sampled_labels >= 0).sum()))
         for j in range(len(self.names)):
-            entries, labels = self.labelled(self.table, j)
+            entries, labels = self.labelled(self.measured, j)
             share[j] = explained_share(entries, labels, self.k) * len(entries) / n_rows
         return share
 
@@ -301,10 +313,14 @@ class Clustering:
         return high[:MOST_SAID], low[:MOST_SAID]
 
     def said_of_levels(self, cluster: int) -> list[str]:
-        """The levels of categories that are clearly commoner in a cluster than elsewhere."""
-        difference = np.where(self.counts[cluster] >= FEW, self.differences[cluster], 0.0)
-        order = [int(j) for j in np.argsort(-difference, kind="stable") if self.levels[j] is not None]
-        clear = [j for j in order if difference[j] >= CLEAR][:MOST_SAID]
+        """The levels of categories that are clearly more common in a cluster than elsewhere.
+
+        At least a few of its rows have them; what is unknown of most of its rows comes last.
+        """
+        rows = np.nan_to_num(self.centers[cluster]) * self.entries[cluster]
+        difference = np.where(rows >= FEW, self.differences[cluster], 0.0)
+        order = np.lexsort((-difference, self.known[cluster] < ENOUGH))
+        clear = [int(j) for j in order if self.levels[j] is not None and difference[j] >= CLEAR][:MOST_SAID]
         most = [self.described(cluster, j) for j in clear if self.centers[cluster, j] > 0.5]
         more = [self.described(cluster, j) for j in clear if self.centers[cluster, j] <= 0.5]
         return [
@@ -314,12 +330,11 @@ class Clustering:
     def described(self, cluster: int, j: int) -> str:
         """The name of a column, with the count behind it where few rows of the cluster have it."""
         level = self.levels[j]
-        name = (
-            self.names[j] if level is None else f"{level[0]} {level[1]} ({percent(self.centers[cluster, j])})"
-        )
-        if self.known[cluster, j] >= ENOUGH:
-            return name
-        return f"{name} (known for {self.entries[cluster, j]:,} of {self.sizes[cluster]:,})"
+        name = self.names[j] if level is None else f"{level[0]} {level[1]}"
+        behind = [] if level is None else [percent(self.centers[cluster, j])]
+        if self.known[cluster, j] < ENOUGH:
+            behind.append(f"known for {self.entries[cluster, j]:,} of {self.sizes[cluster]:,}")
+        return f"{name} ({', '.join(behind)})" if behind else name
 
     def sentence(self, cluster: int) -> str:
         """One line on a cluster, as one would say it."""
@@ -400,7 +415,38 @@ def in_units(
         names_out: Sequence[str] | None = list(before.get_feature_names_out())
     except (AttributeError, ValueError):
         names_out = names_of(kpod, kpod, None)
+    if len(before) == 1 and isinstance(before[0], ColumnTransformer) and isinstance(values, DenseEntries):
+        undone = entries_of(undo(before[0], values.values))
+        return undone, undo(before[0], centers), without_prefixes(names_out), plain
     return values, centers, names_out, plain
+
+
+def undo(columns: ColumnTransformer, values: Floats) -> Floats:
+    """Values in the units they had, where a transformer gives one column for each and can be undone."""
+    out = np.array(values, dtype=np.float64)
+    for name, transformer, given in columns.transformers_:
+        block = columns.output_indices_[name]
+        is_one_for_one = block.stop - block.start == np.size(given)
+        if is_one_for_one and block.stop > block.start and hasattr(transformer, "inverse_transform"):
+            try:
+                out[:, block] = transformer.inverse_transform(out[:, block])
+            except (ValueError, TypeError):  # categories for example: there are no numbers to go back to
+                continue
+    return out
+
+
+def without_prefixes(names: Sequence[str] | None) -> Sequence[str] | None:
+    """The names a ColumnTransformer gives, without those of its parts where that leaves them different."""
+    plain = [name.partition("__")[2] or name for name in names or ()]
+    return plain if names is not None and len(set(plain)) == len(plain) else names
+
+
+def is_bent(before: Any) -> bool:
+    """Whether what comes before the model takes logarithms or clips."""
+    encoders = (
+        [step for _, step in before.steps if isinstance(step, TableEncoder)] if before is not None else []
+    )
+    return any(encoder.log or encoder.clip for encoder in encoders)
 
 
 def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:

@@ -11,12 +11,12 @@ from kpod._report.summary import Clustering
 from kpod._words import counted, percent, some, starts_text
 
 SURE, UNSURE = 0.9, 0.6
-"""Probabilities of a row's likeliest cluster: sure from the first up, unclear below the second."""
+"""Probabilities of a row's likeliest cluster: certain from the first up, uncertain below the second."""
 
 
 def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
-    """How sure the clusters of the rows are, as numbers and in words; None without probabilities."""
-    if c.sureness is None:
+    """How sure the clusters of the rows are, as numbers and in words; None where there is nothing to say."""
+    if c.k == 1 or c.sureness is None:
         return None
     confidence, second, elsewhere, largest = c.sureness
     placed = c.labels >= 0
@@ -26,26 +26,26 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
     names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in unsure]
     sure = int((confidence[placed] >= SURE).sum())
     sentences = [
-        f"{counted(sure, 'row')} of {n:,} ({percent(sure / n)}) {'is' if sure == 1 else 'are'} in a cluster "
-        f"with a probability of at least {SURE:.0%}."
+        f"{sure:,} of {counted(n, 'row')} ({percent(sure / n)}) {'belongs' if sure == 1 else 'belong'} to "
+        f"{'its' if sure == 1 else 'their'} cluster with a probability of at least {SURE:.0%}."
     ]
     if len(unsure):
         told = [
-            f"{name} (cluster {c.labels[i]} {percent(confidence[i])}, or {second[i]})"
+            f"{name} (cluster {c.labels[i]} {percent(rounded_down(confidence[i]))}, then {second[i]})"
             for name, i in zip(names[:5], unsure, strict=False)
         ]
         which = "row " if row_names is None and len(unsure) == 1 else "rows " if row_names is None else ""
         sentences.append(
-            f"{counted(len(unsure), 'row')} nobody could place (no cluster with {UNSURE:.0%} or more): "
-            f"{which}{some(told, len(unsure))}."
+            f"{counted(len(unsure), 'row')} cannot be assigned with confidence (no cluster reaches "
+            f"{UNSURE:.0%}): {which}{some(told, len(unsure))}."
         )
     else:
-        sentences.append(f"There is no row that nobody could place (no cluster with {UNSURE:.0%} or more).")
+        sentences.append(f"Every row has a cluster with a probability of at least {UNSURE:.0%}.")
     moved = int(elsewhere.sum())
     if moved:
         sentences.append(
-            f"For {counted(moved, 'row')} another cluster than the nearest is the most probable one: large "
-            "clusters take more of the rows between two centers."
+            f"For {counted(moved, 'row')}, the most probable cluster is not the nearest one: large clusters "
+            "attract more of the rows between two centers."
         )
     return {
         "mean": float(confidence[placed].mean()) if placed.any() else None,
@@ -55,6 +55,11 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         "another_more_probable": moved,
         "sentences": sentences,
     }
+
+
+def rounded_down(share: float) -> float:
+    """To whole percent: 59.7 % is not 60 % to a reader who is told that it is less."""
+    return share if share < 0.01 else float(np.floor(100 * share) / 100)
 
 
 def starts_of(c: Clustering) -> str:

@@ -133,12 +133,12 @@ def applied_ratings(
     if len(unknown) == len(sparse.items):
         raise InputError(
             "--rows, --items and --values need a model that was fitted on ratings: "
-            "none of these items is a column of this one."
+            "none of these items is a column of this model."
         )
     if unknown:
         are = "is" if len(unknown) == 1 else "are"
         what = counted(len(unknown), "item")
-        notes.append(f"{what} ({some(unknown)}) {are} not in the model, and not looked at.")
+        notes.append(f"{what} ({some(unknown)}) {are} not in the model, and ignored.")
     values = columns_of(sparse.values, [at.get(name, -1) for name in model.columns])
     choice = sparse.choice
     choice.used = model.columns

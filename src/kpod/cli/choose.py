@@ -12,7 +12,7 @@ from kpod.cli.outputs import check_outputs, echo_json
 from kpod.cli.summaries import summary_of, summary_of_choice
 
 
-@click.command("choose-k", short_help="How many clusters does a table have?")
+@click.command("choose-k", short_help="Choose the number of clusters.")
 @in_files("data")
 @clusters("The numbers to choose from, such as 2-8, or auto.")
 @out_file("--report", help="A report on the clusters chosen, in one HTML file.")
@@ -45,8 +45,8 @@ def choose_k(
 ) -> None:
     """Choose the number of clusters of DATA.
 
-    Some observed entries are hidden and predicted from the others, with one cluster, two, three and
-    so on: the best number predicts them best. Says so when there is no clear choice.
+    Some observed entries are hidden and predicted from the others with one cluster, two, three and so
+    on; the best number of clusters predicts them best. If there is no clear choice, the output says so.
 
     \b
     Examples:

@@ -72,14 +72,14 @@ QUICK_WORK = 300_000
     type=click.Choice(["ignore", "informative", "auto"]),
     default="ignore",
     show_default=True,
-    help="Whether what is missing says something about the cluster of a row; auto finds out.",
+    help="Whether gaps carry information about clusters: ignore them, use them, or let auto decide.",
 )
 @click.option(
     "--stability",
     "with_stability",
     is_flag=True,
-    help="Cluster 50 resampled tables too, and say which clusters come back: about as long as 15 fits. "
-    "Reports on small tables have it anyway.",
+    help="Also cluster 50 resampled tables and report which clusters are stable; takes as long as about "
+    "15 fits. Always included in reports on small tables.",
 )
 def fit(
     data: tuple[str, ...],
@@ -117,12 +117,12 @@ def fit(
 ) -> None:
     """Cluster the rows of DATA: CSV or other text, Excel, SPSS, Stata, SAS, JSON, Parquet or Arrow.
 
-    Several files, a folder or a pattern are one table, and need the same columns.
+    Several files, a folder or a pattern are read as one table; all files need the same columns.
 
-    Cells that are empty or say NA, NaN, null, ? and the like are gaps; the markers found are reported.
+    Empty cells and NA, NaN, null, ? and the like count as missing; the markers found are reported.
     Numbers and yes/no columns are clustered; identifiers, dates, categories and text are not, but stay
-    in the output. Columns are standardised over their observed entries unless --no-scale. DATA can be -,
-    standard input.
+    in the output. Columns are standardised over their observed entries unless --no-scale. Use - as DATA
+    to read standard input.
 
     \b
     Examples:
@@ -209,7 +209,7 @@ class Encode:
 
         absent = [name for name in self.log if name not in choice.used or name in choice.categories]
         if absent:
-            raise InputError(f"--log {absent[0]}: is not among the columns clustered as numbers.")
+            raise InputError(f"--log {absent[0]}: not among the columns clustered as numbers.")
         if not (choice.categories or self.log or self.clip or self.scale == "robust"):
             from kpod._scaler import ObservedScaler
 
@@ -280,7 +280,7 @@ def choose_number(data: Data, settings: dict[str, Any], progress: Any) -> KChoic
                 ),
             )
         except ValueError as error:
-            raise InputError(f"{data.source}: {error} On the command line, that is -k.") from error
+            raise InputError(f"{data.source}: {error} On the command line, use -k.") from error
 
 
 def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Clustering, Any, list[str]]:
@@ -295,8 +295,8 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
     n_usable = usable_rows(data.values)
     if settings["n_clusters"] > n_usable:
         raise InputError(
-            f"{data.source}: -k {settings['n_clusters']} asks for more clusters than there are rows with "
-            f"anything observed ({n_usable:,}); ask for fewer."
+            f"{data.source}: -k {settings['n_clusters']} is more than the number of rows with observed "
+            f"entries ({n_usable:,}); ask for fewer clusters."
         )
     kpod = KPOD(**settings)
     weights = {} if data.weights is None else {"kpod__sample_weight": data.weights}
@@ -335,7 +335,7 @@ def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
     from kpod._io.ratings import pivot
 
     if isinstance(table, LargeTable):
-        raise InputError(f"{table.source}: ratings need the whole table in memory: give one file.")
+        raise InputError(f"{table.source}: ratings need the whole table in memory; give one file.")
     absent = [option for option, name in columns.items() if name is None]
     if absent:
         raise InputError(f"ratings need --rows, --items and --values; {absent[0]} is missing.")
@@ -374,7 +374,7 @@ def weights_of(table: TableFile, name: str) -> Any:
     bad = np.flatnonzero(~(np.isfinite(column.values) & (column.values >= 0)))
     if len(bad):
         raise InputError(
-            f"{table.source}: row {bad[0] + 1}, column '{name}': every row needs a weight of 0 or more."
+            f"{table.source}: row {bad[0] + 1}, column '{name}': every row needs a weight, 0 or more."
         )
     return np.array(column.values)
 
@@ -456,7 +456,10 @@ def asides(table: TableFile, choice: Choice) -> list[Any]:
             days = (
                 dates.of_numbers(column.values) if column.values is not None else days_of(table, column).days
             )
-            out.append(Aside(name, column.values) if days is None else Aside(name, days, unit="date"))
+            unit = "year" if column.values is not None and is_years(column.values) else ""
+            out.append(
+                Aside(name, column.values, unit=unit) if days is None else Aside(name, days, unit="date")
+            )
         elif column.values is not None and role in ("number", "boolean"):
             out.append(Aside(name, column.values))
         else:
@@ -467,6 +470,14 @@ def asides(table: TableFile, choice: Choice) -> list[Any]:
                 Aside(name, codes=codes, levels=[str(level) for level in words.dictionary.to_pylist()])
             )
     return out
+
+
+def is_years(values: Any) -> bool:
+    import numpy as np
+
+    from kpod._io.roles import YEARS
+
+    return bool(np.nanmin(values) >= YEARS[0] and np.nanmax(values) <= YEARS[1])
 
 
 def command_line() -> str:

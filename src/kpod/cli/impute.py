@@ -26,8 +26,8 @@ def impute(model: str, data: str, output: str | None, quiet: bool, as_json: bool
     """Fill the gaps of DATA from the clusters of MODEL, made by kpod fit --model.
 
     A gap in a column of the model gets the mean of the row's cluster, or the most common category; other
-    columns stay as they are. Good for looking at, and for tools that need a complete table. Filled
-    values vary less than real ones: do not compute standard errors from them.
+    columns stay as they are. Use the result to look at the data, or for tools that need a complete
+    table. Filled values vary less than real ones: do not compute standard errors from them.
 
     \b
     Examples:
@@ -77,7 +77,7 @@ def fill(given: Applied) -> tuple[dict[str, int], list[str]]:
             filled[name] = int(fillable.sum())
             replace(given.table, column, fillable, values)
         if (gaps & ~fillable).any() and column.role.role != "date":
-            notes.append(f"{name}: nothing to fill it with; the model never saw a value of it.")
+            notes.append(f"{name}: not filled; the model has never seen a value of this column.")
     return filled, notes
 
 

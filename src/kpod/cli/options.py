@@ -45,8 +45,8 @@ def in_files(name: str) -> Decorator:
             "--scratch",
             metavar="DIR",
             type=click.Path(),
-            help="Read in pieces, with a scratch file in DIR: for tables larger than memory.  [default: for "
-            "several files, and one that would not fit]",
+            help="Read in pieces, with a scratch file in DIR, for tables larger than memory.  [default: if "
+            "several files are given, or one that does not fit into memory]",
         ),
     )
 
@@ -55,7 +55,7 @@ checkpoint = click.option(
     "--checkpoint",
     metavar="DIR",
     type=click.Path(),
-    help="Leave in DIR what is needed to go on: after a crash, the same command goes on from there.",
+    help="Save progress in DIR; after a crash, the same command resumes from there.",
 )
 
 
@@ -154,9 +154,9 @@ reading = together(
 )
 long_form = together(
     click.option(
-        "--rows", metavar="NAME", help="For ratings, one per line: the column with the rows (users)."
+        "--rows", metavar="NAME", help="For ratings, one per line: the column that names the rows (users)."
     ),
-    click.option("--items", metavar="NAME", help="For ratings: the column with the items."),
+    click.option("--items", metavar="NAME", help="For ratings: the column that names the items."),
     click.option("--values", metavar="NAME", help="For ratings: the column with the values."),
 )
 choosing = together(
@@ -166,9 +166,9 @@ choosing = together(
         metavar="NAMES",
         help="Columns to cluster by: a,b,c or a pattern such as q_*.",
     ),
-    click.option("--exclude", multiple=True, metavar="NAMES", help="Columns not to cluster by."),
+    click.option("--exclude", multiple=True, metavar="NAMES", help="Columns to leave out of the clustering."),
     click.option(
-        "--id", "ids", multiple=True, metavar="NAMES", help="Columns that identify rows; not clustered."
+        "--id", "ids", multiple=True, metavar="NAMES", help="Columns that identify rows; never clustered."
     ),
     click.option(
         "--as",
@@ -176,7 +176,7 @@ choosing = together(
         multiple=True,
         metavar="NAMES=ROLE",
         type=Text(),
-        help="What columns are, whatever they look like: number, boolean, category, ordered (or "
+        help="Override the role of columns: number, boolean, category, ordered (or "
         "ordered:low,mid,high), date, identifier or text. Repeatable.",
     ),
 )
@@ -187,24 +187,26 @@ preparing = together(
         is_flag=False,
         flag_value="all",
         metavar="[NAMES]",
-        help="Cluster by categories too: by these columns, or by all if none are named.",
+        help="Also cluster by categories: the named columns, or all of them.",
     ),
     click.option("--weight", metavar="NAME", help="Column with row weights."),
-    click.option("--no-scale", is_flag=True, help="Do not standardise; for columns that share a unit."),
+    click.option(
+        "--no-scale", is_flag=True, help="Do not standardise the columns, for example if they share a unit."
+    ),
     click.option("--robust", is_flag=True, help="Scale by median and interquartile range."),
-    click.option("--log", multiple=True, metavar="NAMES", help="Columns to take logarithms of."),
+    click.option("--log", multiple=True, metavar="NAMES", help="Columns to replace by their logarithms."),
     click.option(
         "--clip",
         type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
         metavar="SHARE",
-        help="Limit values to the quantiles SHARE and 1 - SHARE of their column, e.g. 0.01.",
+        help="Clip each column at its SHARE and 1 - SHARE quantiles, e.g. 0.01.",
     ),
     click.option(
         "--shrinkage",
         type=Shrinkage(),
         metavar="NUMBER",
-        help="Pull centers that rest on few entries towards the column means, with the weight of so many "
-        "entries; auto chooses.",
+        help="Pull centers with few entries towards the column means, as if NUMBER more entries were there; "
+        "auto chooses.",
     ),
 )
 
@@ -224,7 +226,7 @@ telling = together(
         "--json",
         "as_json",
         is_flag=True,
-        help="A machine-readable summary on standard output; the table then needs -o.",
+        help="Print a machine-readable summary to standard output; the table then needs -o.",
     ),
 )
 labelling = together(
@@ -239,7 +241,7 @@ labelling = together(
     click.option(
         "--confidence",
         is_flag=True,
-        help="Add two columns: confidence, the probability of the row's cluster, and second, the next one.",
+        help="Add two columns: confidence (probability of the row's cluster) and second (next most likely).",
     ),
     telling,
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def output_for(output: str | None, as_json: bool) -> str | None:
     if as_json and output == "-":
-        raise click.UsageError("--json and -o - both want standard output")
+        raise click.UsageError("--json and -o - cannot both use standard output")
     if as_json or output in (None, "-"):
         check_stdout()
     return output if as_json else output or "-"
@@ -51,7 +51,7 @@ def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str
         target = os.path.realpath(path)
         if target in taken:
             raise InputError(
-                f"{option} {printable(path)} would overwrite {taken[target]}; give another name."
+                f"{option} {printable(path)} would overwrite {taken[target]}; choose another name."
             )
         taken[target] = option
         check_writable(path)
@@ -89,7 +89,7 @@ def check_types(table: TableFile, output: str | None, confidence: bool = False) 
             raise InputError(f"{table.source}: --confidence needs the whole table in memory; leave it out.")
         if isinstance(table, LargeTable) and format_of(output) == "excel":
             raise InputError(
-                f"-o {printable(output)}: a workbook is not written in pieces; write .csv or .parquet."
+                f"-o {printable(output)}: workbooks cannot be written in pieces; write .csv or .parquet."
             )
         check_format(table, output)
 

@@ -56,7 +56,8 @@ def predict(
         check_label(given.table, label, confidence)
         if confidence and not hasattr(given.kpod, "predict_proba"):
             raise InputError(
-                f"{printable(model)}: has no probabilities; fit it again with kpod fit --confidence --model."
+                f"{printable(model)}: no probabilities in this model; fit it again with "
+                "kpod fit --confidence --model."
             )
         check_types(given.table, output, confidence)
         progress.doing("assigning rows")

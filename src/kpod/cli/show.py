@@ -59,7 +59,7 @@ def show(described: dict[str, Any]) -> None:
     out.print(
         f"{described['missing_share']:.1%} of the entries missing; "
         f"{counted(described['complete_rows'], 'row')} complete, "
-        f"{counted(described['rows_without_numbers'], 'row')} without any number observed\n"
+        f"{counted(described['rows_without_numbers'], 'row')} with no numbers observed\n"
     )
     columns = grid("column", "role", "missing", "share", "min", "max", "marks", right=2)
     columns.columns[-1].justify = "left"
@@ -84,10 +84,10 @@ def show(described: dict[str, Any]) -> None:
         out.print(f"... and {counted(len(noted) - MOST_NOTES, 'more note')}; --json lists them all")
     _, *sentences = described["gaps"]["sentences"]  # the first says how much is missing, as above
     if sentences:
-        out.print("\nWhat the gaps go with")
+        out.print("\nWhat the gaps are related to")
         for sentence in [*sentences, described["gaps"]["suggestion"]]:
             out.print(printable(sentence))
-    out.print(f"\nCommonest patterns of gaps ({described['patterns']:,} in all)")
+    out.print(f"\nMost common patterns of gaps ({described['patterns']:,} in all)")
     patterns = grid("rows", "missing together")
     for pattern in described["commonest_patterns"]:
         names = [printable(name) for name in pattern["missing"]]

@@ -119,4 +119,4 @@ class DiagnosisDisplay(Display):
         bar.set_label("standard deviations", color=INK)
         bar.outline.set_visible(False)
         bar.ax.tick_params(length=0, labelcolor=INK)
-        heading(ax, "What the gaps go with")
+        heading(ax, "What the gaps are related to")
