@@ -160,18 +160,18 @@ def test_where_another_cluster_is_more_probable_that_is_said(monkeypatch, table,
     about = json.loads(done.out)["confidence"]
     out = pd.read_csv(tmp_path / "o.csv")
     assert about["another_more_probable"] == (out["confidence"] < 0.5).sum() > 0
-    of_another = out["confidence"] <= 0.4  # which that one is sure of: somebody could place the row
+    of_another = out["confidence"] <= 0.4  # which that one is sure of
     assert of_another.any()
     assert about["unplaceable"] == ((out["confidence"] < 0.6) & ~of_another).sum() > 0
-    assert "another cluster than the nearest is the most probable" in about["sentences"][-1]
+    assert "a cluster other than the nearest is the most probable" in about["sentences"][-1]
 
 
-def test_the_report_names_rows_that_nobody_could_place(monkeypatch, table, tmp_path):
+def test_the_report_names_rows_between_clusters(monkeypatch, table, tmp_path):
     report = tmp_path / "r.html"
     done = command(monkeypatch, "fit", table, "-k", 2, "--report", report, "-o", tmp_path / "o.csv")
     assert done.code == 0
     page = report.read_text()
-    assert "nobody could place (no cluster with 60% or more)" in page
+    assert "could belong to more than one cluster (none has a probability of 60% or more)" in page
     assert "clusters are stable in 50 resampled tables" in page or "resampled tables" in page
     assert "The best loss was found in" in page
     assert "confidence" not in (tmp_path / "o.csv").read_text()

@@ -11,7 +11,7 @@ from kpod._report.summary import Clustering
 from kpod._words import counted, percent, some, starts_text
 
 SURE, UNSURE = 0.9, 0.6
-"""Probabilities of a row's likeliest cluster: sure from the one up; below the other nobody could place the row."""
+"""Probabilities of a row's likeliest cluster: at least the first is sure, less than the second uncertain."""
 
 
 def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
@@ -26,26 +26,26 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
     names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in unsure]
     sure = int((confidence[placed] >= SURE).sum())
     sentences = [
-        f"{counted(sure, 'row')} of {n:,} ({percent(sure / n)}) {'is' if sure == 1 else 'are'} in a cluster "
-        f"with a probability of at least {SURE:.0%}."
+        f"{sure:,} of {counted(n, 'row')} ({percent(sure / n)}) {'belongs' if sure == 1 else 'belong'} to "
+        f"{'its' if sure == 1 else 'their'} cluster with a probability of at least {SURE:.0%}."
     ]
-    if len(unsure):
+    if c.k == 1:
+        sentences = []  # there is nothing to be unsure about
+    elif len(unsure):
         told = [
             f"{name} (cluster {c.labels[i]} {percent(confidence[i])}, or {second[i]})"
             for name, i in zip(names[:5], unsure, strict=False)
         ]
         which = "row " if row_names is None and len(unsure) == 1 else "rows " if row_names is None else ""
         sentences.append(
-            f"{counted(len(unsure), 'row')} nobody could place (no cluster with {UNSURE:.0%} or more): "
-            f"{which}{some(told, len(unsure))}."
+            f"{counted(len(unsure), 'row')} could belong to more than one cluster (none has a probability of "
+            f"{UNSURE:.0%} or more): {which}{some(told, len(unsure))}."
         )
-    else:
-        sentences.append(f"There is no row that nobody could place (no cluster with {UNSURE:.0%} or more).")
     moved = int(elsewhere.sum())
     if moved:
         sentences.append(
-            f"For {counted(moved, 'row')} another cluster than the nearest is the most probable one: large "
-            "clusters take more of the rows between two centers."
+            f"For {counted(moved, 'row')}, a cluster other than the nearest is the most probable: of the "
+            "rows between two centers, more belong to the larger cluster."
         )
     return {
         "mean": float(confidence[placed].mean()) if placed.any() else None,
@@ -59,4 +59,4 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
 
 def starts_of(c: Clustering) -> str:
     """How often the best loss was found; a model from a file may not know."""
-    return starts_text(list(getattr(c.kpod, "losses_", ())))
+    return starts_text(list(getattr(c.kpod, "losses_", ()))) if c.k > 1 else ""
