@@ -2,6 +2,7 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,8 +13,9 @@ from scipy import sparse
 
 from kpod import KPOD, _search, choose_k
 from kpod._borders import n_apart
-from kpod._choice import rival
+from kpod._choice import rival, why_unclear
 from kpod._holdout import Errors
+from kpod._search import Verdict
 from kpod.datasets import make_mixture
 from kpod.missingness import mcar
 from kpod.plot import ChooseKDisplay
@@ -230,6 +232,19 @@ def test_two_numbers_with_worse_ones_between_are_rivals(rng):
     assert rival(curve(rng, 5.0, 3.0, 4.0, 4.0, 4.0, 4.0), 2) is None, "one minimum"
     assert rival(curve(rng, 5.0, 3.0, 3.0, 3.0, 3.0, 3.0), 2) is None, "none in between is worse"
     assert rival(curve(rng, 5.0, 3.0, 4.0, 4.0, 3.6, 4.0), 2) is None, "the other minimum is clearly higher"
+
+
+def test_separate_clusters_raise_doubts_about_one_correlated_group(rng):
+    def reason(one, two, apart):
+        errors = curve(rng, one, two)
+        search = SimpleNamespace(
+            centers={k: SimpleNamespace(errors=e) for k, e in errors.items()}, n_apart=lambda k: apart
+        )
+        return why_unclear(search, Verdict(1, 2, True, errors, "common", ""), True)
+
+    assert "these are separate" in reason(3.0, 3.1, apart=2)
+    assert reason(3.0, 3.1, apart=1) == ""
+    assert reason(3.0, 3.6, apart=2) == "", "one group predicts clearly better"
 
 
 def test_what_was_not_tried_is_not_said_to_be_worse(rng):

@@ -12,6 +12,7 @@ from kpod._search import Search, Verdict
 from kpod._typing import Floats
 
 RIVAL = 2.0  # standard errors above the best: another number that close is a rival of the one chosen
+CLEARLY_WORSE = 3.0  # standard errors; less is no proof against clusters that are separate
 HUMP = 2.5  # standard errors by which a number between the two is worse than both
 DISAGREEMENT = 0.8  # adjusted Rand index below which the sentence says that clusters and groups differ
 
@@ -150,9 +151,17 @@ def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
         return f"the error on hidden values is still falling at {last} clusters, {where}"
     if verdict.doubt:
         return verdict.doubt
+    pieces = verdict.by_centers
+    if k == 1 < pieces:
+        narrow = above(curve[pieces], curve[1]) < CLEARLY_WORSE
+        if narrow and search.n_apart(pieces) == pieces:
+            return (
+                "columns are correlated, and one correlated group predicts hidden values slightly better "
+                f"than {pieces} clusters do, but these are separate: few rows lie between them"
+            )
     by_centers = {n: trial.errors for n, trial in search.centers.items()}
-    for found, number in ((curve, k), (by_centers, verdict.by_centers)):
-        other = rival(found, number)
+    for found, number in ((curve, k), (by_centers, pieces)):
+        other = rival(found, number) if k > 1 else None
         if other is not None:
             fewer, more = sorted((number, other))
             return (
