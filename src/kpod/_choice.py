@@ -74,16 +74,16 @@ class KChoice:
         """The table as text."""
         t = self.table_
         correlated = bool(np.isfinite(t["correlated_error"]).any())
-        header = "  k   held-out error      above best          loss  silhouette"
+        header = "  k     held-out error        above best       loss  silhouette"
         lines = [header + ("   correlated" if correlated else "")]
         for i, k in enumerate(t["k"]):
             line = (
-                f"{k:3d}   {t['error'][i]:.4g} ± {t['error_se'][i]:<8.2g}  "
-                f"{t['above_best'][i]:.2g} ± {t['above_best_se'][i]:<8.2g}  {t['loss'][i]:8.4g}  "
-                f"{_number(t['silhouette'][i], '.3f'):>8}"
+                f"{k:3d}  {t['error'][i]:>9.4g} ± {t['error_se'][i]:<7.2g}"
+                f"{t['above_best'][i]:>8.2g} ± {t['above_best_se'][i]:<7.2g}{t['loss'][i]:>8.4g}"
+                f"{_number(t['silhouette'][i], '.3f'):>12}"
             )
             if correlated:
-                line += f"  {_number(t['correlated_error'][i], '.4g'):>10}"
+                line += f"{_number(t['correlated_error'][i], '.4g'):>13}"
             lines.append(line + ("  <-" if k == self.best_k_ else ""))
         return "\n".join(lines)
 
