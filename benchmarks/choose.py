@@ -1,14 +1,19 @@
 """How many clusters: how often the number is right, next to peers; how sure; and what it costs.
 
-The draws are those of seeds from 1000 on, which no rule was tuned on. To check with others, change
-`FIRST_SEED` in the environment.
+The draws are those of seeds from 1000 on, which no rule was tuned on. To check with others, set
+`FIRST_SEED` in the environment; `PARTS=cost,confidence,choices,peers` runs some parts only. Every answer
+goes to results/choose_draws.csv at once, so that a run that was stopped can be continued; delete that
+file after changing the rule.
 """
 
 from __future__ import annotations
 
+import csv
 import os
+import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -17,7 +22,7 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import silhouette_score
 
 from benchmarks import peers
-from benchmarks.harness import Sheet, progress, timed
+from benchmarks.harness import RESULTS, Sheet, progress, timed
 from kpod import KPOD, choose_k
 from kpod._confidence import soften
 from kpod.datasets import make_mixture, make_perturbed_wine
@@ -27,8 +32,11 @@ FIRST_SEED = int(os.environ.get("FIRST_SEED", "1000"))
 N_DRAWS = int(os.environ.get("N_DRAWS", "20"))
 N_LONG_DRAWS = int(os.environ.get("N_LONG_DRAWS", "20"))  # of the paper's mixtures, which take longest
 N_PEER_DRAWS = int(os.environ.get("N_PEER_DRAWS", "5"))
+PARTS = os.environ.get("PARTS", "cost,confidence,choices,peers").split(",")
+DRAWS = RESULTS / "choose_draws.csv"
 
 Table = tuple[np.ndarray, int]
+Answer = tuple[int, bool, float]  # number, whether the choice was clear, processor seconds
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
@@ -132,10 +140,60 @@ PEER_DESIGNS = [
 ]
 
 
-def numbers(answers: list[tuple[int, bool]]) -> str:
+def numbers(answers: list[Answer]) -> str:
     """How often each number was given; in brackets those without a clear choice."""
-    counted = Counter(str(k) if clear else f"({k})" for k, clear in answers)
+    counted = Counter(str(k) if clear else f"({k})" for k, clear, _ in answers)
     return ", ".join(f"{k}: {n}" for k, n in sorted(counted.items(), key=lambda item: -item[1]))
+
+
+def kept_answers() -> dict[tuple[str, str, int], Answer]:
+    """What earlier runs answered, by design, method and seed."""
+    if not DRAWS.exists():
+        return {}
+    with DRAWS.open(newline="") as file:
+        return {
+            (row["design"], row["method"], int(row["seed"])): (
+                int(row["k"]),
+                row["clear"] == "True",
+                float(row["seconds"]),
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+def keep(*cells: object) -> None:
+    is_new = not DRAWS.exists()
+    with DRAWS.open("a", newline="") as file:
+        writer = csv.writer(file)
+        if is_new:
+            writer.writerow(["design", "method", "seed", "k", "clear", "seconds"])
+        writer.writerow(cells)
+
+
+def processor_timed(function: Callable[[], Any]) -> tuple[Any, float]:
+    """The result of a call and its processor seconds, over all threads: busy machines tell these as well."""
+    before = time.process_time()
+    return timed(function)[0], time.process_time() - before
+
+
+def answers_of(name: str, method: str, choose: Callable[..., tuple[int, bool]], n_draws: int) -> list[Answer]:
+    """The answers of one method to the draws of a design: kept ones, and new ones that are kept."""
+    draw, ks, _, _ = DESIGNS[name]
+    kept, answers = kept_answers(), []
+    for seed in range(FIRST_SEED, FIRST_SEED + n_draws):
+        progress(f"choose: {name}, {method}, draw {seed - FIRST_SEED + 1}")
+        if (name, method, seed) not in kept:
+            X, _ = draw(np.random.default_rng([seed, len(name)]))
+            (k, clear), seconds = processor_timed(lambda X=X, ks=ks, seed=seed: choose(X, ks, seed))
+            keep(name, method, seed, k, clear, f"{seconds:.3g}")
+            kept[name, method, seed] = k, clear, seconds
+        answers.append(kept[name, method, seed])
+    return answers
+
+
+def by_kpod(X: np.ndarray, ks: range, seed: int) -> tuple[int, bool]:
+    choice = choose_k(X, ks, random_state=seed)
+    return choice.best_k_, choice.clear_
 
 
 def choices() -> None:
@@ -144,17 +202,13 @@ def choices() -> None:
         f"How many clusters: choose_k on draws from seed {FIRST_SEED} on; (k) is k without a clear choice",
         ["design", "true", "draws", "right", "right or unclear", "asked for", "largest clear", "chosen"],
     )
-    for name, (draw, ks, wanted, unclear_will_do) in DESIGNS.items():
-        answers = []
+    for name, (draw, _, wanted, unclear_will_do) in DESIGNS.items():
+        true = draw(np.random.default_rng(0))[1]
         n_draws = N_LONG_DRAWS if name.startswith("paper") else N_DRAWS
-        for seed in range(FIRST_SEED, FIRST_SEED + n_draws):
-            progress(f"choose: {name}, draw {seed - FIRST_SEED + 1}")
-            X, true = draw(np.random.default_rng([seed, len(name)]))
-            choice, _ = timed(lambda X=X, ks=ks, seed=seed: choose_k(X, ks, random_state=seed))
-            answers.append((choice.best_k_, choice.clear_))
-        right = float(np.mean([k == true for k, _ in answers]))
-        either = float(np.mean([k == true or not clear for k, clear in answers]))
-        largest = max((k for k, clear in answers if clear), default=None)
+        answers = answers_of(name, "kpod.choose_k", by_kpod, n_draws)
+        right = float(np.mean([k == true for k, _, _ in answers]))
+        either = float(np.mean([k == true or not clear for k, clear, _ in answers]))
+        largest = max((k for k, clear, _ in answers if clear), default=None)
         asked = "" if wanted is None else f"{wanted:.0%}{' or unclear' if unclear_will_do else ''}"
         sheet.add(name, true, n_draws, right, either, asked, largest, numbers(answers))
         sheet.save()
@@ -197,21 +251,16 @@ def by_stepmix(X: np.ndarray, ks: range, seed: int) -> int:
     return min(ks, key=bic)
 
 
+def imputed(imputer: Callable[[], Any], choose: Callable[[np.ndarray, range, int], int]) -> Any:
+    return lambda X, ks, seed: (choose(imputer().fit_transform(X), ks, seed), True)
+
+
 PEERS = {
-    "silhouette, mean-imputed": lambda X, ks, seed: by_silhouette(
-        peers.mean_imputer().fit_transform(X), ks, seed
-    ),
-    "silhouette, neighbour-imputed": lambda X, ks, seed: by_silhouette(
-        peers.neighbour_imputer().fit_transform(X), ks, seed
-    ),
-    "gap statistic, mean-imputed": lambda X, ks, seed: by_gap(
-        peers.mean_imputer().fit_transform(X), ks, seed
-    ),
-    "gap statistic, neighbour-imputed": lambda X, ks, seed: by_gap(
-        peers.neighbour_imputer().fit_transform(X), ks, seed
-    ),
-    "StepMix, BIC": by_stepmix,
-    "kpod.choose_k": lambda X, ks, seed: choose_k(X, ks, random_state=seed).best_k_,
+    "silhouette, mean-imputed": imputed(peers.mean_imputer, by_silhouette),
+    "silhouette, neighbour-imputed": imputed(peers.neighbour_imputer, by_silhouette),
+    "gap statistic, mean-imputed": imputed(peers.mean_imputer, by_gap),
+    "gap statistic, neighbour-imputed": imputed(peers.neighbour_imputer, by_gap),
+    "StepMix, BIC": lambda X, ks, seed: (by_stepmix(X, ks, seed), True),
 }
 
 
@@ -219,25 +268,19 @@ def against_peers() -> None:
     sheet = Sheet(
         "choose_peers",
         f"The same against peers, {N_PEER_DRAWS} draws each: share right, and what was chosen",
-        ["design", "true", "method", "right", "chosen", "seconds a table"],
+        ["design", "true", "method", "right", "chosen", "processor seconds a table"],
     )
     for name in PEER_DESIGNS:
-        draw, ks, _, _ = DESIGNS[name]
-        for method, choose in PEERS.items():
-            answers, times = [], []
-            for seed in range(FIRST_SEED, FIRST_SEED + N_PEER_DRAWS):
-                progress(f"choose: {name}, {method}, draw {seed - FIRST_SEED + 1}")
-                X, true = draw(np.random.default_rng([seed, len(name)]))
-                try:
-                    k, seconds = timed(lambda X=X, ks=ks, seed=seed, choose=choose: choose(X, ks, seed))
-                except peers.UnavailableError as error:
-                    sheet.add(name, true, f"{method}: {error}", None, None, None)
-                    break
-                answers.append((k, True))
-                times.append(seconds)
-            else:
-                right = float(np.mean([k == true for k, _ in answers]))
-                sheet.add(name, true, method, right, numbers(answers), float(np.mean(times)))
+        true = DESIGNS[name][0](np.random.default_rng(0))[1]
+        for method, choose in {**PEERS, "kpod.choose_k": by_kpod}.items():
+            try:
+                answers = answers_of(name, method, choose, N_PEER_DRAWS)
+            except peers.UnavailableError as error:
+                sheet.add(name, true, f"{method}: {error}", None, None, None)
+                continue
+            right = float(np.mean([k == true for k, _, _ in answers]))
+            seconds = float(np.mean([seconds for _, _, seconds in answers]))
+            sheet.add(name, true, method, right, numbers(answers), seconds)
             sheet.save()
     sheet.show()
 
@@ -313,7 +356,7 @@ def confidence() -> None:
 def cost() -> None:
     sheet = Sheet(
         "choose_cost",
-        "What it costs: choose_k over 1 to 10, over the time of one default fit with 10 clusters",
+        "What it costs: choose_k over 1 to 10, over one default fit with 10 clusters, in processor seconds",
         ["table", "one fit, s", "choose_k, s", "ratio", "asked for", "chosen"],
     )
     rng = np.random.default_rng(FIRST_SEED)
@@ -329,15 +372,14 @@ def cost() -> None:
     for name, (X, wanted) in tables.items():
         progress(f"choose: cost, {name}")
         timed(lambda X=X: KPOD(10, random_state=0).fit(X))
-        fits = [timed(lambda X=X: KPOD(10, random_state=0).fit(X))[1] for _ in range(3)]
-        choice, seconds = timed(lambda X=X: choose_k(X, range(1, 11), random_state=0))
+        fits = [processor_timed(lambda X=X: KPOD(10, random_state=0).fit(X))[1] for _ in range(3)]
+        choice, seconds = processor_timed(lambda X=X: choose_k(X, range(1, 11), random_state=0))
         one = float(np.median(fits))
         sheet.add(name, one, seconds, seconds / one, wanted, choice.best_k_)
     sheet.show()
 
 
 def run() -> None:
-    cost()
-    confidence()
-    choices()
-    against_peers()
+    parts = {"cost": cost, "confidence": confidence, "choices": choices, "peers": against_peers}
+    for part in PARTS:
+        parts[part]()

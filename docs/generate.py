@@ -148,7 +148,58 @@ def memory_table():
     return markdown(["", "share of the table"], rows)
 
 
+def choose_table():
+    header = ["table", "true", "draws", "right", "right, or no clear choice", "answers"]
+    rows = [
+        [line["design"], line["true"], line["draws"], f"{float(line['right']):.0%}",
+         f"{float(line['right or unclear']):.0%}", line["chosen"]]
+        for line in read_results("choose")
+    ]  # fmt: skip
+    return markdown(header, rows)
+
+
+def choose_peers_table():
+    """A row for each design, a column for each method: how often it was right, and what it chose."""
+    lines = read_results("choose_peers")
+    methods = list(dict.fromkeys(line["method"] for line in lines))
+    found = {(line["design"], line["method"]): line for line in lines}
+
+    def cell(design, method):
+        line = found[design, method]
+        return f"{float(line['right']):.0%} ({line['chosen']})" if line["right"] else "not run"
+
+    designs = dict.fromkeys((line["design"], line["true"]) for line in lines)
+    rows = [[design, true, *(cell(design, method) for method in methods)] for design, true in designs]
+    return markdown(["table", "true", *methods], rows)
+
+
+def confidence_table():
+    lines = read_results("choose_confidence")
+    rows = [
+        [line["shares"], f"{float(line['accuracy']):.0%}", line["tables"],
+         *(f"{float(line[name]):.3f}" for name in ("calibration error, mean", "largest",
+                                                   "center error, k-means", "center error, mixture"))]
+        for line in lines
+    ]  # fmt: skip
+    header = ["cluster shares", "accuracy", "tables", "calibration error", "largest",
+              "error of `cluster_centers_`", "error of `mixture_centers_`"]  # fmt: skip
+    return markdown(header, rows)
+
+
+def cost_table():
+    rows = [
+        [line["table"], *(figure(line[name]) for name in ("one fit, s", "choose_k, s")),
+         f"{float(line['ratio']):.0f}"]
+        for line in read_results("choose_cost")
+    ]  # fmt: skip
+    return markdown(["table", "one fit: s", "`choose_k`: s", "ratio"], rows)
+
+
 TABLES = {
+    "choose": choose_table,
+    "choose-peers": choose_peers_table,
+    "choose-confidence": confidence_table,
+    "choose-cost": cost_table,
     "dense": dense_table,
     "dense-quality": dense_quality_table,
     "step": step_table,
@@ -205,7 +256,7 @@ def with_tables(page):
     return re.sub(r"(<!-- table: (\S+) -->)\n.*?\n(<!-- end -->)", fill, page, flags=re.S)
 
 
-MEASURED = ["growing.md", "speed.md", "sparse.md"]
+MEASURED = ["choosing.md", "growing.md", "speed.md", "sparse.md"]
 
 
 def paper_pages():

@@ -171,7 +171,7 @@ def test_verbose_says_why(three, capsys):
     X, _ = three
     KPOD("auto", random_state=0, verbose=1).fit(X)
     said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("3 clusters: hidden entries are predicted best with 3")
+    assert said[0].startswith("3 clusters: when observed values are hidden")
     assert said[1].startswith("start ")
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,6 +13,9 @@ from scipy import sparse
 
 from kpod import KPOD, _search, choose_k
 from kpod._borders import n_apart
+from kpod._choice import rival, why_unclear
+from kpod._holdout import Errors
+from kpod._search import Verdict
 from kpod.datasets import make_mixture
 from kpod.missingness import mcar
 from kpod.plot import ChooseKDisplay
@@ -33,7 +37,7 @@ def test_separate_clusters_are_counted(rng):
     choice = choose_k(mcar(X, 0.4, rng), range(1, 9), random_state=0)
     assert (choice.best_k_, choice.clear_, choice.reason_) == (5, True, "")
     assert choice.model_.n_clusters == 5
-    assert choice.sentence_.startswith("5 clusters: hidden entries are predicted best with 5")
+    assert choice.sentence_.startswith("5 clusters: when observed values are hidden, 5 clusters")
     t = choice.table_
     assert_array_equal(t["k"], np.arange(1, 9))
     assert t["error"].argmin() == 4
@@ -216,6 +220,43 @@ def test_tables_that_nothing_can_be_hidden_in_are_refused():
         choose_k(rng.normal(size=(30, 3)), [1, 2], estimator="KPOD")
 
 
+def curve(rng, *means):
+    """Errors of 1, 2, ... clusters on 400 rows; their differences have a standard error of about .07."""
+    rows = [mean + rng.normal(size=400) for mean in means]
+    return {k: Errors(row, np.ones(1), 400.0, np.ones(1)) for k, row in enumerate(rows, 1)}
+
+
+def test_two_numbers_with_worse_ones_between_are_rivals(rng):
+    assert rival(curve(rng, 5.0, 3.0, 4.0, 4.0, 3.0, 3.5), 2) == 5
+    assert rival(curve(rng, 5.0, 3.0, 4.0, 4.0, 3.0, 3.5), 5) == 2
+    assert rival(curve(rng, 5.0, 3.0, 4.0, 4.0, 4.0, 4.0), 2) is None, "one minimum"
+    assert rival(curve(rng, 5.0, 3.0, 3.0, 3.0, 3.0, 3.0), 2) is None, "none in between is worse"
+    assert rival(curve(rng, 5.0, 3.0, 4.0, 4.0, 3.6, 4.0), 2) is None, "the other minimum is clearly higher"
+
+
+def test_separate_clusters_raise_doubts_about_one_correlated_group(rng):
+    def reason(one, two, apart):
+        errors = curve(rng, one, two)
+        search = SimpleNamespace(
+            centers={k: SimpleNamespace(errors=e) for k, e in errors.items()}, n_apart=lambda k: apart
+        )
+        return why_unclear(search, Verdict(1, 2, True, errors, "common", ""), True)
+
+    assert "these are separate" in reason(3.0, 3.1, apart=2)
+    assert reason(3.0, 3.1, apart=1) == ""
+    assert reason(3.0, 3.6, apart=2) == "", "one group predicts clearly better"
+
+
+def test_what_was_not_tried_is_not_said_to_be_worse(rng):
+    X, _ = make_mixture(3, n_samples=120, n_features=8, rng=rng)
+    X = mcar(X, 0.2, rng)
+    assert "fewer do worse" in choose_k(X, range(2, 6), random_state=0).sentence_
+    choice = choose_k(X, range(3, 6), random_state=0)
+    assert choice.best_k_ == 3
+    assert "fewer were not tried" in choice.sentence_
+    assert "nothing to choose from" in choose_k(X, [3], random_state=0).sentence_
+
+
 # On the command line
 
 
@@ -231,11 +272,11 @@ def table(tmp_path, rng):
 def test_the_command_line_chooses_where_no_number_is_given(monkeypatch, table, numbers):
     done = kpod(monkeypatch, "fit", table, *numbers)
     assert done.code == 0
-    assert done.err.count("3 clusters: hidden entries are predicted best with 3") == 1
+    assert done.err.count("3 clusters: when observed values are hidden, 3 clusters predict them best") == 1
     assert set(pd.read_csv(io.StringIO(done.out))["cluster"]) == {0, 1, 2}
     given = kpod(monkeypatch, "fit", table, "-k", 3)
     assert given.out == done.out
-    assert "hidden entries" not in given.err
+    assert "are hidden" not in given.err
 
 
 def test_choose_k_shows_table_curve_and_sentence(monkeypatch, table, tmp_path):
@@ -249,13 +290,47 @@ def test_choose_k_shows_table_curve_and_sentence(monkeypatch, table, tmp_path):
     assert rows[0].count("#") > rows[2].count("#")
     page = report.read_text()
     assert "Why this number of clusters" in page
-    assert "hidden entries are predicted best with 3" in page
+    assert "3 clusters predict them best" in page
     assert "3 chosen" in page
     summary = json.loads(kpod(monkeypatch, "choose-k", table, "-k", "1-5", "--json").out)
     assert summary["clusters"] == 3
     assert summary["clear"]
     assert [row["clusters"] for row in summary["tried"]] == [1, 2, 3, 4, 5]
     assert summary["tried"][0]["silhouette"] is None
+
+
+def test_repeated_measurements_are_recognised(monkeypatch, tmp_path, rng):
+    """One row for each country and year: clusters are countries."""
+    frame = pd.DataFrame(
+        np.kron(10 * np.eye(3), np.ones((12, 2))) + rng.normal(size=(36, 6)), columns=list("abcdef")
+    )
+    frame.insert(0, "country", np.repeat(["Chad", "Mali", "Niger"], 12))
+    frame.insert(1, "year", np.tile(np.arange(2001, 2013), 3))
+    path = tmp_path / "panel.csv"
+    frame.to_csv(path, index=False)
+    panel = "note: there is one row for each country and year."
+    done = kpod(monkeypatch, "choose-k", path, "-k", "1-4")
+    assert panel in done.out
+    assert "not used: year" in done.out.replace("country (category: 3 different values), ", "")
+    done = kpod(monkeypatch, "fit", path)
+    assert panel in done.err
+    follow = "the clusters largely follow country, which was not clustered: 100% of the rows"
+    assert follow in " ".join(done.err.split())
+    frame["country"] = rng.permutation(frame["country"])
+    frame.to_csv(path, index=False)
+    done = kpod(monkeypatch, "fit", path)
+    assert "largely follow" not in done.err
+    assert panel not in done.err
+
+
+def test_one_cluster_is_reported_without_empty_phrases(monkeypatch, tmp_path, rng):
+    path = tmp_path / "noise.csv"
+    pd.DataFrame(rng.normal(size=(150, 4)), columns=list("abcd")).to_csv(path, index=False)
+    done = kpod(monkeypatch, "fit", path, "-k", "1-3", "--confidence", "-o", tmp_path / "o.csv")
+    assert "One cluster, so no separate groups" in done.err
+    assert "kpod fit -k 3" in done.err
+    assert "probability" not in done.err
+    assert "starts" not in done.err
 
 
 def test_the_report_of_a_given_number_does_not_say_why(monkeypatch, table, tmp_path):

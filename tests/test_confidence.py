@@ -160,7 +160,7 @@ def test_where_another_cluster_is_more_probable_that_is_said(monkeypatch, table,
     about = json.loads(done.out)["confidence"]
     out = pd.read_csv(tmp_path / "o.csv")
     assert about["another_more_probable"] == (out["confidence"] < 0.5).sum() > 0
-    of_another = out["confidence"] <= 0.4  # which that one is sure of: somebody could place the row
+    of_another = out["confidence"] <= 0.4  # which that one is sure of
     assert of_another.any()
     assert about["unplaceable"] == ((out["confidence"] < 0.6) & ~of_another).sum() > 0
     assert "the most probable cluster is not the nearest" in about["sentences"][-1]

@@ -68,7 +68,7 @@ def test_progress_and_refusals(rng):
 
 
 def test_sentences():
-    assert in_words(np.array([0.9, 0.8]), 0.9, 50).startswith("All 2 clusters are stable in 50")
+    assert in_words(np.array([0.9, 0.8]), 0.9, 50).startswith("Both clusters are stable in 50")
     assert "None of the 2" in in_words(np.array([0.3, 0.5]), 0.1, 50)
     mixed = in_words(np.array([0.9, 0.7, 0.2]), 0.5, 50)
     assert mixed.startswith("1 of 3 clusters is stable")

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from kpod._holdout import above
+from kpod._holdout import Errors, above
 from kpod._search import Search, Verdict
 from kpod._typing import Floats
 
-SECOND_MINIMUM = 2.0  # standard errors by which numbers between two minima lie above them
+RIVAL = 2.0  # standard errors above the best: another number that close is a rival of the one chosen
+CLEARLY_WORSE = 3.0  # standard errors; less is no proof against clusters that are separate
+HUMP = 2.5  # standard errors by which a number between the two is worse than both
 DISAGREEMENT = 0.8  # adjusted Rand index below which the sentence says that clusters and groups differ
 
 
@@ -72,16 +74,16 @@ class KChoice:
         """The table as text."""
         t = self.table_
         correlated = bool(np.isfinite(t["correlated_error"]).any())
-        header = "  k   held-out error      above best          loss  silhouette"
+        header = "  k     held-out error        above best       loss  silhouette"
         lines = [header + ("   correlated" if correlated else "")]
         for i, k in enumerate(t["k"]):
             line = (
-                f"{k:3d}   {t['error'][i]:.4g} ± {t['error_se'][i]:<8.2g}  "
-                f"{t['above_best'][i]:.2g} ± {t['above_best_se'][i]:<8.2g}  {t['loss'][i]:8.4g}  "
-                f"{_number(t['silhouette'][i], '.3f'):>8}"
+                f"{k:3d}  {t['error'][i]:>9.4g} ± {t['error_se'][i]:<7.2g}"
+                f"{t['above_best'][i]:>8.2g} ± {t['above_best_se'][i]:<7.2g}{t['loss'][i]:>8.4g}"
+                f"{_number(t['silhouette'][i], '.3f'):>12}"
             )
             if correlated:
-                line += f"  {_number(t['correlated_error'][i], '.4g'):>10}"
+                line += f"{_number(t['correlated_error'][i], '.4g'):>13}"
             lines.append(line + ("  <-" if k == self.best_k_ else ""))
         return "\n".join(lines)
 
@@ -146,62 +148,88 @@ def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
     k, curve, last = verdict.k, verdict.curve, max(search.centers)
     if k == last and len(search.centers) > 1 and k > 1:
         where = "the most that were tried" if extendable else "the end of the range"
-        return f"the error on hidden entries is still falling at {last} clusters, {where}"
+        return f"the error on hidden values is still falling at {last} clusters, {where}"
     if verdict.doubt:
         return verdict.doubt
-    best = min(curve, key=lambda n: curve[n].mean)
-    between = [n for n in curve if k < n < best and above(curve[n], curve[best]) > SECOND_MINIMUM]
-    if between:
-        return f"{k} and {best} clusters predict hidden entries about equally well, and numbers between worse"
+    pieces = verdict.by_centers
+    if k == 1 < pieces:
+        narrow = above(curve[pieces], curve[1]) < CLEARLY_WORSE
+        if narrow and search.n_apart(pieces) == pieces:
+            return (
+                "columns are correlated, and one correlated group predicts hidden values slightly better "
+                f"than {pieces} clusters do, but these are separate: few rows lie between them"
+            )
+    by_centers = {n: trial.errors for n, trial in search.centers.items()}
+    for found, number in ((curve, k), (by_centers, pieces)):
+        other = rival(found, number) if k > 1 else None
+        if other is not None:
+            fewer, more = sorted((number, other))
+            return (
+                f"{fewer} and {more} clusters predict hidden values about equally well, and numbers in "
+                "between predict them worse"
+            )
     apart = search.n_apart(k) if k > 1 else k
     if apart < k:
-        only = f"they make up only {apart} groups that are set apart" if apart > 1 else "are not set apart"
+        only = f"they form only {apart} separate groups" if apart > 1 else "they are not separate groups"
+        between = "them as inside them" if apart == 1 else "some of them as inside them"
         return (
-            f"{k} clusters predict hidden entries best, but {only}: rows lie as densely between some of them "
-            "as inside them, as where a curve or a trend is cut into pieces"
+            f"{k} clusters predict hidden values best, but {only}: rows are as dense between {between}, "
+            "as when a curve or a trend is cut into pieces"
         )
     return ""
+
+
+def rival(curve: dict[int, Errors], k: int) -> int | None:
+    """The best number that predicts about as well as k does although one in between is worse than both."""
+    best = min(curve.values(), key=lambda e: e.mean)
+
+    def is_rival(n: int) -> bool:
+        between = [curve[m] for m in curve if min(k, n) < m < max(k, n)]
+        worse = (min(above(errors, curve[k]), above(errors, curve[n])) for errors in between)
+        return above(curve[n], best) <= RIVAL and max(worse, default=0.0) > HUMP
+
+    return min(filter(is_rival, curve), key=lambda n: curve[n].mean, default=None)
 
 
 def in_words(search: Search, verdict: Verdict, reason: str) -> str:
     """The finding as a reader without statistics would want it."""
     k, curve = verdict.k, verdict.curve
     sentences = []
-    if reason:
-        sentences.append(f"No clear choice: {reason}. {clusters(k)} {'is' if k == 1 else 'are'} used.")
+    if len(search.centers) == 1:
+        sentences.append(f"Only one number was tried, {k}, so there was nothing to choose from.")
+    elif reason:
+        guess = "One cluster is" if k == 1 else f"{k} clusters are"
+        sentences.append(f"No clear choice: {reason}. {guess} used as the best guess.")
     elif k > 1:
         gain = ""
         if 1 in curve and curve[1].mean > 0:
             one = "one correlated group" if verdict.correlated else "one cluster"
-            gain = f", {1 - curve[k].mean / curve[1].mean:.0%} better than with {one}"
+            gain = f" (error {1 - curve[k].mean / curve[1].mean:.0%} lower than with {one})"
+        fewer = "fewer do worse" if k > min(search.centers) else "fewer were not tried"
         sentences.append(
-            f"{clusters(k)}: hidden entries are predicted best with {k}{gain}; fewer clusters predict them "
-            "worse, and more do not predict them better."
+            f"{k} clusters: when observed values are hidden, {k} clusters predict them best{gain}; {fewer}, "
+            "and more do no better."
         )
     elif verdict.correlated:
         sentences.append(
-            "One cluster: the columns are correlated, and a single correlated group predicts hidden entries "
-            f"as well as several would. Centers alone would cut it into {verdict.by_centers} pieces."
+            "One cluster, so no separate groups: the columns are correlated, and a single group with "
+            "correlated columns predicts hidden values as well as several clusters do. k-means alone would "
+            f"have cut it into {verdict.by_centers} pieces."
         )
     else:
         sentences.append(
-            "One cluster: more centers do not predict hidden entries better, so there is no sign of groups."
+            "One cluster, so no separate groups: when observed values are hidden, more clusters do not "
+            "predict them any better."
         )
     if verdict.correlated and k > 1:
-        pieces = (
-            f"; centers alone would ask for {verdict.by_centers} pieces" if verdict.by_centers > k else ""
-        )
-        sentences.append(f"Columns are correlated within clusters, which was allowed for{pieces}.")
+        alone = f"; k-means alone would have asked for {verdict.by_centers}" if verdict.by_centers > k else ""
+        sentences.append(f"Columns are correlated within clusters; the choice allows for that{alone}.")
         agreement = search.agreement(verdict)
         if agreement < DISAGREEMENT:
             sentences.append(
-                "The round clusters of k-means match the groups found that way only in part "
-                f"(adjusted Rand index {agreement:.2f})."
+                "The groups found that way are not round, and the clusters of k-means match them only in "
+                f"part (adjusted Rand index {agreement:.2f})."
             )
     if search.table.n_rows < search.usable:
-        sentences.append(f"The choice rests on a random sample of {search.table.n_rows:,} rows.")
+        sentences.append(f"The choice is based on a random sample of {search.table.n_rows:,} rows.")
     return " ".join(sentences)
-
-
-def clusters(k: int) -> str:
-    return "One cluster" if k == 1 else f"{k} clusters"

@@ -632,6 +632,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _check_table(self, table: Table, names: Any) -> None:
         n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())
         least = 1 if is_auto(self.n_clusters) else int(self.n_clusters)
+        if not n_usable and is_auto(self.n_clusters):
+            raise ValueError(f"X: no row (n_samples={table.n_rows}) has both an observed entry and a weight.")
         if least > n_usable:
             raise ValueError(
                 f"n_samples={n_usable} should be >= n_clusters={least}: of {table.n_rows} rows, "
@@ -740,8 +742,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             if numbers is not None:
                 raise
             choice = too_little(str(error)) if auto_k else None
-            used = f"{int(self.n_clusters)} clusters and" if choice is None else "one cluster and"
-            warnings.warn(f"{error} For now: {used} shrinkage={shrinkage:g}.", UserWarning, stacklevel=5)
+            used = "One cluster is used." if auto_k else "No shrinkage is used."
+            warnings.warn(f"{error} {used}", UserWarning, stacklevel=5)
             return Chosen(int(self.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
         if not auto_k:
             return Chosen(int(self.n_clusters), search.best_shrinkage(int(self.n_clusters)), gaps=gaps)

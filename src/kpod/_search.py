@@ -406,8 +406,8 @@ class Mixtures:
             if above(curve[k], beyond.own if kind == "own" else beyond.common) > NOISE:
                 tried[more] = beyond
                 doubt = (
-                    f"columns are correlated within clusters, and more clusters than the {k} that centers "
-                    "ask for still help to trace that"
+                    f"columns are correlated within clusters, and more than {k} clusters still predict "
+                    "better, perhaps only because they follow that correlation more closely"
                 )
         return Verdict(k, by_centers, True, curve, kind, doubt)
 
@@ -420,7 +420,7 @@ class Mixtures:
 
 def as_well(fewer: int, more: int) -> str:
     one = "one correlated group predicts" if fewer == 1 else f"{fewer} correlated groups predict"
-    return f"columns are correlated, and {one} hidden entries about as well as {more} clusters do"
+    return f"columns are correlated, and {one} hidden values about as well as {more} clusters do"
 
 
 class HiddenEntries(NamedTuple):

@@ -201,7 +201,7 @@ def in_words(jaccard: Floats, ari: float, n_resamples: int) -> str:
     bad = [str(c) for c in np.flatnonzero(~(jaccard >= DOUBTFUL))]
     how = f"in {n_resamples} resampled tables (mean agreement: adjusted Rand index {ari:.2f})"
     if not doubtful and not bad:
-        return f"All {k} clusters are stable {how}."
+        return f"{'Both' if k == 2 else f'All {k}'} clusters are stable {how}."
     if len(bad) == k:
         return f"None of the {k} clusters is stable {how}: do not rely on them."
     parts = []

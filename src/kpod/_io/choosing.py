@@ -6,6 +6,7 @@ aside, each with its reason, unless the user decides otherwise.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -321,7 +322,28 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
             notes.append(
                 f"{some(names)}: {kind}s are clustered as plain numbers; use --exclude if they should not be."
             )
+    notes += panel(table, choice)
     notes += [
         f"--missing {printable(mark)}: this value does not occur in the table." for mark in table.unused_marks
     ]
     return notes
+
+
+def panel(table: TableFile, choice: Choice) -> list[str]:
+    """A note where the table has one row for each unit and time: rows of a unit are alike."""
+    if table.raw.num_rows != table.n_rows:  # only the beginning of a large table is at hand
+        return []
+    roles = {name: choice.roles[name].role for name in choice.aside if name in table.by_name}
+    units = [name for name, role in roles.items() if role in ("category", "identifier")]
+    times = [name for name, role in roles.items() if role == "date"]
+    for unit, time in itertools.product(units, times):
+        n_units, n_times = (pc.count_distinct(table.raw[name]).as_py() for name in (unit, time))
+        if max(n_units, n_times) > table.n_rows / 2 or n_units * n_times < table.n_rows:
+            continue
+        if table.raw.select([unit, time]).group_by([unit, time]).aggregate([]).num_rows == table.n_rows:
+            return [
+                f"there is one row for each {printable(unit)} and {printable(time)}. Rows of the same "
+                f"{printable(unit)} are alike, so clusters may be single values of {printable(unit)} or "
+                f"periods; to group them as a whole, make one row for each {printable(unit)} first."
+            ]
+    return []

@@ -81,7 +81,7 @@ def unpacked(data: Any, source: str) -> Any:
         if data[:4] == ZSTD:
             return joined(pa.CompressedInputStream(pa.BufferReader(data), "zstd"), source)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{source}: is compressed and damaged: {printable(error)}.") from error
+        raise InputError(f"{source}: damaged compressed file: {printable(error)}.") from error
     return data
 
 

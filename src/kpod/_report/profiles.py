@@ -18,6 +18,8 @@ from kpod._typing import Floats, Labels
 from kpod._words import number, percent
 
 CLEAR = 0.1
+FOLLOWS = 0.7  # of the rows that the commonest level gets wrong, those that the clusters get right
+ROWS_A_LEVEL = 5
 MOST_LEVELS = 200
 LONGEST_LEVEL = 28
 
@@ -46,14 +48,40 @@ def profile(aside: Sequence[Aside], labels: Labels, k: int) -> list[dict[str, An
     return sorted(found, key=lambda one: -one["strength"])
 
 
-def profile_levels(column: Aside, labels: Labels, k: int) -> dict[str, Any] | None:
+def followed(aside: Sequence[Aside], labels: Labels, k: int) -> list[str]:
+    """The columns that clusters follow, in a sentence each: a category, or the unit of repeated measurements.
+
+    Measured by Goodman and Kruskal's lambda: by how much knowing the cluster makes guessing the level safer.
+    """
+    found = []
+    for column in aside:
+        counts = None if column.values is not None else cross_table(column, labels, k)
+        if k == 1 or counts is None or counts.sum() < ROWS_A_LEVEL * counts.shape[1]:
+            continue
+        share, commonest = counts.max(axis=1).sum() / counts.sum(), counts.sum(axis=0).max() / counts.sum()
+        if commonest < 1 and (share - commonest) / (1 - commonest) >= FOLLOWS:
+            found.append(
+                f"the clusters largely follow {column.name}, which was not clustered: {percent(share)} of "
+                f"the rows have the {column.name} that is most common in their cluster."
+            )
+    return found
+
+
+def cross_table(column: Aside, labels: Labels, k: int) -> Floats | None:
+    """How many rows of each cluster have which level; None where there is nothing to compare."""
     assert column.codes is not None
     here = (labels >= 0) & (column.codes >= 0)
     r = len(column.levels)
     if not here.any() or not 2 <= r <= MOST_LEVELS:
         return None
     pairs = labels[here].astype(np.int64) * r + column.codes[here]
-    counts = np.bincount(pairs, minlength=k * r).reshape(k, r).astype(float)
+    return np.bincount(pairs, minlength=k * r).reshape(k, r).astype(float)
+
+
+def profile_levels(column: Aside, labels: Labels, k: int) -> dict[str, Any] | None:
+    counts = cross_table(column, labels, k)
+    if counts is None:
+        return None
     strength = cramers_v(counts)
     overall = counts.sum(axis=0) / counts.sum()
     rows = counts.sum(axis=1)

@@ -29,7 +29,9 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         f"{sure:,} of {counted(n, 'row')} ({percent(sure / n)}) {'belongs' if sure == 1 else 'belong'} to "
         f"{'its' if sure == 1 else 'their'} cluster with a probability of at least {SURE:.0%}."
     ]
-    if len(unsure):
+    if c.k == 1:
+        sentences = []  # there is nothing to be unsure about
+    elif len(unsure):
         told = [
             f"{name} (cluster {c.labels[i]} {percent(rounded_down(confidence[i]))}, then {second[i]})"
             for name, i in zip(names[:5], unsure, strict=False)
@@ -64,4 +66,4 @@ def rounded_down(share: float) -> float:
 
 def starts_of(c: Clustering) -> str:
     """How often the best loss was found; a model from a file may not know."""
-    return starts_text(list(getattr(c.kpod, "losses_", ())))
+    return starts_text(list(getattr(c.kpod, "losses_", ()))) if c.k > 1 else ""

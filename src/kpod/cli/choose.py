@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from kpod.cli.fit import FEW_ROWS, Encode, choose_number, cluster, table_data, write_report
+from kpod.cli.fit import FEW_ROWS, Encode, choose_number, cluster, notes_on, table_data, write_report
 from kpod.cli.options import checkpoint, choosing, clusters, in_files, out_file, preparing, reading
 from kpod.cli.outputs import check_outputs, echo_json
-from kpod.cli.summaries import summary_of, summary_of_choice
+from kpod.cli.summaries import summary_of, summary_of_choice, summary_of_data
 
 
 @click.command("choose-k", short_help="Choose the number of clusters.")
@@ -85,10 +85,11 @@ def choose_k(
             settings["shrinkage"] = number.model_.shrinkage_
             settings["probability"] = table.n_rows <= FEW_ROWS
             clustering, _, notes = cluster(clustered, settings, progress)
-            notes = [*choosing.notes_on(table, choice), *notes]
+            notes = [*notes_on(table, choice, clustering), *notes]
             summary = summary_of(table, choice, clustering, notes, encode, number)
             write_report(table, choice, clustering, summary, report, number)
+    said = summary_of_choice(number)
     if as_json:
-        echo_json(summary_of_choice(number))
+        echo_json(said)
     else:
-        show_choice(summary_of_choice(number), report)
+        show_choice(summary_of_data(table, choice), said, choosing.notes_on(table, choice), report)

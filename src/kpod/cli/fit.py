@@ -180,7 +180,7 @@ def fit(
         if with_stability or (report and is_quick(clustering)):
             again = resampled(clustering.kpod if is_large else pipeline, clustered, seed, progress)
         if not sparse:
-            notes = [*choosing.notes_on(table, choice), *notes]
+            notes = [*notes_on(table, choice, clustering), *notes]
         summary = summary_of(table, choice, clustering, notes, encode, number, again)
         progress.doing("writing")
         if centers:
@@ -410,6 +410,17 @@ def centers_table(c: Clustering, label: str) -> Any:
             name += "_"  # noqa: PLW2901
         columns[name] = pa.array(values)
     return pa.table(columns)
+
+
+def notes_on(table: TableFile, choice: Choice, c: Clustering) -> list[str]:
+    """What to know about the columns: those used, and those not used that the clusters follow."""
+    from kpod._io import choosing
+    from kpod._io.large import LargeTable
+    from kpod._report.profiles import followed
+
+    compared = table.n_rows <= FEW_ROWS and not isinstance(table, LargeTable)
+    follow = followed(asides(table, choice), c.labels, c.k) if compared else []
+    return [*choosing.notes_on(table, choice), *follow]
 
 
 def write_report(

@@ -18,6 +18,7 @@ MOST_NAMES = 20
 MOST_ASIDE = 12
 MOST_LINES = 200
 MOST_NOTES = 12
+DIVIDE_ANYWAY = "To divide the rows all the same, give the number of clusters, such as kpod fit -k 3."
 
 
 def console(file: IO[str]) -> Any:
@@ -101,6 +102,8 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     out.print(about_data(summary))
     if "choice" in summary:
         out.print(summary["choice"]["sentence"])
+        if summary["choice"]["clusters"] == 1:
+            out.print(DIVIDE_ANYWAY)
     if "missingness" in summary:
         out.print(printable(summary["missingness"]))
     if "loss" in summary:
@@ -122,25 +125,34 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
         out.print("wrote " + listed([printable(file) for file in files]))
 
 
-def show_choice(choice: dict[str, Any], report: str | None) -> None:
-    """Every number of clusters tried, with a bar for its error; then what follows."""
+def show_choice(
+    data: dict[str, Any], choice: dict[str, Any], notes: Sequence[str], report: str | None
+) -> None:
+    """What was read; every number of clusters tried, with a bar for its error; then what follows."""
     out = console(sys.stdout)
+    out.print(about_data(data) + "\n")
     tried = choice["tried"]
     largest = max(row["error"] for row in tried) or 1.0
     with_correlation = any(row["correlated_error"] is not None for row in tried)
-    headers = ["clusters", "error", "± s.e.", "silhouette", *(["correlated"] if with_correlation else [])]
-    table = grid(*headers, "error on hidden entries", right=1)
+    headers = ["clusters", "error", "above best", "silhouette", *(["correlated"] if with_correlation else [])]
+    table = grid(*headers, "", right=1)
     table.columns[-1].justify = "left"
     for row in tried:
-        cells = [f"{row['error']:.4g}", f"{row['above_best_se']:.2g}", plain(row["silhouette"], ".2f")]
+        above = f"{row['above_best']:.2g} ± {row['above_best_se']:.2g}" if row["above_best"] else ""
+        cells = [f"{row['error']:.4g}", above, plain(row["silhouette"], ".2f")]
         if with_correlation:
             cells.append(plain(row["correlated_error"], ".4g"))
         mark = " <" if row["clusters"] == choice["clusters"] else ""
         bar = "#" * max(1, round(BAR * row["error"] / largest))
         table.add_row(str(row["clusters"]), *cells, bar + mark)
     out.print(table)
-    out.print()
+    correlated = "; correlated: the same with groups whose columns are correlated" if with_correlation else ""
+    out.print(f"error: mean squared error of hidden values, predicted by the clusters{correlated}\n")
     out.print(choice["sentence"])
+    if choice["clusters"] == 1:
+        out.print(DIVIDE_ANYWAY)
+    for note in notes:
+        out.print(f"note: {printable(note)}")
     if report:
         out.print(f"wrote {printable(report)}")
 

@@ -107,10 +107,11 @@ def summary_of(
 
 def summary_of_starts(c: Clustering) -> dict[str, Any]:
     """How many starts, and how many of them found the best loss."""
-    from kpod._words import best_found, starts_text
+    from kpod._report.sure import starts_of
+    from kpod._words import best_found
 
     losses = [float(loss) for loss in c.kpod.losses_]
-    return {"starts": len(losses), "found_best": best_found(losses), "sentence": starts_text(losses)}
+    return {"starts": len(losses), "found_best": best_found(losses), "sentence": starts_of(c)}
 
 
 def summary_of_stability(again: Stability) -> dict[str, Any]:

@@ -124,11 +124,11 @@ class ChooseKDisplay(Display):
         ax.axhline(best, color=MUTED, linewidth=0.8, linestyle="--", zorder=1)
         bars = np.where(np.isfinite(self.above_best_se), self.above_best_se, 0.0)
         ax.errorbar(self.k, self.error, yerr=bars, color=PALETTE[0], marker="o", markersize=4.5,
-                    linewidth=1.4, elinewidth=1.0, capsize=2.5, label="centers")  # fmt: skip
+                    linewidth=1.4, elinewidth=1.0, capsize=2.5, label="k-means")  # fmt: skip
         known = np.isfinite(self.correlated_error)
         if known.any():
             ax.plot(self.k[known], self.correlated_error[known], color=PALETTE[1], marker="s", markersize=4,
-                    linewidth=1.4, label="correlation allowed for")  # fmt: skip
+                    linewidth=1.4, label="groups with correlated columns")  # fmt: skip
         text = f"{self.best_k} chosen" if self.clear else f"{self.best_k} used, no clear choice"
         ax.axvline(self.best_k, color=INK, linewidth=0.9, linestyle=":" if self.clear else "--", label=text)
         ax.set(xlabel="number of clusters", ylabel="squared error on hidden entries")
