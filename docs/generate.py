@@ -209,6 +209,8 @@ TABLES = {
     "cluster": lambda: plain(
         "cluster", ["rows", "p", "k", "threads: ms", "workers: ms", "more: ms", "same bits"]
     ),
+    "disk": lambda: plain("disk", ["", "seconds an iteration", "memory of its own: MB"]),
+    "disk-cli": lambda: plain("disk-cli", ["", "seconds", "processor seconds", "memory of its own: MB"]),
     "minibatch": lambda: plain(
         "minibatch",
         [
@@ -256,7 +258,7 @@ def with_tables(page):
     return re.sub(r"(<!-- table: (\S+) -->)\n.*?\n(<!-- end -->)", fill, page, flags=re.S)
 
 
-MEASURED = ["choosing.md", "growing.md", "speed.md", "sparse.md"]
+MEASURED = ["choosing.md", "growing.md", "large.md", "speed.md", "sparse.md"]
 
 
 def paper_pages():
