@@ -378,6 +378,14 @@ class TestScaleFree:
         first, last = (clone(model).fit(container(table)) for table in (X, X[::-1]))
         assert_array_equal(first.labels_, last.labels_[::-1])
 
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    def test_one_row_that_is_not_glanced_at(self, container, rng):
+        """In units of the other rows it is infinite in single precision."""
+        X = (1e-30 * rng.normal(size=(10_000, 2))).astype(np.float32)
+        X[4321] = 1e12
+        model = KPOD(2, init=X[[0, 4321]]).fit(container(X))
+        assert_array_equal(np.flatnonzero(model.labels_ == 1), [4321])
+
     @pytest.mark.parametrize(("dtype", "small"), [(np.float32, 1e-20), (np.float64, 1e-100)])
     def test_seeds_too(self, dtype, small, rng):
         """Clusters that nobody could miss are found, however small the first rows."""
