@@ -17,7 +17,7 @@ from sklearn.metrics import nan_euclidean_distances
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder
-from kpod._engine import hartigan, lloyd
+from kpod._engine import executors, hartigan, lloyd
 from kpod._engine.executors import available_threads
 
 from . import oracle
@@ -455,6 +455,15 @@ class TestTheProcessIsLeftAsItWas:
         assert available_threads() >= 1
         if value in ("0", "1"):
             assert available_threads() == 1
+
+
+@pytest.mark.parametrize(
+    ("says", "processors"),
+    [("150000 100000", 2), ("10000 100000", 1), ("max 100000", sys.maxsize), ("", sys.maxsize)],
+)
+def test_what_a_container_may_use(says, processors, monkeypatch):
+    monkeypatch.setattr(executors.Path, "read_text", lambda *_: says)
+    assert executors.container_quota.__wrapped__() == processors
 
 
 def test_true_is_no_number_of_starts(rng):
