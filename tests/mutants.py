@@ -59,7 +59,7 @@ TESTS_OF = {
     "_kernels/*": ENGINE,
     "_estimator.py": [
         "test_estimator", "test_promises", "test_inputs", "test_sparse", "test_modelfile", "test_mixture",
-        "test_gaps", "test_gapchoice",
+        "test_gaps", "test_gapchoice", "test_estimator_checks", "test_auto",
     ],
     "_validation.py": ["test_inputs", "test_estimator", "test_sparse", "test_promises", "test_scaler"],
     "_scaler.py": ["test_scaler", "test_sparse", "test_modelfile"],

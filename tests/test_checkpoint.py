@@ -297,3 +297,18 @@ def test_the_choice_of_a_number_goes_on_too(tmp_path):
             assert_array_equal(again.table_[name], values)
         same_fit(again.model_, whole.model_)
         assert not list(tmp_path.iterdir())
+
+
+def test_a_start_that_ended_is_kept_at_once(tmp_path, monkeypatch):
+    """Not only when the next one keeps something, which may be long after."""
+    ended, kept = checkpoint.Checkpoint.ended, []
+
+    def watched(self, number, solution):
+        ended(self, number, solution)
+        with np.load(tmp_path / "fit.npz") as file:
+            kept.append(f"done/{number}/objective" in file.files)
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "ended", watched)
+    X, _ = clustered(np.random.default_rng(0), 200, 4)
+    KPOD(3, n_init=3, n_threads=1, random_state=0, checkpoint=tmp_path).fit(X)
+    assert kept == [True] * 3

@@ -582,6 +582,15 @@ def test_closed_streams(table, tmp_path):
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 41
 
 
+@pytest.mark.parametrize("command", ["describe {table}", "demo --report {folder}/r.html"])
+def test_a_closed_output_is_found_out_before_the_work(command, table, tmp_path):
+    command = f"{sys.executable} -m kpod {command.format(table=table, folder=tmp_path)} >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "standard output is closed" in done.stderr
+    assert not (tmp_path / "r.html").exists()
+
+
 def test_devices_are_not_read_to_their_end(kpod):
     """/dev/zero has none."""
     assert "is a device, not a file" in one_line(kpod("describe", "/dev/zero"))

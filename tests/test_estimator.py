@@ -34,6 +34,7 @@ def init(request):
 
 def test_attributes(X, algorithm, init):
     model = KPOD(5, algorithm=algorithm, init=init, random_state=0).fit(X)
+    assert model.algorithm_ == algorithm
     assert model.cluster_centers_.shape == model.counts_.shape == (5, 8)
     assert model.labels_.shape == (300,)
     assert model.labels_.dtype == np.int32

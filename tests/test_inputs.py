@@ -225,18 +225,24 @@ def test_impute_keeps_names_of_several_levels():
     assert_array_equal(filled, [[1, 2], [1, 2], [9, 8], [9, 8]])
 
 
+def with_all_stored(X):
+    n, p = X.shape
+    return sparse.csr_array((X.ravel(), np.tile(np.arange(p), n), p * np.arange(n + 1)), shape=X.shape)
+
+
 @pytest.mark.parametrize(
     ("dtype", "bits"), [(np.float64, np.uint64(0x7FF00000000007A2)), (np.float32, np.uint32(0x7F800001))]
 )
 def test_a_nan_that_signals_is_a_gap_like_any_other(dtype, bits):
     """NA of R is one: arithmetic on it sets off a warning, which is an error in this suite."""
-    plain = X.astype(dtype)
+    plain = (40 * X + 700).astype(dtype)
     signalling = plain.copy()
     signalling.view(bits.dtype)[np.isnan(plain)] = bits
     for use in (
         lambda X: KPOD(3, random_state=0).fit(X).cluster_centers_,
         lambda X: KPOD(3, missingness="informative", random_state=0).fit(X).transform(X),
         lambda X: MiniBatchKPOD(3, random_state=0).fit(X).cluster_centers_,
+        lambda X: KPOD(3, random_state=0).fit(with_all_stored(X)).cluster_centers_,
         lambda X: ObservedScaler().fit_transform(X),
         lambda X: ObservedScaler(rows="center").fit(X).inverse_transform(X),
         lambda X: TableEncoder().fit_transform(X),

@@ -17,7 +17,7 @@ from sklearn.metrics import nan_euclidean_distances
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder
-from kpod._engine import hartigan, lloyd
+from kpod._engine import executors, hartigan, lloyd
 from kpod._engine.executors import available_threads
 
 from . import oracle
@@ -378,6 +378,14 @@ class TestScaleFree:
         first, last = (clone(model).fit(container(table)) for table in (X, X[::-1]))
         assert_array_equal(first.labels_, last.labels_[::-1])
 
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    def test_one_row_that_is_not_glanced_at(self, container, rng):
+        """In units of the other rows it is infinite in single precision."""
+        X = (1e-30 * rng.normal(size=(10_000, 2))).astype(np.float32)
+        X[4321] = 1e12
+        model = KPOD(2, init=X[[0, 4321]]).fit(container(X))
+        assert_array_equal(np.flatnonzero(model.labels_ == 1), [4321])
+
     @pytest.mark.parametrize(("dtype", "small"), [(np.float32, 1e-20), (np.float64, 1e-100)])
     def test_seeds_too(self, dtype, small, rng):
         """Clusters that nobody could miss are found, however small the first rows."""
@@ -447,6 +455,15 @@ class TestTheProcessIsLeftAsItWas:
         assert available_threads() >= 1
         if value in ("0", "1"):
             assert available_threads() == 1
+
+
+@pytest.mark.parametrize(
+    ("says", "processors"),
+    [("150000 100000", 2), ("10000 100000", 1), ("max 100000", sys.maxsize), ("", sys.maxsize)],
+)
+def test_what_a_container_may_use(says, processors, monkeypatch):
+    monkeypatch.setattr(executors.Path, "read_text", lambda *_: says)
+    assert executors.container_quota.__wrapped__() == processors
 
 
 def test_true_is_no_number_of_starts(rng):

@@ -260,7 +260,7 @@ class SparseBlock(Block):
         data, indices, indptr = csr.data, csr.indices, csr.indptr
         shift = self.units.shift.astype(self.dtype)
         if shift.any() or self.units.scale != 1:  # NaN counts
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):  # by a NaN that signals, such as NA of R
                 data = data - shift[indices]
                 data *= self.dtype.type(self.units.scale)
         kept = ~np.isnan(data)
