@@ -133,7 +133,7 @@ SPOKEN = {
         lambda X, y: dropout(X, 0.3, 0),
         ["Some rows have far more gaps than others", "most in column 5"],
     ),
-    "nothing": (lambda X, y: X, ["Nothing is missing in 600 rows.", "nothing to decide"]),
+    "nothing": (lambda X, y: X, ["Nothing is missing in 600 rows.", "no gaps to decide"]),
 }
 
 

@@ -98,6 +98,15 @@ def test_a_column_transformer_is_reported_in_the_units_of_the_table(rng, library
         np.testing.assert_allclose([c["value"] for c in columns[name]["centers"]], means[name])
 
 
+def test_logarithms_are_described_on_their_own_scale():
+    """In the units of the table, one huge value would leave all other clusters close to the average."""
+    frame = pd.DataFrame({"x": np.repeat([1.0, 1e3, 1e6], [40, 40, 6])})
+    model = make_pipeline(kpod.TableEncoder(log=["x"]), KPOD(3, random_state=0)).fit(frame)
+    seen = Clustering.of(model, frame)
+    said = [seen.sentence(int(model[-1].labels_[row])).partition("rows, ")[2] for row in (0, 40, 80)]
+    assert said == ["low in x", "high in x", "high in x"]
+
+
 def test_levels_that_are_known_for_few_rows_do_not_lead(rng):
     common = np.repeat(["a", "b"], 60)
     rare = np.where(np.arange(120) < 8, "yes", np.where(np.arange(120) >= 110, "no", None))

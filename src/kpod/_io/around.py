@@ -135,4 +135,4 @@ def reported(rows: Rows, where: str, what: str, unit: str = "row") -> str:
     n = sum(map(bool, map(filled, rows)))
     which = f"the {where} {unit}" if n == 1 else f"the {where} {counted(n, unit)}"
     verbs = ("holds", "was") if n == 1 else ("hold", "were")
-    return f"{which} ({some(quoted, most=3)}) {verbs[0]} {what} and {verbs[1]} left out."
+    return f"{which} ({some(quoted, most=3)}) {verbs[0]} {what}, and {verbs[1]} left out."

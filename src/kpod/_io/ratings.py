@@ -42,8 +42,8 @@ def pivot(table: TableFile, rows: str, items: str, values: str) -> Ratings:
     if who.null_count or what.null_count:
         name = columns[0 if who.null_count else 1].name
         raise InputError(
-            f"{table.source}: column {shown(name)} has gaps; every line needs a value there: fill the gaps, "
-            "or remove those lines."
+            f"{table.source}: column {shown(name)} has gaps; every line needs a value there: fill them, or "
+            "remove those lines."
         )
     known = np.isfinite(numbers)
     row, item = who.indices.to_numpy()[known], what.indices.to_numpy()[known]

@@ -12,6 +12,8 @@ from kpod._words import counted, percent, some, starts_text
 
 SURE, UNSURE = 0.9, 0.6
 """Probabilities of a row's likeliest cluster: certain from the first up, uncertain below the second."""
+MOST_UNSURE = UNSURE - 0.006
+"""59.7 % is not shown as 60 % to a reader who is told that it is less."""
 
 
 def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
@@ -33,7 +35,7 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         sentences = []  # there is nothing to be unsure about
     elif len(unsure):
         told = [
-            f"{name} (cluster {c.labels[i]} {percent(rounded_down(confidence[i]))}, then {second[i]})"
+            f"{name} (cluster {c.labels[i]} {percent(min(confidence[i], MOST_UNSURE))}, then {second[i]})"
             for name, i in zip(names[:5], unsure, strict=False)
         ]
         which = "row " if row_names is None and len(unsure) == 1 else "rows " if row_names is None else ""
@@ -57,11 +59,6 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         "another_more_probable": moved,
         "sentences": sentences,
     }
-
-
-def rounded_down(share: float) -> float:
-    """To whole percent: 59.7 % is not 60 % to a reader who is told that it is less."""
-    return share if share < 0.01 else float(np.floor(100 * share) / 100)
 
 
 def starts_of(c: Clustering) -> str:
