@@ -219,7 +219,7 @@ def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
         (f"{len(c.sources):,}", "columns clustered"),
         (f"{missing:.1%}", "of the entries missing"),
         (f"{c.source.n_complete:,}", "rows complete"),
-        (f"{c.k}", "clusters"),
+        (f"{c.k}", "cluster" if c.k == 1 else "clusters"),
         (percent(c.explained), "of variance explained"),
     ]
 
