@@ -158,21 +158,6 @@ def choose_table():
     return markdown(header, rows)
 
 
-def choose_peers_table():
-    """A row for each design, a column for each method: how often it was right, and what it chose."""
-    lines = read_results("choose_peers")
-    methods = list(dict.fromkeys(line["method"] for line in lines))
-    found = {(line["design"], line["method"]): line for line in lines}
-
-    def cell(design, method):
-        line = found[design, method]
-        return f"{float(line['right']):.0%} ({line['chosen']})" if line["right"] else "not run"
-
-    designs = dict.fromkeys((line["design"], line["true"]) for line in lines)
-    rows = [[design, true, *(cell(design, method) for method in methods)] for design, true in designs]
-    return markdown(["table", "true", *methods], rows)
-
-
 def confidence_table():
     lines = read_results("choose_confidence")
     rows = [
@@ -186,20 +171,9 @@ def confidence_table():
     return markdown(header, rows)
 
 
-def cost_table():
-    rows = [
-        [line["table"], *(figure(line[name]) for name in ("one fit, s", "choose_k, s")),
-         f"{float(line['ratio']):.0f}"]
-        for line in read_results("choose_cost")
-    ]  # fmt: skip
-    return markdown(["table", "one fit: s", "`choose_k`: s", "ratio"], rows)
-
-
 TABLES = {
     "choose": choose_table,
-    "choose-peers": choose_peers_table,
     "choose-confidence": confidence_table,
-    "choose-cost": cost_table,
     "dense": dense_table,
     "dense-quality": dense_quality_table,
     "step": step_table,

@@ -331,6 +331,7 @@ def test_one_cluster_is_reported_without_empty_phrases(monkeypatch, tmp_path, rn
     assert "kpod fit -k 3" in done.err
     assert "probability" not in done.err
     assert "starts" not in done.err
+    assert "cluster 0" not in done.err
 
 
 def test_the_report_of_a_given_number_does_not_say_why(monkeypatch, table, tmp_path):

@@ -146,6 +146,7 @@ def test_odd_rows_and_columns(rng):
     assert not other[:5].any()
     placed = labels >= 0
     assert (second[placed] != labels[placed]).all()
+    assert_allclose(largest[placed], probabilities[placed].max(axis=1))
     order = np.argsort(-probabilities, axis=1)
     same = placed & (order[:, 0] == labels)
     assert_allclose(own[same], probabilities[same].max(axis=1))
@@ -211,3 +212,25 @@ def test_infinity_has_no_probabilities(rng):
     X[3, 2] = np.inf
     with pytest.raises(ValueError, match=r"infinity.* column 2 \(first in row 3\)"):
         model.predict_proba(X)
+
+
+def test_gaps_count_in_the_posterior_where_they_have_rates(rng):
+    """Two groups with the same values that lack different columns: only the gaps tell them apart."""
+    labels = np.repeat([0, 1], 100).astype(np.int32)
+    X = rng.normal(size=(200, 6))
+    gone = np.where(labels[:, None] == 0, [0.8, 0.8, 0.8, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.8, 0.8, 0.8])
+    X[rng.random(X.shape) < gone] = np.nan
+    entries = _mixture.Entries(X)
+    m = _mixture.from_labels(entries, labels, 2, isotropic=False, gaps=True)
+    plain = _mixture.from_labels(entries, labels, 2, isotropic=False)
+    observed = ~np.isnan(X)
+    by_gaps = np.where(observed[:, None], m.rates, 1 - m.rates).prod(axis=2)
+    expected = by_gaps * _mixture.posterior(entries, plain)
+    assert_allclose(_mixture.posterior(entries, m), expected / expected.sum(axis=1, keepdims=True))
+    fitted = _mixture.run(entries, m, isotropic=False, n_steps=20, tol=1e-3)
+    assert (_mixture.posterior(entries, fitted).argmax(axis=1) == labels).mean() > 0.9
+    again = _mixture.run(entries, plain, isotropic=False, n_steps=20, tol=1e-3)
+    assert again.rates is None
+    assert (_mixture.posterior(entries, again).argmax(axis=1) == labels).mean() < 0.8
+    one_more = _mixture.step(entries, fitted, isotropic=False)
+    assert one_more.log_likelihood >= fitted.log_likelihood

@@ -737,7 +737,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
         progress = progress or self._tell_search()
         try:
-            search = Search.of(values, table, executor, fitter, shrinkage, rng, progress)
+            search = Search.of(values, table, executor, fitter, shrinkage, rng, progress, gaps=gaps)
         except TooLittleError as error:
             if numbers is not None:
                 raise

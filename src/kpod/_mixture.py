@@ -8,15 +8,17 @@ Row i belongs to cluster l with probability :math:`\pi_l`; given that, its obser
 With q = 0 factors and one variance for all columns this is the soft version of k-means: how sure a
 row's label is. With factors, columns may be correlated *within* clusters, in the same way in all of
 them (common loadings) or in each its own way (a mixture of factor analyzers): what is a group, and
-what is a trend. Fitted by EM (Ghahramani & Hinton 1996), the scale of the factors freed in every step
-(Liu, Rubin & Wu 1998), which takes a tenth of the steps. Everything is a product of the table, or of
-its mask, with a small matrix, so dense and sparse tables share the code, a chunk of rows at a time.
+what is a trend. Where gaps count, whether an entry is observed is part of the data, at a rate
+:math:`\rho_{lj}` for each cluster and column. Fitted by EM (Ghahramani & Hinton 1996), the scale of the
+factors freed in every step (Liu, Rubin & Wu 1998), which takes a tenth of the steps. Everything is a
+product of the table, or of its mask, with a small matrix, so dense and sparse tables share the code, a
+chunk of rows at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from kpod._typing import Floats, Labels, Positions
 
 CHUNK = 4096
 SMALLEST_VARIANCE = 1e-6  # of a column's own, so that a constant or doubled column divides nothing
+SMALLEST_RATE = 1e-3  # at which entries are observed or missing: nothing is impossible
 PRIOR = 1e-3  # rows at the column's mean behind every center: none rests on nothing
 SHRINK_LOADINGS = 1.0  # rows without correlation behind every loading
 POWER_STEPS = 15
@@ -35,8 +38,8 @@ POWER_STEPS = 15
 class Mixture:
     """Shares (k,), centers (k, p), loadings (1 or k, p, q), variances (p,).
 
-    Centers are less the column means of the table. `log_likelihood` is that of the parameters one
-    step before.
+    Centers are less the column means of the table. `rates` (k, p) is how often entries are observed where
+    gaps count, else None. `log_likelihood` is that of the parameters one step before.
     """
 
     shares: Floats
@@ -44,6 +47,7 @@ class Mixture:
     loadings: Floats
     variances: Floats
     log_likelihood: float = -np.inf
+    rates: Floats | None = None
 
     @property
     def n_factors(self) -> int:
@@ -52,7 +56,7 @@ class Mixture:
     def own(self) -> Mixture:
         """The same, with loadings of its own for every cluster."""
         loadings = np.repeat(self.loadings, len(self.shares), axis=0)
-        return Mixture(self.shares, self.centers, loadings, self.variances)
+        return replace(self, loadings=loadings, log_likelihood=-np.inf)
 
 
 @dataclass
@@ -177,6 +181,8 @@ def expect(part: Part, m: Mixture) -> Expected:
     log_density -= 0.5 * (part.mask @ (m.centers**2 * precision).T)
     with np.errstate(divide="ignore"):
         log_density += np.log(m.shares)
+    if m.rates is not None:
+        log_density += part.mask @ np.log(m.rates / (1 - m.rates)).T + np.log(1 - m.rates).sum(axis=1)
     if not q:
         return Expected(log_density, common, np.zeros((n, k, 0)), np.zeros((n, own, 0, 0)))
     weighted = m.loadings * precision[:, None]
@@ -224,6 +230,7 @@ def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
             s_z += part.mask.T @ rz.reshape(n, k * q)
             s_zz += part.mask.T @ zz.reshape(n, own * q * q)
             t_z += part.values.T @ linear
+    rates = None if m.rates is None else _rates(entries, s, shares)
     s += PRIOR
     centers, loadings = (t / s).T, np.zeros((own, p, 0))
     explained = (centers.T * t).sum(axis=1)
@@ -244,7 +251,15 @@ def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
         scale = np.linalg.cholesky(second_moment / np.maximum(size, 1e-9) + 1e-9 * np.eye(q))
         loadings = slopes.transpose(1, 0, 2) @ scale
     residual = np.maximum(entries.squares - explained, 0)
-    return Mixture(shares / shares.sum(), centers, loadings, _variances(entries, residual, isotropic), total)
+    variances = _variances(entries, residual, isotropic)
+    return Mixture(shares / shares.sum(), centers, loadings, variances, total, rates)
+
+
+def _rates(entries: Entries, observed: Floats, shares: Floats) -> Floats:
+    """How often each cluster has an entry of each column, with one row of the whole table behind it."""
+    overall = entries.counts / max(entries.weight, 1e-300)
+    rates = (observed + overall[:, None]) / (shares + 1)
+    return np.clip(rates.T, SMALLEST_RATE, 1 - SMALLEST_RATE)
 
 
 def _variances(entries: Entries, residual: Floats, isotropic: bool) -> Floats:
@@ -264,8 +279,8 @@ def run(entries: Entries, m: Mixture, *, isotropic: bool, n_steps: int, tol: flo
     return m
 
 
-def from_labels(entries: Entries, labels: Labels, k: int, *, isotropic: bool) -> Mixture:
-    """Shares, means and variances of a clustering; no factors yet."""
+def from_labels(entries: Entries, labels: Labels, k: int, *, isotropic: bool, gaps: bool = False) -> Mixture:
+    """Shares, means and variances of a clustering, and with `gaps` its rates; no factors yet."""
     p = entries.n_columns
     s, t, shares = np.zeros((p, k)), np.zeros((p, k)), np.zeros(k)
     for part in entries:
@@ -275,8 +290,10 @@ def from_labels(entries: Entries, labels: Labels, k: int, *, isotropic: bool) ->
         t += part.values.T @ r
     centers = (t / np.maximum(s, PRIOR)).T
     residual = np.maximum(entries.squares - (centers.T * t).sum(axis=1), 0)
+    rates = _rates(entries, s, shares) if gaps else None
     shares = (shares + 1) / (shares.sum() + k)
-    return Mixture(shares, centers, np.zeros((1, p, 0)), _variances(entries, residual, isotropic))
+    variances = _variances(entries, residual, isotropic)
+    return Mixture(shares, centers, np.zeros((1, p, 0)), variances, rates=rates)
 
 
 def with_factor(entries: Entries, m: Mixture) -> Mixture:
@@ -296,7 +313,7 @@ def with_factor(entries: Entries, m: Mixture) -> Mixture:
     )
     size = np.sqrt(max(amount / max(entries.weight, 1e-300), 1e-12))
     loading = (direction * size / scale)[None, :, None]
-    return Mixture(m.shares, m.centers, np.concatenate([m.loadings, loading], axis=2), m.variances)
+    return replace(m, loadings=np.concatenate([m.loadings, loading], axis=2), log_likelihood=-np.inf)
 
 
 def with_factors(entries: Entries, m: Mixture, number: int) -> Mixture:

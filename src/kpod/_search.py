@@ -122,6 +122,7 @@ class Search:
     usable: int  # rows of the whole table that it could rest on
     folds: list[Fold]
     progress: Progress | None = None
+    gaps: bool = False  # whether they count in the clustering, and so in the mixtures
     centers: dict[int, Trial] = field(default_factory=dict)
     correlated: dict[int, Correlated] = field(default_factory=dict)
     done: int = 0
@@ -138,6 +139,8 @@ class Search:
         shrinkage: float,
         rng: np.random.RandomState,
         progress: Progress | None = None,
+        *,
+        gaps: bool = False,
     ) -> Search:
         """A search on a table, or on a sample of its rows."""
         usable = np.flatnonzero(table.usable)
@@ -161,7 +164,7 @@ class Search:
                 f"least {LEAST_HIDDEN} are needed (n_samples = {table.n_rows}; every row must keep one entry "
                 "and every column two). Give the number of clusters yourself."
             )
-        return cls(values, table, executor, fitter, shrinkage, len(usable), folds, progress)
+        return cls(values, table, executor, fitter, shrinkage, len(usable), folds, progress, gaps)
 
     def with_shrinkage(self, shrinkage: float) -> Search:
         """The same search from the beginning, on the same folds, with another shrinkage."""
@@ -255,7 +258,12 @@ class Search:
         return silhouette_score(self.values[chosen], labels)
 
     def n_apart(self, k: int) -> int:
-        """How many of k clusters are set apart by a border at which rows are thin."""
+        """How many of k clusters are separated by a border at which rows are sparse.
+
+        Where gaps count, clusters may overlap in their values and be separate all the same: all of them.
+        """
+        if self.gaps:
+            return k
         whole = self.centers[k].whole
         return n_apart(self.values, whole.labels, self.table.units.back(whole.centers))
 
@@ -266,7 +274,8 @@ class Search:
         rows = self.mixture_rows()
         entries = _mixture.Entries(self.values[rows], None if self.weights is None else self.weights[rows])
         with one_thread():
-            m = settled(entries, _mixture.from_labels(entries, labels[rows], k, isotropic=False))
+            start = _mixture.from_labels(entries, labels[rows], k, isotropic=False, gaps=self.gaps)
+            m = settled(entries, start)
             for _ in range(found.n_own if own else found.n_common):
                 m = settled(entries, _mixture.with_factor(entries, m))
             m = settled(entries, m.own()) if own else m
@@ -335,7 +344,10 @@ class Mixtures:
         known = [c.best for c in self.search.correlated.values()]
         labels = self.search.centers[k].labels
         common = self.each(
-            lambda entries, label: _mixture.from_labels(entries, label[self.rows], k, isotropic=False), labels
+            lambda entries, label: _mixture.from_labels(
+                entries, label[self.rows], k, isotropic=False, gaps=self.search.gaps
+            ),
+            labels,
         )
         plain = self.errors(common)
         found = Correlated(plain, plain, 0, plain, 0)

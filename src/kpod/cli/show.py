@@ -115,8 +115,9 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     if "filled" in summary:
         by_column = [f"{printable(name)} {n:,}" for name, n in summary["filled_by_column"].items()]
         out.print(f"filled: {summary['filled']:,}{': ' if by_column else ''}{names_text(by_column)}")
-    for cluster in summary["clusters"]:
-        out.print("  " + printable(cluster["sentence"]))
+    if len(summary["clusters"]) > 1:
+        for cluster in summary["clusters"]:
+            out.print("  " + printable(cluster["sentence"]))
     for caution in summary.get("cautions", ()):
         out.print(f"caution: {printable(caution['title'].lower())}: {printable(caution['text'])}")
     for note in summary["notes"]:
