@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 import kpod
 
 IN_ALL = ["small", "dense", "step", "growth", "memory", "sparse", "gap_speed"]
-NAMES = [*IN_ALL, "mixed", "choose", "gaps", "disk", "netflix", "cluster", "minibatch", "scale"]
+NAMES = [*IN_ALL, "mixed", "choose", "gaps", "mechanisms", "disk", "netflix", "cluster", "minibatch", "scale"]
 
 
 def main() -> None:
