@@ -210,15 +210,15 @@ def test_what_clusters_found_with_the_gaps_lose(rng):
 
 def test_the_verdict():
     better = np.array([-0.1, -0.05, -0.08, -0.02, 0.01])
-    assert verdict(better, 0.1, 0.01, 1.2).use
-    assert verdict(better, 0.1, 0.01, 5.0).use  # 4 of 5, clearly
-    assert not verdict(better + 0.05, 0.1, 0.01, 1.2).use
+    assert verdict(better, 0.05, 0.01, 1.2).use
+    assert verdict(better, 0.05, 0.01, 5.0).use  # 4 of 5, clearly
+    assert not verdict(better + 0.05, 0.05, 0.01, 1.2).use
     some = np.array([-0.1, -0.05, 0.02, -0.02, 0.01])
-    assert verdict(some, 0.1, 0.01, 1.2).use
-    refused = verdict(some, 0.1, 0.01, 5.0)
+    assert verdict(some, 0.05, 0.01, 1.2).use
+    refused = verdict(some, 0.05, 0.01, 5.0)
     assert not refused.use
     assert "hang together within them, 5.0 times" in refused.reason
-    assert not verdict(np.array([-5.0, 0.01, 0.02, 0.03, 0.01]), 0.1, 0.01, 1.0).use  # one column alone
+    assert not verdict(np.array([-5.0, 0.01, 0.02, 0.03, 0.01]), 0.05, 0.01, 1.0).use  # one column alone
     elsewhere = verdict(better, 0.4, 0.01, 1.2)
     assert not elsewhere.use
     assert "but they miss 40% of what clusters of the values alone explain" in elsewhere.reason

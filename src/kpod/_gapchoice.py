@@ -46,7 +46,7 @@ TOGETHER = 3.0  # times as strongly as by chance: gaps hang together within clus
 MOST = 0.8  # and then so many columns must be predicted better,
 CLEARLY = 2.0  # by so many standard errors,
 AT_LEAST = 0.5  # instead of so many
-MOST_LOST = 0.15  # of what plain clusters explain: more, and the gaps follow something else
+MOST_LOST = 0.08  # of what plain clusters explain: more, and the gaps follow something else
 
 Fit = Callable[[Table, Executor, bool], Labels]
 """The labels of a table with its gaps used or not."""
