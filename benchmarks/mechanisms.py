@@ -2,7 +2,8 @@
 
 Three classes in 300 rows and 12 columns; a third of the entries go, by each generator of
 `kpod.missingness`. Every fit is a line of the results file, which grows: what it holds is not run again, so
-a run can be interrupted. The fast methods see 20 tables of each kind, mice and mi the first few of them.
+a run can be interrupted. The fast methods see 20 tables of each kind, mice and mi the first few of them;
+`METHODS` (names with commas) and `N_TABLES` in the environment ask for less.
 """
 
 # Every mechanism takes the table, the classes and the randomness, whichever of them it needs.
@@ -123,7 +124,8 @@ def left() -> Iterator[tuple[str, str, int]]:
     """Table by table, so that what is cut short covers every mechanism and method."""
     known = {(line["mechanism"], line["method"], int(line["seed"])) for line in done()}
     wanted = os.environ.get("METHODS", ",".join(METHODS)).split(",")
-    for draw in range(max(n for n, _ in METHODS.values())):
+    most = int(os.environ.get("N_TABLES", "20"))
+    for draw in range(min(most, max(n for n, _ in METHODS.values()))):
         for method, (n, _) in METHODS.items():
             for mechanism in MECHANISMS:
                 task = mechanism, method, FIRST_SEED + draw
@@ -143,7 +145,10 @@ def table() -> tuple[list[str], list[list[str]]]:
         failed = f" ({len(texts) - len(numbers)} failed)" if len(numbers) < len(texts) else ""
         return (f"{np.mean(numbers):.2f}" if numbers else "") + failed
 
-    header = ["", *(f"{method} ({n})" if n < 20 else method for method, (n, _) in METHODS.items())]
+    counts = {
+        method: {len(found.get((mechanism, method), [])) for mechanism in MECHANISMS} for method in METHODS
+    }
+    header = ["", *(f"{method} ({'-'.join(map(str, sorted(n)))})" for method, n in counts.items())]
     return header, [[mechanism, *(cell(mechanism, method) for method in METHODS)] for mechanism in MECHANISMS]
 
 
