@@ -19,6 +19,7 @@ NAMES = [
     "mixed",
     "choose",
     "gaps",
+    "mechanisms",
     "disk",
     "netflix",
     "cluster",

@@ -138,8 +138,8 @@ def show_tables(options: argparse.Namespace) -> None:
 
 def show_claims(options: argparse.Namespace) -> None:
     summary = summary_of(options)
-    found, default = claims.check_claims(summary), claims.default_everywhere(summary)
-    put(claims.as_text(found, default, markdown=options.format == "markdown"), options.output)
+    found, ranked = claims.check_claims(summary), claims.rankings(summary)
+    put(claims.as_text(found, ranked, markdown=options.format == "markdown"), options.output)
 
 
 def plot(options: argparse.Namespace) -> None:

@@ -273,22 +273,34 @@ def growth(summary: Summary, cell: Cell, row: str) -> tuple[float | None, str]:
     return ratio, f"{name}: {ratio:.2f} times the seconds"
 
 
-def default_everywhere(summary: Summary) -> list[tuple[Cell, str]]:
-    """For each cell: whether KPOD's default is the most accurate, and if not, who is and by how much."""
+def everywhere(summary: Summary, row: str, score: str) -> list[tuple[Cell, str]]:
+    """For each cell: whether this row is the most accurate, and if not, who is and by how much."""
     found = []
-    for cell in sorted({cell for cell, row in summary.entries if row == "default"}):
-        if not summary.at(cell, "default").complete:
+    for cell in sorted({cell for cell, name in summary.entries if name == row}):
+        if not summary.at(cell, row).complete:
             continue
-        ahead = summary.behind(cell, "default", contestants(), "ari")
+        ahead = summary.behind(cell, row, contestants(), score)
         if not ahead:
             found.append((cell, "best, or within one standard error of it"))
             continue
-        gaps = [f"{titles()[row]} by {-gap.mean:.3f} ± {gap.error:.3f}" for row, gap in ahead.items()]
+        gaps = [f"{titles()[other]} by {-gap.mean:.3f} ± {gap.error:.3f}" for other, gap in ahead.items()]
         found.append((cell, f"behind {', '.join(gaps)}"))
     return found
 
 
-def as_text(claims: list[Claim], default: list[tuple[Cell, str]], *, markdown: bool = False) -> str:
+def rankings(summary: Summary) -> dict[str, list[tuple[Cell, str]]]:
+    """How our own rows do against every other method, under a heading each."""
+    return {
+        "KPOD's default against every other method, adjusted Rand score": everywhere(
+            summary, "default", "ari"
+        ),
+        'KPOD with missingness="auto" against every other method, Rand score': everywhere(
+            summary, "auto", "rand"
+        ),
+    }
+
+
+def as_text(claims: list[Claim], ranked: dict[str, list[tuple[Cell, str]]], *, markdown: bool = False) -> str:
     """The verdicts, with the cells that decide them."""
     head: Callable[[str], str] = (lambda text: f"### {text}") if markdown else (lambda text: text)
     lines = []
@@ -299,6 +311,6 @@ def as_text(claims: list[Claim], default: list[tuple[Cell, str]], *, markdown: b
             lines.append(f"- {verdict}: {part.text}")
             lines += [f"  - {line}" for line in part.cells]
         lines.append("")
-    lines += [head("KPOD's default against every other method, adjusted Rand score"), ""]
-    lines += [f"- {cell}: {text}" for cell, text in default] or ["- not run"]
-    return "\n".join(lines) + "\n"
+    for heading, found in ranked.items():
+        lines += [head(heading), "", *([f"- {cell}: {text}" for cell, text in found] or ["- not run"]), ""]
+    return "\n".join(lines)

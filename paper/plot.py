@@ -14,6 +14,7 @@ from paper.tables import SCORES
 COLORS = {
     "published": "#d55e00",
     "default": "#0072b2",
+    "auto": "#00204d",
     "amelia": "#009e73",
     "mi": "#cc79a7",
     "mice": "#e69f00",
@@ -70,4 +71,6 @@ def draw(
 
 
 def is_ours_or_published(row: str) -> bool:
-    return row in ("default", "complete") or any(row in m.rows for m in methods().values() if m.published)
+    return row in ("default", "auto", "complete") or any(
+        row in m.rows for m in methods().values() if m.published
+    )

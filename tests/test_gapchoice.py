@@ -9,7 +9,7 @@ from scipy import sparse
 
 import kpod
 from kpod import KPOD
-from kpod._gapchoice import GapChoice, hang_together, prediction_errors, verdict
+from kpod._gapchoice import GapChoice, hang_together, prediction_errors, share_lost, verdict
 from kpod.missingness import by_class, by_driver, by_row, detection_limit, mcar, modules
 
 
@@ -165,7 +165,7 @@ def test_prediction_errors_leave_the_entry_out(rng):
             if labels[i] >= 0 and others.any():
                 guess = np.average(X[others, j], weights=weights[others])
             expected[j] += weights[i] * (X[i, j] - guess) ** 2
-    assert_allclose(prediction_errors(X, labels, weights, 4), expected)
+    assert_allclose(prediction_errors(X, weights, 4, labels), expected)
 
 
 def test_gaps_that_hang_together(rng):
@@ -176,15 +176,50 @@ def test_gaps_that_hang_together(rng):
     assert hang_together(np.isnan(by_row(np.zeros((500, 12)), 0.3, rng, spread=3)), labels, rng) > 3
 
 
+def test_a_second_clustering_predicts_what_the_first_leaves(rng):
+    X = rng.normal(size=(60, 2))
+    first, second = (rng.integers(3, size=60).astype(np.int32) for _ in range(2))
+    weights = np.ones(60)
+
+    def left(values, labels):
+        out = np.empty_like(values)
+        for i in range(60):
+            others = (labels == labels[i]) & (np.arange(60) != i)
+            out[i] = values[i] - values[others].mean(axis=0)
+        return out
+
+    expected = (left(left(X - X.mean(axis=0), first), second) ** 2).sum(axis=0)
+    assert_allclose(prediction_errors(X, weights, 3, first, second), expected)
+    assert_allclose(prediction_errors(X, weights, 3), ((X - X.mean(axis=0)) ** 2).sum(axis=0))
+
+
+def test_what_clusters_found_with_the_gaps_lose(rng):
+    """All of it if they are about something else, nothing if they are the same or finer."""
+    classes, other = (rng.integers(3, size=3000).astype(np.int32) for _ in range(2))
+    X = 2 * rng.normal(size=(3, 6))[classes] + rng.normal(size=(3000, 6))
+
+    def lost(found):
+        by = ((), (classes,), (found,), (found, classes))
+        return share_lost(np.stack([prediction_errors(X, np.ones(3000), 3, *labels) for labels in by]))
+
+    assert lost(other) > 0.95
+    assert abs(lost(classes)) < 0.01
+    half = np.where(rng.random(3000) < 0.5, classes, other)
+    assert 0.3 < lost(half.astype(np.int32)) < 0.9
+
+
 def test_the_verdict():
     better = np.array([-0.1, -0.05, -0.08, -0.02, 0.01])
-    assert verdict(better, 0.01, 1.2).use
-    assert verdict(better, 0.01, 5.0).use  # 4 of 5, clearly
-    assert not verdict(better + 0.05, 0.01, 1.2).use
+    assert verdict(better, 0.05, 0.01, 1.2).use
+    assert verdict(better, 0.05, 0.01, 5.0).use  # 4 of 5, clearly
+    assert not verdict(better + 0.05, 0.05, 0.01, 1.2).use
     some = np.array([-0.1, -0.05, 0.02, -0.02, 0.01])
-    assert verdict(some, 0.01, 1.2).use
-    refused = verdict(some, 0.01, 5.0)
+    assert verdict(some, 0.05, 0.01, 1.2).use
+    refused = verdict(some, 0.05, 0.01, 5.0)
     assert not refused.use
     assert "hang together within them, 5.0 times" in refused.reason
-    assert not verdict(np.array([-5.0, 0.01, 0.02, 0.03, 0.01]), 0.01, 1.0).use  # one column alone
+    assert not verdict(np.array([-5.0, 0.01, 0.02, 0.03, 0.01]), 0.05, 0.01, 1.0).use  # one column alone
+    elsewhere = verdict(better, 0.4, 0.01, 1.2)
+    assert not elsewhere.use
+    assert "but they miss 40% of what clusters of the values alone explain" in elsewhere.reason
     assert str(GapChoice(use=True, reason="why not")) == "gaps used: why not"

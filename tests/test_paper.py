@@ -499,7 +499,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("option", "value", "known"),
         [
-            ("--methods", "mice,magic", "published, default, amelia"),
+            ("--methods", "mice,magic", "published, default, informative, auto, amelia"),
             ("--tables", "beer", "wine, k10, k25"),
             ("--mechanisms", "", "MCAR, MAR, NMAR"),
         ],
@@ -698,7 +698,7 @@ class TestClaims:
         def rand(cell, row, trial):
             return 0.95 if row == "neighbours-10" and cell == WINE else 0.9
 
-        found = dict(claims.default_everywhere(made_up(rand)))
+        found = dict(claims.everywhere(made_up(rand), "default", "ari"))
         assert found.pop(WINE) == "behind KNNImputer, 10 starts by 0.050 ± 0.000"
         assert set(found.values()) == {"best, or within one standard error of it"}
 

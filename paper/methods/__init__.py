@@ -69,9 +69,11 @@ class Method:
 def methods() -> dict[str, Method]:
     from paper.methods import (
         amelia,
+        auto,
         complete,
         default,
         deletion,
+        informative,
         iterative,
         mean,
         mi,
@@ -83,7 +85,8 @@ def methods() -> dict[str, Method]:
     )
 
     modules = (
-        published, default, amelia, mi, mice, deletion, soft, mean, neighbours, iterative, stepmix, complete,
+        published, default, informative, auto, amelia, mi, mice, deletion, soft, mean, neighbours, iterative,
+        stepmix, complete,
     )  # fmt: skip
     return {module.METHOD.name: module.METHOD for module in modules}
 

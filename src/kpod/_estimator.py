@@ -148,8 +148,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         gaps come in modules or with how much a row answers at all. Rows with nothing observed are
         then placed by their gaps. "auto" decides by the table itself: gaps are used where clusters
         differ in what they lack *and* clusters found with the gaps predict the values of left-out
-        columns better; `missingness_` says what was decided. It takes as long as some twenty fits of
-        at most 2,000 rows. Not for "mm".
+        columns better, without losing what plain clusters know of them; `missingness_` says what was
+        decided. It takes as long as some twenty fits of at most 2,000 rows. Not for "mm".
 
     probability : bool, default=False
         Whether `predict_proba` is wanted: after the clustering, the mixture of round clusters behind

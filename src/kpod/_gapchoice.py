@@ -1,6 +1,6 @@
 """Whether the gaps of a table speak of its clusters: asked of the table itself.
 
-Three questions, asked of (a sample of) the rows with ordinary fits:
+Four questions, asked of (a sample of) the rows with ordinary fits:
 
 1. Do the clusters of the values differ in what they lack? If not, there is nothing to use.
 2. Do gaps of different columns hang together *within* those clusters (modules, dropout, rows that answer
@@ -9,6 +9,8 @@ Three questions, asked of (a sample of) the rows with ordinary fits:
    their gaps and once without. Which clusters predict the values of a column that they have not seen
    better? Gaps that speak of something else than the clusters (a driver, a nuisance group, a module)
    predict the gaps of a column, but not its values.
+4. Do the clusters found with the gaps still know what the plain ones knew of the left-out columns? Gaps
+   that follow factors of the values predict other columns well, but what they find is something else.
 
 The constants were chosen with the designs of `python -m benchmarks gaps` in sight, on other seeds: the
 benchmark shows what the rule does on them, not what it would do on designs nobody thought of.
@@ -44,6 +46,7 @@ TOGETHER = 3.0  # times as strongly as by chance: gaps hang together within clus
 MOST = 0.8  # and then so many columns must be predicted better,
 CLEARLY = 2.0  # by so many standard errors,
 AT_LEAST = 0.5  # instead of so many
+MOST_LOST = 0.08  # of what plain clusters explain: more, and the gaps follow something else
 
 Fit = Callable[[Table, Executor, bool], Labels]
 """The labels of a table with its gaps used or not."""
@@ -70,6 +73,9 @@ class GapChoice:
         Columns that were left out, and those of them that clusters predict better with the gaps.
     change : float
         The median change of the error of prediction, -0.05 for 5 % less.
+    lost : float
+        The share of what plain clusters explain of the left-out columns that clusters found with the
+        gaps do not know.
     """
 
     use: bool
@@ -79,6 +85,7 @@ class GapChoice:
     n_columns: int = 0
     n_better: int = 0
     change: float = np.nan
+    lost: float = np.nan
 
     def __str__(self) -> str:
         """One sentence."""
@@ -119,7 +126,7 @@ def choose_gaps(
 def asked(
     part: Any, labels: Callable[..., Labels], weights: Floats, n_clusters: int, rng: np.random.Generator
 ) -> GapChoice:
-    """The three questions; `labels(columns, gaps=)` clusters by some of the columns."""
+    """The four questions; `labels(columns, gaps=)` clusters by some of the columns."""
     n_columns = part.shape[1]
     plain = labels(np.arange(n_columns), gaps=False)
     placed = plain >= 0
@@ -131,19 +138,18 @@ def asked(
         )
     together = hang_together(gaps, plain[placed], rng)
     n_folds = min(N_FOLDS, n_columns)
-    changes = np.zeros((N_DIVISIONS, n_columns))
+    errors = np.zeros((N_DIVISIONS, 4, n_columns))
     for division in range(N_DIVISIONS):
         order = rng.permutation(n_columns)
         for fold in range(n_folds):
             out = np.sort(order[fold::n_folds])
             kept = np.setdiff1d(np.arange(n_columns), out)
-            without, with_gaps = (
-                prediction_errors(_columns(part, out), labels(kept, gaps=use), weights, n_clusters)
-                for use in (False, True)
-            )
-            with np.errstate(divide="ignore", invalid="ignore"):
-                changes[division, out] = np.log(with_gaps / without)
-    return verdict(changes.mean(axis=0), test.p, together)
+            without, with_gaps = labels(kept, gaps=False), labels(kept, gaps=True)
+            for at, by in enumerate(((), (without,), (with_gaps,), (with_gaps, without))):
+                errors[division, at, out] = prediction_errors(_columns(part, out), weights, n_clusters, *by)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        changes = np.log(errors[:, 2] / errors[:, 1]).mean(axis=0)
+    return verdict(changes, share_lost(errors.mean(axis=0)), test.p, together)
 
 
 def why_not(table: Table, n_clusters: int, n_rows: int, n_columns: int) -> str:
@@ -157,8 +163,18 @@ def why_not(table: Table, n_clusters: int, n_rows: int, n_columns: int) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def verdict(change: Floats, p: float, together: float) -> GapChoice:
-    """What follows from the log ratios of errors, column by column."""
+def share_lost(errors: Floats) -> float:
+    """Of what plain clusters explain of left-out columns, the share that clusters with gaps leave to explain.
+
+    `errors` are those of no clusters, plain ones, those found with the gaps, and both one after the other.
+    """
+    none, plain, gaps, both = errors[:, errors[0] > 0] / errors[0, errors[0] > 0]
+    explained = float((none - plain).sum())
+    return float((gaps - both).sum()) / explained if explained > 0 else 0.0
+
+
+def verdict(change: Floats, lost: float, p: float, together: float) -> GapChoice:
+    """What follows from the log ratios of errors, column by column, and from what is lost."""
     change = change[np.isfinite(change)]
     n, n_better = len(change), int((change < 0).sum())
     median = float(np.expm1(np.median(change))) if n else np.nan
@@ -170,41 +186,48 @@ def verdict(change: Floats, p: float, together: float) -> GapChoice:
     spread = float(change.std(ddof=1) / np.sqrt(n))
     t = float(change.mean()) / max(spread, 1e-12)
     tied = together > TOGETHER
-    use = median < 0 and (t < -CLEARLY and n_better >= MOST * n if tied else t < -AT_LEAST)
+    better = median < 0 and (t < -CLEARLY and n_better >= MOST * n if tied else t < -AT_LEAST)
+    use = better and lost <= MOST_LOST
     lack = f"the clusters differ in what they lack (p = {p:.2f})"
     found = (
-        f"found with the gaps, clusters predict {n_better} of {n} left-out columns better (median error "
+        f"clusters found with the gaps predict {n_better} of {n} left-out columns better (median error "
         f"{abs(median):.1%} {'lower' if median < 0 else 'higher'})"
     )
     if use:
         reason = f"{lack}, and {found}"
+    elif better:
+        reason = (
+            f"{lack}, and {found}, but they miss {lost:.0%} of what clusters of the values alone explain: "
+            "the gaps follow something else"
+        )
     elif tied and median < 0:
         reason = (
-            f"{lack}, but the gaps of different columns hang together within them, {together:.1f} times as "
-            f"strongly as by chance, and {found}, which is not enough then"
+            f"{lack}, but gaps of different columns hang together within them, {together:.1f} times as "
+            f"strongly as by chance, and {found}, which is not enough in that case"
         )
     else:
         reason = f"{lack}, but {found}"
-    return GapChoice(use, reason, p, together, n, n_better, median)
+    return GapChoice(use, reason, p, together, n, n_better, median, lost)
 
 
-def prediction_errors(unseen: Any, labels: Labels, weights: Floats, n_clusters: int) -> Floats:
+def prediction_errors(unseen: Any, weights: Floats, n_clusters: int, *labels: Labels) -> Floats:
     """The squared error in each column of its entries predicted by the mean of their cluster without them.
 
-    Rows without a cluster, and entries alone in theirs, are predicted by the mean of the column.
+    Rows without a cluster, and entries alone in theirs, are predicted by the mean of the column. Of several
+    clusterings, each predicts what those before it leave.
     """
     rows, columns, x = entries(unseen)
     p, w = unseen.shape[1], weights[rows]
     n_column = np.bincount(columns, w, p)
     x = x - (np.bincount(columns, w * x, p) / np.maximum(n_column, 1e-300))[columns]
-    cell = labels[rows].astype(np.intp) * p + columns
-    inside = labels[rows] >= 0
-    count = np.bincount(cell[inside], w[inside], n_clusters * p)
-    total = np.bincount(cell[inside], (w * x)[inside], n_clusters * p)
-    left = np.where(inside, count[cell] - w, 0.0)
-    others = left > 1e-9 * w
-    mean = np.where(others, (total[cell] - w * x) / np.where(others, left, 1.0), 0.0)
-    return np.bincount(columns, w * (x - mean) ** 2, p).astype(np.float64)
+    for found in labels:
+        cell, inside = found[rows].astype(np.intp) * p + columns, found[rows] >= 0
+        count = np.bincount(cell[inside], w[inside], n_clusters * p)
+        total = np.bincount(cell[inside], (w * x)[inside], n_clusters * p)
+        left = np.where(inside, count[cell] - w, 0.0)
+        others = left > 1e-9 * w
+        x = x - np.where(others, (total[cell] - w * x) / np.where(others, left, 1.0), 0.0)
+    return np.bincount(columns, w * x**2, p).astype(np.float64)
 
 
 def hang_together(gaps: Gaps, labels: Labels, rng: np.random.Generator) -> float:

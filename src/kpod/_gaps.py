@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from kpod._typing import Floats, Positions
 
@@ -48,8 +50,18 @@ def compare_gaps(
 
 def gaps_by_group(gaps: Gaps | Floats, groups: Positions) -> tuple[Floats, Floats]:
     """Gaps of each group and column, and rows of each group."""
-    member = groups == np.arange(groups.max() + 1)[:, None]
-    return member.astype(np.float64) @ gaps, member.sum(axis=1).astype(np.float64)
+    member = membership(groups, int(groups.max()) + 1, np.ones(len(groups)))
+    return member @ gaps, member.sum(axis=1)
+
+
+def membership(groups: Positions, k: int, weights: Floats) -> Any:
+    """The (k, n) matrix that has the weight of each row in its group.
+
+    Sparse, because each row is in one group: its products cost a k-th of a dense matrix's, and do not
+    depend on how many threads BLAS has.
+    """
+    n = len(groups)
+    return sparse.csr_array((weights, groups, np.arange(n + 1)), shape=(n, k)).T
 
 
 def _statistic(gaps: Floats, groups: Positions) -> float:

@@ -36,6 +36,7 @@ from kpod._engine.sizes import (
 )
 from kpod._engine.step import Drift, Spaces, State, compare
 from kpod._engine.table import Table, make_table
+from kpod._gaps import membership
 from kpod._kernels import rows as kernels
 from kpod._kernels import seeds
 from kpod._kernels.panel import Panel, aligned_zeros
@@ -351,10 +352,10 @@ class GapSeeds:
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers, and what the gaps say, of the rows nearest to each seed."""
         labels = nearest_labels(self.joint, Executor(), Panel(self.seeds.draw(rng).centers))
-        members = self.weights * (labels == np.arange(self.n_clusters)[:, None])
+        members = membership(labels, self.n_clusters, self.weights)
         weight, counts, z = members.sum(axis=1), members @ self.seen, np.where(self.seen, self.z, 0.0)
         centers = np.where(counts > 0, members @ z / np.maximum(counts, 1e-300), self.table.fallback)
-        loss = float((self.weights @ (self.seen * (z - centers[labels]) ** 2)).sum())
+        loss = float((self.weights[:, None] * self.seen * (z - centers[labels]) ** 2).sum())
         n_observed = float(counts.sum())
         degrees = n_observed - min(float(centers.size), n_observed / 2)
         gaps = (weight[:, None] - counts + 1 - self.observed) / (weight[:, None] + 1)

@@ -1,4 +1,5 @@
-/* The observed entries of a dense row: their columns and values, as z = (x - shift) * scale.
+/* The observed entries of a dense row: their columns and values, as z = (x - shift) * scale; and on demand its gaps:
+ * of every four columns that lack something, which, as 16 * group + pattern (see gaps.h).
  *
  * A branch per entry would be mispredicted at every third gap, so there is none. Where the
  * processor has AVX2, eight columns are done at a time: the mask of the observed ones looks
@@ -12,12 +13,24 @@
 
 #define COMPACT_SLACK 8
 
-#define COMPACT_REST(x, shift, scale, j, p, columns, values, m)                                                        \
-    for (; j < p; j++) {                                                                                               \
+/* The rest of a row, from a multiple of four on. */
+#define COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n_gaps)                                          \
+    for (int32_t pattern = 0; j < p; j++) {                                                                            \
         values[m] = (x[j] - shift[j]) * scale;                                                                         \
         columns[m] = (int32_t)j;                                                                                       \
+        if (gaps) {                                                                                                    \
+            pattern |= (int32_t)(values[m] != values[m]) << (j & 3);                                                   \
+            if ((j & 3) == 3 || j + 1 == p) {                                                                          \
+                COMPACT_GAP(gaps, n_gaps, j, pattern)                                                                  \
+                pattern = 0;                                                                                           \
+            }                                                                                                          \
+        }                                                                                                              \
         m += values[m] == values[m];                                                                                   \
     }
+
+#define COMPACT_GAP(gaps, n_gaps, j, pattern)                                                                          \
+    (gaps)[*(n_gaps)] = (int32_t)((j) / 4 * 16) + (int32_t)(pattern);                                                  \
+    *(n_gaps) += (pattern) != 0;
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -33,8 +46,10 @@ __attribute__((constructor)) static void build_front(void)
                 front[mask][n++] = (uint8_t)bit;
 }
 
-__attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_f32(const float *x, const float *shift, float scale,
-                                                                         ptrdiff_t p, int32_t *columns, float *values)
+#define COMPACT_AVX2 static inline __attribute__((always_inline, target("avx2,popcnt")))
+
+COMPACT_AVX2 ptrdiff_t list_avx2_f32(const float *x, const float *shift, float scale, ptrdiff_t p, int32_t *columns,
+                                     float *values, int32_t *gaps, ptrdiff_t *n_gaps)
 {
     ptrdiff_t m = 0, j = 0;
     for (; j + 8 <= p; j += 8) {
@@ -44,14 +59,17 @@ __attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_f32(const f
         _mm256_storeu_ps(values + m, _mm256_permutevar8x32_ps(z, order));
         _mm256_storeu_si256((__m256i *)(columns + m), _mm256_add_epi32(order, _mm256_set1_epi32((int)j)));
         m += _mm_popcnt_u32(mask);
+        if (gaps) {
+            COMPACT_GAP(gaps, n_gaps, j, ~mask & 15)
+            COMPACT_GAP(gaps, n_gaps, j + 4, ~mask >> 4 & 15)
+        }
     }
-    COMPACT_REST(x, shift, scale, j, p, columns, values, m)
+    COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n_gaps)
     return m;
 }
 
-__attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_f64(const double *x, const double *shift,
-                                                                         double scale, ptrdiff_t p, int32_t *columns,
-                                                                         double *values)
+COMPACT_AVX2 ptrdiff_t list_avx2_f64(const double *x, const double *shift, double scale, ptrdiff_t p, int32_t *columns,
+                                     double *values, int32_t *gaps, ptrdiff_t *n_gaps)
 {
     const __m256i halves = _mm256_setr_epi32(0, 1, 0, 1, 0, 1, 0, 1);
     ptrdiff_t m = 0, j = 0;
@@ -66,33 +84,55 @@ __attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_f64(const d
                          _mm256_castsi256_pd(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(z), lanes)));
         _mm_storeu_si128((__m128i *)(columns + m), _mm_add_epi32(order, _mm_set1_epi32((int)j)));
         m += _mm_popcnt_u32(mask);
+        if (gaps) {
+            COMPACT_GAP(gaps, n_gaps, j, ~mask & 15)
+        }
     }
-    COMPACT_REST(x, shift, scale, j, p, columns, values, m)
+    COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n_gaps)
     return m;
 }
 
-#define COMPACT_TRY_AVX2(suffix, ...)                                                                                  \
+#define COMPACT_WITH_AVX2(suffix, real)                                                                                \
+    __attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_##suffix(                                     \
+        const real *x, const real *shift, real scale, ptrdiff_t p, int32_t *columns, real *values)                     \
+    {                                                                                                                  \
+        return list_avx2_##suffix(x, shift, scale, p, columns, values, 0, 0);                                          \
+    }                                                                                                                  \
+    __attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_gaps_avx2_##suffix(                                \
+        const real *x, const real *shift, real scale, ptrdiff_t p, int32_t *columns, real *values, int32_t *gaps,      \
+        ptrdiff_t *n_gaps)                                                                                             \
+    {                                                                                                                  \
+        return list_avx2_##suffix(x, shift, scale, p, columns, values, gaps, n_gaps);                                  \
+    }
+COMPACT_WITH_AVX2(f32, float)
+COMPACT_WITH_AVX2(f64, double)
+
+#define COMPACT_TRY_AVX2(name, ...)                                                                                    \
     if (__builtin_cpu_supports("avx2"))                                                                                \
-        return compact_avx2_##suffix(__VA_ARGS__);
+        return name(__VA_ARGS__);
 #else
-#define COMPACT_TRY_AVX2(suffix, ...)
+#define COMPACT_TRY_AVX2(name, ...)
 #endif
 
-static ptrdiff_t compact_f32(const float *x, const float *shift, float scale, ptrdiff_t p, int32_t *columns,
-                             float *values)
-{
-    ptrdiff_t m = 0, j = 0;
-    COMPACT_TRY_AVX2(f32, x, shift, scale, p, columns, values)
-    COMPACT_REST(x, shift, scale, j, p, columns, values, m)
-    return m;
-}
-
-static ptrdiff_t compact_f64(const double *x, const double *shift, double scale, ptrdiff_t p, int32_t *columns,
-                             double *values)
-{
-    ptrdiff_t m = 0, j = 0;
-    COMPACT_TRY_AVX2(f64, x, shift, scale, p, columns, values)
-    COMPACT_REST(x, shift, scale, j, p, columns, values, m)
-    return m;
-}
+#define COMPACT(suffix, real)                                                                                          \
+    static inline ptrdiff_t compact_##suffix(const real *x, const real *shift, real scale, ptrdiff_t p,                \
+                                             int32_t *columns, real *values)                                           \
+    {                                                                                                                  \
+        int32_t *gaps = 0;                                                                                             \
+        ptrdiff_t m = 0, j = 0, *n_gaps = 0;                                                                           \
+        COMPACT_TRY_AVX2(compact_avx2_##suffix, x, shift, scale, p, columns, values)                                   \
+        COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n_gaps)                                          \
+        return m;                                                                                                      \
+    }                                                                                                                  \
+    static inline ptrdiff_t compact_gaps_##suffix(const real *x, const real *shift, real scale, ptrdiff_t p,           \
+                                                  int32_t *columns, real *values, int32_t *gaps, ptrdiff_t *n_gaps)    \
+    {                                                                                                                  \
+        ptrdiff_t m = 0, j = 0;                                                                                        \
+        *n_gaps = 0;                                                                                                   \
+        COMPACT_TRY_AVX2(compact_gaps_avx2_##suffix, x, shift, scale, p, columns, values, gaps, n_gaps)                \
+        COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n_gaps)                                          \
+        return m;                                                                                                      \
+    }
+COMPACT(f32, float)
+COMPACT(f64, double)
 #endif

@@ -14,21 +14,21 @@ that could come out otherwise.
 """
 
 from libc.math cimport INFINITY, sqrt, sqrtf
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t
 
 from kpod._kernels.panel cimport Panel, slack_of_terms
 from kpod._kernels.rows cimport (
-    Rows, Sums, Workspace, chunk_entries, entries_of, join, real, row_at
+    Rows, Sums, Workspace, chunk_entries, entries_of, join, compact_gaps_f32, compact_gaps_f64, real, row_at
 )
 
 cdef extern from "distances.h" nogil:
     void distances_f32(
         const int32_t*, const float*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
-        const float*, const float*, const float*, const float*, Py_ssize_t, float*
+        const float*, const float*, const float*, const float*, Py_ssize_t, Py_ssize_t, float*
     ) noexcept
     void distances_f64(
         const int32_t*, const double*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
-        const double*, const double*, const double*, const double*, Py_ssize_t, double*
+        const double*, const double*, const double*, const double*, Py_ssize_t, Py_ssize_t, double*
     ) noexcept
     void two_smallest_f32(const float*, Py_ssize_t, Py_ssize_t, float*, float*, int32_t*) noexcept
     void two_smallest_f64(const double*, Py_ssize_t, Py_ssize_t, double*, double*, int32_t*) noexcept
@@ -40,10 +40,9 @@ cdef extern from "bounds.h" nogil:
         Py_ssize_t, Py_ssize_t*, Py_ssize_t*
     ) noexcept
 
-cdef extern from "patterns.h" nogil:
-    void add_patterns(
-        const int32_t*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t, Py_ssize_t, const float*, Py_ssize_t,
-        uint8_t*, float*
+cdef extern from "gaps.h" nogil:
+    void start_with_gaps(
+        const int32_t**, const Py_ssize_t*, Py_ssize_t, const float*, const float*, Py_ssize_t, float*
     ) noexcept
 
 cdef extern from "few.h" nogil:
@@ -88,21 +87,56 @@ cdef void single_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space
     cdef const int32_t* columns
     cdef const float* values
     cdef const double* doubles
-    cdef Py_ssize_t e
+    cdef const float* terms = panel.single_terms
+    cdef const float* begin_with = panel.single_offsets
+    cdef Py_ssize_t e, step = 0
+    # A sparse row lacks nearly all columns, so there is nothing to be had from its gaps.
+    cdef bint by_gaps = terms != NULL and not rows.is_sparse
     if rows.is_double:  # dense: sparse doubles have no first look
-        chunk_entries(rows, n, space, &columns, &doubles)
+        list_entries(rows, n, by_gaps, space, &columns, &doubles)
         for e in range(space.end[n - 1]):
             space.singles[e] = <float> doubles[e]
         values = space.singles
     else:
-        chunk_entries(rows, n, space, &columns, &values)
-    # A sparse row observes too little of the columns to look up several at a time.
-    distances_f32(columns, values, space.begin, space.end, n, panel.singles, NULL,
-                  panel.single_terms if rows.is_sparse else NULL, panel.single_offsets, panel.single_stride,
-                  <float*> space.distances)
-    if panel.single_terms != NULL and not rows.is_sparse:
-        add_patterns(columns, space.begin, space.end, n, panel.n_groups, panel.patterns, panel.single_stride,
-                     space.seen, <float*> space.distances)
+        list_entries(rows, n, by_gaps, space, &columns, &values)
+    if by_gaps:
+        start_with_gaps(space.gap_lists, space.n_gaps, n, panel.gap_table, panel.complete, panel.single_stride,
+                        <float*> space.distances)
+        terms, begin_with, step = NULL, <float*> space.distances, panel.single_stride
+    distances_f32(columns, values, space.begin, space.end, n, panel.singles, NULL, terms, begin_with, step,
+                  panel.single_stride, <float*> space.distances)
+
+
+cdef inline void list_entries(
+    Rows rows,
+    Py_ssize_t n,
+    bint with_gaps,               # of dense rows only
+    Workspace space,
+    const int32_t** columns,      # OUT what space.begin and space.end count from
+    const real** values,
+) noexcept nogil:
+    """List the entries of the rows space.index[:n], and the gaps of each if asked for."""
+    cdef Py_ssize_t r, at = 0, p = rows.n_columns
+    cdef real* listed = <real*> space.values
+    cdef int32_t* gaps = space.gaps
+    cdef const real* row
+    if not with_gaps:
+        chunk_entries(rows, n, space, columns, values)
+        return
+    columns[0] = space.columns
+    values[0] = listed
+    for r in range(n):
+        row = row_at(rows, space.index[r], <real*> space.copies)
+        space.begin[r] = at
+        if real is float:
+            at += compact_gaps_f32(row, <const float*> rows.shift, <float> rows.scale, p, space.columns + at,
+                                   listed + at, gaps, space.n_gaps + r)
+        else:
+            at += compact_gaps_f64(row, <const double*> rows.shift, rows.scale, p, space.columns + at,
+                                   listed + at, gaps, space.n_gaps + r)
+        space.end[r] = at
+        space.gap_lists[r] = gaps
+        gaps += space.n_gaps[r]
 
 
 cdef void double_distances(Rows rows, Py_ssize_t i, Panel panel, Workspace space) noexcept nogil:
@@ -120,7 +154,7 @@ cdef void double_distances(Rows rows, Py_ssize_t i, Panel panel, Workspace space
             space.widened[e] = singles[e]
         values = space.widened
     distances_f64(columns, values, space.begin, space.end, 1, panel.doubles, NULL, panel.double_terms,
-                  panel.double_offsets, panel.stride, <double*> space.distances)
+                  panel.double_offsets, 0, panel.stride, <double*> space.distances)
 
 
 cdef void nearest_in_single(Rows rows, Py_ssize_t n, Panel panel, Workspace space) noexcept nogil:

@@ -18,11 +18,11 @@ from kpod._kernels.rows cimport Rows, Sums, Workspace, chunk_entries, entries_of
 cdef extern from "distances.h" nogil:
     void distances_f32(
         const int32_t*, const float*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
-        const float*, const float*, const float*, const float*, Py_ssize_t, float*
+        const float*, const float*, const float*, const float*, Py_ssize_t, Py_ssize_t, float*
     ) noexcept
     void distances_f64(
         const int32_t*, const double*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
-        const double*, const double*, const double*, const double*, Py_ssize_t, double*
+        const double*, const double*, const double*, const double*, Py_ssize_t, Py_ssize_t, double*
     ) noexcept
     void two_smallest_f32(const float*, Py_ssize_t, Py_ssize_t, float*, float*, int32_t*) noexcept
     void two_smallest_f64(const double*, Py_ssize_t, Py_ssize_t, double*, double*, int32_t*) noexcept
@@ -138,11 +138,11 @@ cdef Py_ssize_t pick(
     chunk_entries(rows, n, space, &columns, &values)
     if real is float:
         epsilon = 2.0 ** -24
-        distances_f32(columns, values, space.begin, space.end, n, panel, factors, terms, offsets, stride, near)
+        distances_f32(columns, values, space.begin, space.end, n, panel, factors, terms, offsets, 0, stride, near)
         two_smallest_f32(near, n, stride, best, second, space.nearest)
     else:
         epsilon = 2.0 ** -53
-        distances_f64(columns, values, space.begin, space.end, n, panel, factors, terms, offsets, stride, near)
+        distances_f64(columns, values, space.begin, space.end, n, panel, factors, terms, offsets, 0, stride, near)
         two_smallest_f64(near, n, stride, best, second, space.nearest)
     for r in range(n):
         i = space.index[r]

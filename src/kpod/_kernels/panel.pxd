@@ -12,8 +12,8 @@ cdef class Panel:
     cdef float* singles
     cdef float* single_offsets
     cdef float* single_terms
-    cdef float* patterns  # what the observed ones of every six columns add, see patterns.h
-    cdef Py_ssize_t n_groups
+    cdef float* complete   # offset and all terms of each center: what a row without gaps begins with,
+    cdef float* gap_table  # and what gaps take off, see gaps.h
 
 
 cdef inline double slack_of_terms(Panel panel, Py_ssize_t m, double unit) noexcept nogil:

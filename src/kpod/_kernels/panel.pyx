@@ -14,9 +14,9 @@ cdef extern from "memory.h" nogil:
     void* allocate_lines(size_t) noexcept
     void free_lines(void*) noexcept
 
-cdef extern from "patterns.h" nogil:
-    int PATTERN_COLUMNS, PATTERNS
-    void make_patterns(const float*, Py_ssize_t, Py_ssize_t, float*) noexcept
+cdef extern from "gaps.h" nogil:
+    int GAP_COLUMNS, GAP_PATTERNS
+    void make_gap_table(const float*, Py_ssize_t, Py_ssize_t, float*) noexcept
 
 VECTOR_BYTES = 32
 
@@ -76,9 +76,9 @@ cdef class Panel:
         cdef size_t singles = whole_lines(self.single_stride * sizeof(float))
         cdef size_t wide = whole_lines(p * self.stride * sizeof(double))
         cdef size_t narrow = whole_lines(p * self.single_stride * sizeof(float))
-        cdef size_t n_tables = 1 if terms is None else 2, size = doubles + singles + n_tables * (wide + narrow)
-        self.n_groups = 0 if terms is None else (p + PATTERN_COLUMNS - 1) // PATTERN_COLUMNS
-        size += self.n_groups * PATTERNS * self.single_stride * sizeof(float)
+        cdef size_t n_tables = 1 if terms is None else 2, size = doubles + 2 * singles + n_tables * (wide + narrow)
+        cdef size_t n_patterns = 0 if terms is None else (p + GAP_COLUMNS - 1) // GAP_COLUMNS * GAP_PATTERNS
+        size += n_patterns * self.single_stride * sizeof(float)
         self.memory = allocate_lines(size)
         if not self.memory:
             raise MemoryError
@@ -87,33 +87,37 @@ cdef class Panel:
         self.by_row = &rows[0, 0]
         self.double_offsets = <double*> at
         self.single_offsets = <float*> (at + doubles)
-        at += doubles + singles
+        self.complete = <float*> (at + doubles + singles)
+        at += doubles + 2 * singles
         self.doubles = <double*> at
         self.singles = <float*> (at + wide)
         at += wide + narrow
         if terms is not None:
             self.double_terms = <double*> at
             self.single_terms = <float*> (at + wide)
-            self.patterns = <float*> (at + wide + narrow)
+            self.gap_table = <float*> (at + wide + narrow)
             transpose(by_entry, self.stride, self.single_stride, self.double_terms, self.single_terms)
-            make_patterns(self.single_terms, self.n_columns, self.single_stride, self.patterns)
+            make_gap_table(self.single_terms, self.n_columns, self.single_stride, self.gap_table)
         transpose(rows, self.stride, self.single_stride, self.doubles, self.singles)
         cdef Py_ssize_t c, j
-        cdef double sizes, squares
+        cdef double sizes, squares, added
         # What is no center is never the nearest.
         for c in range(self.single_stride):
             self.single_offsets[c] = <float> shifts[c] if c < self.k else <float> INFINITY
+            self.complete[c] = self.single_offsets[c]
         for c in range(self.stride):
             self.double_offsets[c] = shifts[c] if c < self.k else INFINITY
         for c in range(self.k):
-            squares, sizes = 0, 0
+            squares, sizes, added = 0, 0, 0
             for j in range(self.n_columns):
                 squares += rows[c, j] * rows[c, j]
                 if terms is not None:
+                    added += by_entry[c, j]
                     sizes += fabs(by_entry[c, j])
                     self.largest_term = max(self.largest_term, fabs(by_entry[c, j]))
             if squares != squares or sizes != sizes or shifts[c] != shifts[c]:
                 raise ValueError("centers, offsets and terms must not be NaN.")
+            self.complete[c] = <float> (shifts[c] + added)
             self.largest_terms = max(self.largest_terms, sizes)
             self.largest_offset = max(self.largest_offset, fabs(shifts[c]))
             self.longest = max(self.longest, sqrt(squares))

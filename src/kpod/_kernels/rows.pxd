@@ -10,6 +10,12 @@ cdef extern from "compact.h" nogil:
     int COMPACT_SLACK
     Py_ssize_t compact_f32(const float*, const float*, float, Py_ssize_t, int32_t*, float*) noexcept
     Py_ssize_t compact_f64(const double*, const double*, double, Py_ssize_t, int32_t*, double*) noexcept
+    Py_ssize_t compact_gaps_f32(
+        const float*, const float*, float, Py_ssize_t, int32_t*, float*, int32_t*, Py_ssize_t*
+    ) noexcept
+    Py_ssize_t compact_gaps_f64(
+        const double*, const double*, double, Py_ssize_t, int32_t*, double*, int32_t*, Py_ssize_t*
+    ) noexcept
 
 cdef extern from "passes.h" nogil:
     int MOST_LEVELS
@@ -83,7 +89,9 @@ cdef class Workspace:
     cdef void* best
     cdef void* second
     cdef int32_t* nearest
-    cdef uint8_t* seen
+    cdef int32_t* gaps
+    cdef const int32_t** gap_lists
+    cdef Py_ssize_t* n_gaps
 
     cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1
 

@@ -141,11 +141,15 @@ cdef class Workspace:
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
-        self.seen = <uint8_t*> malloc(rows.n_columns)
+        cdef Py_ssize_t n_gaps = 0 if rows.is_sparse else rows.n_columns * chunk
+        self.gaps = <int32_t*> malloc((n_gaps + COMPACT_SLACK) * sizeof(int32_t))
+        self.gap_lists = <const int32_t**> malloc(chunk * sizeof(int32_t*))
+        self.n_gaps = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
         if not (
             self.index and self.looked and self.before and self.pointers and self.begin and self.end
             and self.columns and self.values and self.copies and self.singles and self.widened
-            and self.distances and self.best and self.second and self.nearest and self.seen
+            and self.distances and self.best and self.second and self.nearest and self.gaps
+            and self.gap_lists and self.n_gaps
         ):
             raise MemoryError
 
@@ -165,7 +169,9 @@ cdef class Workspace:
         free(self.best)
         free(self.second)
         free(self.nearest)
-        free(self.seen)
+        free(self.gaps)
+        free(self.gap_lists)
+        free(self.n_gaps)
 
     cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1:
         cdef bint lists = not rows.is_sparse or rows.hidden != NULL
