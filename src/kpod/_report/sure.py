@@ -11,7 +11,7 @@ from kpod._report.summary import Clustering
 from kpod._words import counted, percent, some, starts_text
 
 SURE, UNSURE = 0.9, 0.6
-"""Probabilities of a row's likeliest cluster: sure from the one up; below the other nobody could place the row."""
+"""Of a row's likeliest cluster: sure from the one up; below the other the row cannot be placed."""
 
 
 def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
