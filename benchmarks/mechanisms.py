@@ -68,7 +68,6 @@ def stepmix_with_gaps(problem: Problem) -> np.ndarray:
             "values": {"model": "gaussian_diag_nan", "n_columns": problem.X.shape[1]},
             "gaps": {"model": "binary", "n_columns": gaps.shape[1]},
         },
-        n_init=10,
         random_state=problem.seed,
         progress_bar=0,
         verbose=0,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpod._typing import Floats, Positions
+from kpod._typing import Floats, Labels, Positions
 
 N_PERMUTATIONS = 199
 
@@ -54,7 +54,7 @@ def gaps_by_group(gaps: Gaps | Floats, groups: Positions) -> tuple[Floats, Float
     return member @ gaps, member.sum(axis=1)
 
 
-def membership(groups: Positions, k: int, weights: Floats) -> Any:
+def membership(groups: Positions | Labels, k: int, weights: Floats) -> Any:
     """The (k, n) matrix that has the weight of each row in its group.
 
     Sparse, because each row is in one group: its products cost a k-th of a dense matrix's, and do not
