@@ -147,7 +147,7 @@ def test_one_cluster_with_a_warning_where_there_is_nothing_to_hide(X):
     assert (model.n_clusters_, model.shrinkage_) == (1, 0)
     assert not model.choice_.clear_
     assert "One cluster is used" in str(model.choice_)
-    with pytest.warns(UserWarning, match="2 clusters and shrinkage=0"):
+    with pytest.warns(UserWarning, match=r"(from|two\))\. No shrinkage is used"):
         assert KPOD(2, shrinkage="auto").fit(X).n_clusters_ == 2
 
 
@@ -220,5 +220,5 @@ def test_both_are_chosen_together(three):
 def test_the_report_says_why(three):
     X, _ = three
     report = kpod.report(KPOD("auto", random_state=0).fit(X), X)
-    assert report.data["choice"]["sentence"].startswith("3 clusters: hidden entries")
+    assert report.data["choice"]["sentence"].startswith("3 clusters: when observed values are hidden")
     assert kpod.report(KPOD(3, random_state=0).fit(X), X).data["choice"] is None

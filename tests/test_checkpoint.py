@@ -186,7 +186,7 @@ def test_another_table_or_another_fit_is_refused(tmp_path):
     other = X.copy()
     other[[3, 4]] = other[[4, 3]]
     with pytest.raises(
-        ValueError, match=r"The checkpoint in .* belongs to another table. .*fit.npz to start again"
+        ValueError, match=r"The checkpoint in .* belongs to another table. .*fit.npz to start over"
     ):
         model.fit(other)
     for name, value in {

@@ -318,6 +318,9 @@ def test_repeated_measurements_are_recognised(monkeypatch, tmp_path, rng):
     assert panel in done.err
     follow = "the clusters largely follow country, which was not clustered: 100% of the rows"
     assert follow in " ".join(done.err.split())
+    numbered = tmp_path / "panel.parquet"
+    frame.astype({"country": "category"}).to_parquet(numbered)
+    assert panel in kpod(monkeypatch, "choose-k", numbered, "-k", "1-4").out
     frame["country"] = rng.permutation(frame["country"])
     frame.to_csv(path, index=False)
     done = kpod(monkeypatch, "fit", path)

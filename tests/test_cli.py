@@ -403,7 +403,7 @@ BAD = {
     "same name": (b"a,b,a\n1,2,3\n", "the column name 'a' appears 2 times (columns 1, 3)"),
     "no numbers": (b"a,b\nx,y\nz,w\n", "only 'a' (text: 2 different values in 2 rows), 'b'"),
     "all gaps": (b"a,b\n,NA\n?,\n", "no numeric columns to cluster, only 'a' (nothing observed)"),
-    "too many clusters": (b"a,b\n1,2\n", "-k 2 asks for more clusters than there are rows"),
+    "too many clusters": (b"a,b\n1,2\n", "-k 2 is more than the number of rows"),
     "empty": (b"", "is empty"),
     "blank": (b" \n\n", "is empty"),
     "nothing but a mark of its encoding": (b"\xef\xbb\xbf", "is empty"),
@@ -422,7 +422,7 @@ BAD = {
     "parquet in pieces": (b"PAR1 and then nothing", "damaged, or not in the format it claims to be in"),
     "arrow in pieces": (b"ARROW1\0\0 and then nothing", "damaged, or not in the format it claims to be in"),
     "cluster is there": (b"a,cluster\n1,2\n3,4\n", "already has a column 'cluster'; choose another name"),
-    "two clusters too many": (b"a\n1\n\n\n", "more clusters than there are rows with anything observed (1)"),
+    "two clusters too many": (b"a\n1\n\n\n", "-k 2 is more than the number of rows with observed entries (1)"),
 }  # fmt: skip
 
 

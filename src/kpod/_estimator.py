@@ -40,7 +40,7 @@ from kpod._engine.seeding import SEEDINGS, fill_gaps
 from kpod._engine.table import Table, make_table
 from kpod._gapchoice import GapChoice, choose_gaps
 from kpod._kernels.panel import Panel
-from kpod._search import Progress, Search, TooLittleError
+from kpod._search import YOURSELF, Progress, Search, TooLittleError
 from kpod._typing import AnyFloats, Floats, Labels
 from kpod._words import starts_text
 
@@ -742,8 +742,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             if numbers is not None:
                 raise
             choice = too_little(str(error)) if auto_k else None
-            used = "One cluster is used." if auto_k else "No shrinkage is used."
-            warnings.warn(f"{error} {used}", UserWarning, stacklevel=5)
+            if auto_k:
+                message = f"{error} One cluster is used."
+            else:
+                message = f"{str(error).removesuffix(YOURSELF)}No shrinkage is used."
+            warnings.warn(message, UserWarning, stacklevel=5)
             return Chosen(int(self.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
         if not auto_k:
             return Chosen(int(self.n_clusters), search.best_shrinkage(int(self.n_clusters)), gaps=gaps)

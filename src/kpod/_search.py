@@ -53,6 +53,9 @@ HOPELESS = 3.0  # above the best; after two such numbers in a row, fewer cluster
 Progress = Callable[[int, int, str], None]
 
 
+YOURSELF = "Give the number of clusters yourself."
+
+
 class TooLittleError(ValueError):
     """Nothing can be hidden and predicted."""
 
@@ -147,7 +150,7 @@ class Search:
         if table.n_columns == 1:
             raise TooLittleError(
                 "X has one column (n_features = 1): with its entry hidden, nothing is left of a row to "
-                "predict it from. Give the number of clusters yourself."
+                f"predict it from. {YOURSELF}"
             )
         rows = usable if len(usable) <= MOST_ROWS else np.sort(rng.permutation(usable)[:MOST_ROWS])
         if len(rows) < table.n_rows:
@@ -162,7 +165,7 @@ class Search:
             raise TooLittleError(
                 f"X has too few observed entries to hide some and predict them: {hidden} could be hidden, at "
                 f"least {LEAST_HIDDEN} are needed (n_samples = {table.n_rows}; every row must keep one entry "
-                "and every column two). Give the number of clusters yourself."
+                f"and every column two). {YOURSELF}"
             )
         return cls(values, table, executor, fitter, shrinkage, len(usable), folds, progress, gaps)
 

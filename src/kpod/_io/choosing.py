@@ -76,16 +76,19 @@ class Choice:
             if role.role == "identifier" and name in self.aside and name in table.by_name
         ]
         for _, values in sorted(found, key=lambda one: one[0]):
-            if not values.null_count and pc.count_distinct(values).as_py() == table.n_rows:
+            if not values.null_count and pc.count_distinct(decoded(values)).as_py() == table.n_rows:
                 return values
         return None
 
 
+def decoded(values: Any) -> Any:
+    """A column as it is, or what it stands for where levels are numbered: not all of Arrow takes those."""
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+
 def words_of(table: TableFile, column: Column) -> Any:
     """The entries of a column as text, null where one is missing; whole numbers without a point."""
-    raw = table.raw[column.name]
-    if pa.types.is_dictionary(raw.type):
-        raw = raw.cast(raw.type.value_type)
+    raw = decoded(table.raw[column.name])
     if column.values is not None:
         gaps = np.isnan(column.values)
         if is_text(raw.type):
@@ -337,10 +340,11 @@ def panel(table: TableFile, choice: Choice) -> list[str]:
     units = [name for name, role in roles.items() if role in ("category", "identifier")]
     times = [name for name, role in roles.items() if role == "date"]
     for unit, time in itertools.product(units, times):
-        n_units, n_times = (pc.count_distinct(table.raw[name]).as_py() for name in (unit, time))
+        both = pa.table({"unit": decoded(table.raw[unit]), "time": decoded(table.raw[time])})
+        n_units, n_times = (pc.count_distinct(values).as_py() for values in both.columns)
         if max(n_units, n_times) > table.n_rows / 2 or n_units * n_times < table.n_rows:
             continue
-        if table.raw.select([unit, time]).group_by([unit, time]).aggregate([]).num_rows == table.n_rows:
+        if both.group_by(["unit", "time"]).aggregate([]).num_rows == table.n_rows:
             return [
                 f"there is one row for each {printable(unit)} and {printable(time)}. Rows of the same "
                 f"{printable(unit)} are alike, so clusters may be single values of {printable(unit)} or "

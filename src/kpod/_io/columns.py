@@ -41,7 +41,7 @@ def inspect(
         nans = int(np.isnan(floats).sum()) - nulls
         column.marks.update({mark: n for mark, n in (("null", nulls), ("NaN", nans)) if n})
         return finish_numbers(column, missing, integers=integers)
-    label = "date" if pa.types.is_temporal(kind) else str(kind)
+    label = "date" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else str(kind)
     role = roles.Role("date", "dates") if label == "date" else roles.Role("text", f"holds {label} values")
     nulls = values.null_count
     return Column(name, label, nulls, Counter({"null": nulls} if nulls else {}), role=role)
