@@ -41,7 +41,7 @@ def test_a_thousands_separator_is_not_taken_for_a_decimal_comma(tmp_path):
     table = read(tmp_path, 'a;b\n"1,234";1\n"5,678";2\n')
     assert table.dialect.decimal == "."
     with pytest.raises(
-        InputError, match=r"column 'a': '1,234' may be 1234 or 1\.234; say which with --decimal"
+        InputError, match=r"column 'a': '1,234' may be 1234 or 1\.234; specify --decimal"
     ):
         choosing.choose_columns(table)
     assert choosing.choose_columns(table, exclude=["a"]).used == ["b"]
