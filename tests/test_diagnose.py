@@ -192,7 +192,7 @@ def test_large_tables_are_sampled_and_say_so(monkeypatch):
     holed = mcar(X, 0.3, 0)
     holed[:, 2] = X[:, 2]
     found = diagnose(holed, np.arange(500) % 2)
-    assert "rests on 200 rows drawn at random and the 4 columns whose gaps vary most" in str(found)
+    assert "is based on 200 rows drawn at random and the 4 columns whose gaps vary most" in str(found)
     assert found.n_rows == 500
     assert len(found.missing) == 6
     assert 2 not in found.columns

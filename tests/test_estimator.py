@@ -86,7 +86,7 @@ def test_array_init_is_where_the_fit_starts(X):
     model = KPOD(5, init=start, algorithm="lloyd", tol=0).fit(X)
     means = np.where(np.isnan(start), np.nanmean(X, axis=0), start)
     assert_array_equal(model.labels_, oracle.lloyd(X, means, 300)[0])
-    with pytest.warns(RuntimeWarning, match="1 start instead of n_init=4"):
+    with pytest.warns(RuntimeWarning, match="a single start is run and n_init=4 is ignored"):
         KPOD(5, init=start, n_init=4).fit(X)
 
 

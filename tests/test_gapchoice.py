@@ -113,7 +113,7 @@ def test_rows_with_nothing_observed_are_warned_of_where_gaps_are_ignored():
 
 def test_bad_requests():
     X, _ = four(0)
-    with pytest.raises(ValueError, match="missingness='auto' fits parts of the table as well"):
+    with pytest.raises(ValueError, match="missingness='auto' also fits parts of the table"):
         KPOD(4, init=X[:4], missingness="auto").fit(X)
     with pytest.raises(ValueError, match="missingness='auto' is not supported with algorithm='mm'"):
         KPOD(4, algorithm="mm", missingness="auto").fit(X)

@@ -375,7 +375,7 @@ def test_a_pickle_is_not_opened(tmp_path):
 def test_a_newer_one_is_refused(path):
     header = {"format": "kpod model", "version": 3, "kpod": "9.0"}
     repack(path, lambda name, content: json.dumps(header) if name == "kpod.json" else content)
-    with pytest.raises(InputError, match=r"was written by a newer kpod \(9.0\).*upgrade"):
+    with pytest.raises(InputError, match=r"written by a newer version of kpod \(9.0; this is .*\); upgrade"):
         modelfile.load(path)
 
 

@@ -178,7 +178,7 @@ def load(path: str | os.PathLike[str]) -> Model:
             if not isinstance(header.get("version"), int) or header["version"] > VERSION:
                 raise InputError(
                     f"{name}: written by a newer version of kpod ({printable(header.get('kpod'))}; this is "
-                    f"{__version__}; upgrade scikit-kpod to open it."
+                    f"{__version__}); upgrade scikit-kpod to open it."
                 )
             return read_model(members, str(header.get("kpod")))
     except InputError:
