@@ -422,7 +422,7 @@ BAD = {
     "parquet in pieces": (b"PAR1 and then nothing", "damaged, or not in the format it claims to be in"),
     "arrow in pieces": (b"ARROW1\0\0 and then nothing", "damaged, or not in the format it claims to be in"),
     "cluster is there": (b"a,cluster\n1,2\n3,4\n", "already has a column 'cluster'; choose another name"),
-    "two clusters too many": (b"a\n1\n\n\n", "-k 2 is more than the number of rows with observed entries (1)"),
+    "two clusters too many": (b"a\n1\n\n\n", "than the number of rows with observed entries (1)"),
 }  # fmt: skip
 
 
@@ -797,10 +797,14 @@ def test_a_full_disk_leaves_the_old_file(table, tmp_path, option):
     assert {path.name for path in tmp_path.iterdir()} == {"out.csv", "people.csv"}
 
 
-def test_standard_output_that_takes_nothing(table):
+@pytest.mark.parametrize("buffered", [True, False])
+def test_standard_output_that_takes_nothing(table, buffered):
+    environment = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "kpod", "fit", str(table), "-k", "2", "-q"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr

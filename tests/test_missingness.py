@@ -123,8 +123,9 @@ def test_gaps_by_class_differ_between_classes_alone(rng):
     assert np.ptp(rates, axis=0).max() > 0.2
     for name in "abc":  # given the class, neither the values nor the other gaps matter
         inside, values = gaps[labels == name].astype(float), X[labels == name]
-        related = np.corrcoef(np.hstack([inside, values]).T)
-        assert np.abs(related - np.eye(12))[:6].max() < 0.08
+        inside = inside[:, (inside.sum(axis=0) > 20) & (inside.sum(axis=0) < 3980)]  # others hardly vary
+        related = np.corrcoef(np.hstack([inside, values]).T) - np.eye(inside.shape[1] + 6)
+        assert np.abs(related)[: inside.shape[1]].max(initial=0) < 0.08
     even = np.isnan(by_class(X, 0.3, rng, labels=labels, by_column=False))
     for name in "abc":
         assert np.ptp(even[labels == name].mean(axis=0)) < 0.06

@@ -40,9 +40,7 @@ def test_a_thousands_separator_is_not_taken_for_a_decimal_comma(tmp_path):
     """1,234 may be either: the column is refused until someone says which."""
     table = read(tmp_path, 'a;b\n"1,234";1\n"5,678";2\n')
     assert table.dialect.decimal == "."
-    with pytest.raises(
-        InputError, match=r"column 'a': '1,234' may be 1234 or 1\.234; specify --decimal"
-    ):
+    with pytest.raises(InputError, match=r"column 'a': '1,234' may be 1234 or 1\.234; specify --decimal"):
         choosing.choose_columns(table)
     assert choosing.choose_columns(table, exclude=["a"]).used == ["b"]
     assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=",").columns[0].values[0] == 1.234

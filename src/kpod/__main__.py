@@ -17,7 +17,7 @@ def main() -> None:
         sys.exit("kpod: the command line needs more packages: pip install 'scikit-kpod[cli]'.")
     open_streams()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # half-written files are then removed
-    sys.exit(run())
+    sys.exit(written_out(run()))
 
 
 def open_streams() -> None:
@@ -31,6 +31,23 @@ def open_streams() -> None:
     os.close(opened)
     if sys.stderr is None:
         sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def written_out(code: int) -> int:
+    """Write out what standard output still holds; the exit code, 1 if that fails.
+
+    What cannot be written is dropped: the interpreter would try again, and leave with 120.
+    """
+    if sys.stdout is None:
+        return code
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if code == 0 and not isinstance(error, BrokenPipeError):
+            print(f"kpod: {error.strerror}.", file=sys.stderr)
+        return code or 1
+    return code
 
 
 if __name__ == "__main__":
