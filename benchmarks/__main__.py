@@ -20,6 +20,7 @@ NAMES = [
     "choose",
     "gaps",
     "mechanisms",
+    "starts",
     "disk",
     "netflix",
     "cluster",

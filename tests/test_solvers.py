@@ -18,6 +18,7 @@ from kpod._kernels.panel import Panel
 
 from . import oracle
 from .conftest import SOLVERS, clustered, hartigan, lloyd, mm, random_rows, table_of
+from .test_sparse import as_csr
 
 
 @pytest.fixture(params=sorted(SOLVERS))
@@ -409,6 +410,64 @@ def test_seeds_are_drawn_from_a_sample_of_different_rows(rng, monkeypatch):
     rows = seeding.KMeansPlusPlus(table_of(X), Executor(), 2, rng).rows
     assert len(rows) == len(np.unique(rows)) == 200
     assert not np.isnan(X[rows]).all(axis=1).any()
+
+
+@pytest.fixture
+def small_is_large(monkeypatch):
+    """Tables of more than 3,000 observed entries are large."""
+    for module in (engine_fit, seeding):
+        monkeypatch.setattr(module, "LARGE_TABLE", 3000)
+    monkeypatch.setattr(engine_fit, "SAMPLE_ROWS_PER_CLUSTER", 20)
+
+
+def sample_in(monkeypatch):
+    """The samples that starts are tried on, as they are made."""
+    made = []
+    of = engine_fit.sample_of
+    monkeypatch.setattr(engine_fit, "sample_of", lambda *args: made.append(of(*args)) or made[-1])
+    return made
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("options", [{}, {"algorithm": "lloyd"}, {"missingness": "informative"}])
+@pytest.mark.usefixtures("small_is_large")
+def test_a_large_table_goes_on_from_the_best_of_ten_on_a_sample(kind, options, rng, dtype, monkeypatch):
+    X, _ = clustered(rng, 2000, 8, k=6, missing=0.4, spread=0.3, dtype=dtype)
+    table = X if kind == "dense" else as_csr(X)
+    made = sample_in(monkeypatch)
+    model = KPOD(6, random_state=0, **options).fit(table)
+    (sample,) = made
+    assert 200 < sample.n_rows < 1000
+    assert len(model.losses_) == 1
+    tried = KPOD(6, random_state=0, n_init=10, **options).fit(table)
+    if options.get("missingness") == "informative":
+        assert model.objective_ <= tried.objective_ + 1e-3 * abs(tried.objective_)
+    else:
+        assert model.inertia_ <= 1.001 * tried.inertia_
+    one_thread = KPOD(6, random_state=0, **options, n_threads=1).fit(table)
+    assert_array_equal(model.labels_, one_thread.labels_)
+
+
+@pytest.mark.usefixtures("small_is_large")
+def test_a_number_of_starts_is_run_on_all_rows(rng, monkeypatch):
+    X, _ = clustered(rng, 2000, 8)
+    made = sample_in(monkeypatch)
+    assert len(KPOD(5, n_init=4).fit(X).losses_) == 4
+    KPOD(5, init="random").fit(X)
+    KPOD(5).fit(X[:300])
+    assert not made
+
+
+@pytest.mark.usefixtures("small_is_large")
+def test_a_sample_has_weights_and_may_lack_a_column(rng, monkeypatch):
+    X, truth = clustered(rng, 3000, 6, k=3, missing=0.2, spread=0.3)
+    X[1:, 4] = np.nan
+    weights = (truth != 2).astype(np.float64)  # nobody of the third cluster counts
+    made = sample_in(monkeypatch)
+    model = KPOD(2, random_state=0).fit(X, sample_weight=weights)
+    assert (made[0].weights == 1).all()
+    assert np.isfinite(model.cluster_centers_).all()
+    assert adjusted_rand_score(truth[truth != 2], model.labels_[truth != 2]) > 0.9
 
 
 def test_the_papers_seeds_are_plain_k_means_plus_plus(rng):

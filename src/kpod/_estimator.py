@@ -107,7 +107,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     n_init : "auto" or int, default="auto"
         The number of starts, the best of which is kept. "auto" is 1 for an array, otherwise
-        10 up to a million observed entries and 1 beyond.
+        10; of a table with more than a million observed entries, these are run on a sample of
+        the rows with that many, and the best goes on with all rows.
 
     algorithm : {"hartigan", "lloyd", "mm"}, default="hartigan"
         "lloyd" assigns rows and moves centers in turn; where that takes more than 20 iterations
@@ -807,13 +808,16 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         settings = Settings(
             self.max_iter, self.tol, chosen.shrinkage, chosen.gaps, self._observer() if told else None
         )
-        starts = self._starts(given, table, executor, chosen, n_starts, random_state, checkpoint)
+        algorithm = algorithm or self.algorithm
+        starts = self._starts(
+            given, table, executor, chosen, n_starts, random_state, algorithm, settings, checkpoint
+        )
         done = self._tell_start(len(starts)) if told else None
         return best_of(
             starts,
             table,
             executor,
-            algorithm or self.algorithm,
+            algorithm,
             chosen.n_clusters,
             settings,
             done,
@@ -828,6 +832,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         chosen: Chosen,
         n_starts: int | None,
         random_state: np.random.RandomState,
+        algorithm: str,
+        settings: Settings,
         checkpoint: Checkpoint | None = None,
     ) -> list[Callable[[], Start]]:
         """What to start from."""
@@ -840,13 +846,16 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     stacklevel=5,
                 )
             return [partial(self._start_at, self.init, table, n_clusters)]
-        if n_starts is None:
-            n_starts = enough_starts(table) if is_auto(self.n_init) else int(self.n_init)
+        if n_starts is None and not is_auto(self.n_init):
+            n_starts = int(self.n_init)
         if callable(self.init):
-            centers = [self.init(given, n_clusters, random_state=random_state) for _ in range(n_starts)]
+            centers = [
+                self.init(given, n_clusters, random_state=random_state)
+                for _ in range(n_starts or enough_starts(table))
+            ]
             return [partial(self._start_at, of_start, table, n_clusters) for of_start in centers]
         return drawn_starts(
-            table, executor, self.init, n_clusters, n_starts, random_state, checkpoint, chosen.gaps
+            table, executor, self.init, n_clusters, n_starts, random_state, algorithm, settings, checkpoint
         )
 
     def _start_at(self, centers: Any, table: Table, n_clusters: int) -> Start:

@@ -28,7 +28,7 @@ TINIEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas, polars or pyarrow table."""
-    return bool(nw.dependencies.is_into_dataframe(X))
+    return not isinstance(X, np.ndarray) and bool(nw.dependencies.is_into_dataframe(X))
 
 
 def as_table(X: Any, estimator: Any) -> Any:

@@ -36,7 +36,8 @@ class Units(NamedTuple):
 
     def to(self, x: Floats) -> Floats:
         """Into these units; 0 in an ignored column."""
-        return np.nan_to_num((np.asarray(x, np.float64) - self.shift) * self.scale, nan=0.0)
+        z = (np.asarray(x, np.float64) - self.shift) * self.scale
+        return z if np.isfinite(z).all() else np.nan_to_num(z, nan=0.0)
 
     def back(self, z: Floats) -> Floats:
         """Out of them; NaN in an ignored column."""
@@ -311,8 +312,7 @@ def dense_with_gaps(csr: Any) -> AnyFloats:
 def cut(n_rows: int, n_entries: int) -> list[tuple[int, int]]:
     """Ranges of rows of equal length: enough to keep many threads busy."""
     n_blocks = max(1, min(MOST_BLOCKS, n_entries // ENTRIES_PER_BLOCK, n_rows))
-    edges = np.linspace(0, n_rows, n_blocks + 1).astype(int)
-    return [(int(a), int(b)) for a, b in pairwise(edges)]
+    return list(pairwise(n_rows * i // n_blocks for i in range(n_blocks + 1)))
 
 
 def blocks_of(values: Any, units: Units, weights: Floats | None = None) -> list[Block]:

@@ -8,14 +8,22 @@ from functools import partial
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
 from kpod._engine.hartigan import hartigan
 from kpod._engine.lloyd import Settings, Solution, Start, lloyd
 from kpod._engine.mm import mm
-from kpod._engine.seeding import GAP_WEIGHTS, SEEDINGS, GapSeeds, Seeding
-from kpod._engine.sizes import LARGE_TABLE, PASS, SHORT_WORK, STARTS
+from kpod._engine.seeding import GAP_WEIGHTS, SEEDINGS, GapSeeds, Seeding, row_entries, sample_of
+from kpod._engine.sizes import (
+    LARGE_TABLE,
+    MOST_SAMPLE_ENTRIES,
+    PASS,
+    SAMPLE_ROWS_PER_CLUSTER,
+    SHORT_WORK,
+    STARTS,
+)
 from kpod._engine.table import Table
 
 Solver = Callable[[Table, Executor, Start, Settings], Solution]
@@ -23,7 +31,7 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType({"hartigan": hartigan, "lloyd":
 
 
 def enough_starts(table: Table) -> int:
-    """How many starts find a good clustering at a cost in proportion."""
+    """How many starts on all rows find a good clustering at a cost in proportion."""
     return 1 if table.n_observed > LARGE_TABLE else STARTS
 
 
@@ -32,26 +40,62 @@ def drawn_starts(
     executor: Executor,
     init: str,
     n_clusters: int,
-    n_starts: int,
+    n_starts: int | None,
     random_state: np.random.RandomState,
+    algorithm: str,
+    settings: Settings,
     checkpoint: Checkpoint | None = None,
-    gaps: bool = False,
 ) -> list[Callable[[], Start]]:
     """Starts that are drawn when their turn comes, but fixed beforehand: by a checkpoint, if it has any.
 
-    Where `gaps` count, two of three starts look at them as well.
+    Without a number there are as many as it takes; of a large table, one that was the best of several
+    on a sample of the rows. Where gaps count, two of three starts look at them as well.
     """
+    size = trial_rows(table, n_clusters) if n_starts is None and init == "k-means++" else table.n_rows
+    n_starts = n_starts or enough_starts(table)
     numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
     if checkpoint is not None:
         checkpoint.numbers = numbers.tolist() if checkpoint.numbers is None else checkpoint.numbers
         numbers = np.array(checkpoint.numbers)
+    if size < table.n_rows:
+        return [partial(best_on_sample, table, executor, init, n_clusters, size, numbers, algorithm, settings)]
     rng = np.random.default_rng(numbers[-1])
     seedings: list[Seeding] = []
-    if gaps:
+    if settings.gaps:
         seedings = [GapSeeds(table, executor, n_clusters, rng, weight) for weight in GAP_WEIGHTS[:n_starts]]
     if n_starts > len(seedings):
         seedings.append(SEEDINGS[init](table, executor, n_clusters, rng))
     return [partial(draw, seedings[i % len(seedings)], number) for i, number in enumerate(numbers[:-1])]
+
+
+def trial_rows(table: Table, n_clusters: int) -> int:
+    """Rows on which several starts are tried: all of a small table, and where a sample would be too large."""
+    size = max(LARGE_TABLE // row_entries(table), SAMPLE_ROWS_PER_CLUSTER * n_clusters)
+    if table.n_observed <= LARGE_TABLE or size * row_entries(table) > MOST_SAMPLE_ENTRIES:
+        return table.n_rows
+    return min(size, int(table.usable.sum()))
+
+
+def best_on_sample(
+    table: Table,
+    executor: Executor,
+    init: str,
+    n_clusters: int,
+    size: int,
+    numbers: NDArray[np.int64],
+    algorithm: str,
+    settings: Settings,
+) -> Start:
+    """Where the best of several starts ends on a sample of the rows."""
+    seed, of_starts = numbers.tolist()
+    own = Executor() if executor.remote or len(table.blocks) == 1 else executor
+    sample = sample_of(table, executor, size, np.random.default_rng(seed))
+    settings = replace(settings, observer=None)
+    starts = drawn_starts(
+        sample, own, init, n_clusters, STARTS, np.random.RandomState(of_starts), algorithm, settings
+    )
+    best, _ = best_of(starts, sample, own, algorithm, n_clusters, settings)
+    return Start(np.where(sample.live, best.centers, table.fallback), gaps=best.gaps)
 
 
 def draw(seeding: Seeding, number: int) -> Start:

@@ -90,8 +90,9 @@ class Objective:
 
     def __init__(self, table: Table, k: int, shrinkage: float = 0.0) -> None:
         self.table, self.k = table, k
+        self.shrinks = shrinkage > 0
         weight = np.where(table.live, float(shrinkage), 0.0)
-        self.prior: Floats = np.stack([weight, weight * table.fallback])
+        self.prior: Floats = np.array([weight, weight * table.fallback])
         self.max_weight = 1.0 if table.weights is None else float(table.weights.max())
 
     def empty_sums(self) -> Sums:
@@ -121,6 +122,8 @@ class Objective:
 
     def penalty(self, centers: Floats) -> float:
         """What the objective adds to the loss."""
+        if not self.shrinks:
+            return 0.0
         return float((self.prior[0] * (centers - self.table.fallback) ** 2).sum())
 
     def value(self, loss: float, totals: Sums) -> float:
@@ -177,9 +180,9 @@ class Objective:
     def move_factors(self, means: Means, totals: Sums, loss: float) -> MoveFactors:
         """The factors of `moving_gain` for rows of the largest weight, which bound all others'."""
         counts, weight = means.counts, self.max_weight
-        with np.errstate(divide="ignore", invalid="ignore"):
-            joining = np.nan_to_num(counts / (counts + weight))
-            leaving = np.where(counts > weight, counts / (counts - weight), 0.0)
+        joining = counts / (counts + weight)
+        leaving = np.zeros_like(counts)
+        np.divide(counts, counts - weight, out=leaving, where=counts > weight)
         if self.table.weighted:  # whether the row alone supports a column depends on the row
             leaving[(counts > 0) & (counts <= weight * (1 + 1e-9))] = ANY_GAIN
         live = self.table.live

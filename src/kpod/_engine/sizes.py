@@ -6,13 +6,14 @@ benchmarks are those of `python -m benchmarks`; docs/speed.md has the figures.
 
 from __future__ import annotations
 
-# Observed entries beyond which one start serves, drawn from a sample of the rows, instead of ten
-# drawn from all of them. Ten starts of a table this size take about a second on two cores, and one
-# finds what ten do in most fits (`dense`, `growth`).
+# Observed entries beyond which the starts are tried on a sample of the rows with as many entries, and
+# only the best of them goes on with all rows. Ten starts of that size take about a second on two cores
+# (`starts`).
 LARGE_TABLE = 1_000_000
 STARTS = 10
 
-# Entries of that sample, and rows of it for each cluster at the least: seeds have to be spread
+# Entries of the sample that the seeds of one start on all rows are drawn from, and rows of it for each
+# cluster at the least: seeds have to be spread
 # out, and every row is looked at by the solver anyway (`dense`, the column of losses).
 SAMPLE_ENTRIES = 1 << 21
 SAMPLE_ROWS_PER_CLUSTER = 64
@@ -37,6 +38,10 @@ MOST_BLOCKS = 64
 # compares a row with no center costs as much as comparing it with eight (`small`).
 SHORT_WORK = 15_000_000
 PASS = 8
+
+# Chunks of rows that are compared at a time where gaps count: what these take off is a larger table than
+# the centers, fetched once for all rows of a chunk (`gap_speed`).
+CHUNKS_WITH_GAPS = 4
 
 # Additions in one compiled call: a fraction of a second, so that Ctrl-C is heard between calls.
 CALL_WORK = 1 << 30

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kpod._engine.blocks import Block
-from kpod._engine.sizes import SMALL_ROOM
+from kpod._engine.sizes import CHUNKS_WITH_GAPS, SMALL_ROOM
 from kpod._kernels import lloyd as comparing
 from kpod._kernels import moves as moving
 from kpod._kernels import rows as kernels
@@ -199,7 +199,8 @@ def compare(
 ) -> tuple[int, float]:
     """Assign the rows of a block; returns how many changed, and what that took off the loss."""
     total, gains = 0, 0.0
-    with spaces.of(rows, widest(panel), rows.chunk) as space:
+    chunk = rows.chunk if panel.terms is None else CHUNKS_WITH_GAPS * rows.chunk
+    with spaces.of(rows, widest(panel), chunk) as space:
         for start, stop in block.pieces(panel.k):
             changed, gain = comparing.assign(
                 rows, start, stop, panel, *drift, state.labels, state.upper, state.lower, sums, space

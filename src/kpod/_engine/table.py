@@ -117,10 +117,10 @@ class Table:
         self.weighted = blocks[0].weights is not None
         self.live = about.weights > 0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            means = np.where(self.live, about.sums / about.weights, 0.0)
+            means = about.sums / about.weights
             variances = about.squares / about.weights - means**2
         # The center of a column that nobody in a cluster observed.
-        self.fallback: Floats = np.nan_to_num(means, posinf=0, neginf=0)
+        self.fallback: Floats = np.where(np.isfinite(means), means, 0.0)
         self.variances: Floats = np.maximum(np.where(self.live, variances, 0.0), 0.0)
         self.variance = float(self.variances[self.live].mean()) if self.live.any() else 0.0
 
@@ -238,6 +238,8 @@ def in_precision(units: Units, dtype: np.dtype[Any]) -> Units:
     """Units as a table of this precision can have them."""
     about = np.finfo(dtype)
     scale = min(max(units.scale, 2.0 ** (about.minexp + 2)), 2.0 ** (about.maxexp - 2))
+    if dtype == np.float64:
+        return Units(units.shift, scale)
     with np.errstate(over="ignore"):
         return Units(units.shift.astype(dtype).astype(np.float64), scale)
 
@@ -279,7 +281,7 @@ def units_at_a_glance(blocks: list[Block], executor: Executor) -> Units:
     shift = (rounded * unit).astype(dtype).astype(np.float64)
     sizes = np.abs(some - shift / unit)[known]
     exponents = np.frexp(sizes[sizes > 0])[1]
-    usual = (int(np.round(exponents.mean())) if len(exponents) else 0) + int(np.log2(unit))
+    usual = (round(int(exponents.sum()) / len(exponents)) if len(exponents) else 0) + int(np.log2(unit))
     return in_precision(Units(shift, power_of_two(-usual)), dtype)
 
 

@@ -10,7 +10,7 @@
 
 #define GAP_COLUMNS 4
 #define GAP_PATTERNS 16
-#define GAP_VECTORS 8
+#define GAP_VECTORS 5
 
 /* Fill the table (n_groups * GAP_PATTERNS, stride) from terms (p, stride). */
 static void make_gap_table(const float *restrict terms, ptrdiff_t p, ptrdiff_t stride, float *restrict table)
@@ -32,17 +32,20 @@ static void make_gap_table(const float *restrict terms, ptrdiff_t p, ptrdiff_t s
 KPOD_INLINE void gap_strip(const int32_t *restrict rows, ptrdiff_t n, const float *restrict table, ptrdiff_t stride,
                            vector_f32 *restrict sum, const int width)
 {
-    ptrdiff_t e = 0;
-    for (; e + 4 <= n; e += 4) {
+    for (ptrdiff_t e = 0; e < n; e += 4) {
         const float *a = table + rows[e] * stride, *b = table + rows[e + 1] * stride;
         const float *c = table + rows[e + 2] * stride, *d = table + rows[e + 3] * stride;
         for (int v = 0; v < width; v++)
             sum[v] += (*(const vector_f32 *)(a + 8 * v) + *(const vector_f32 *)(b + 8 * v)) +
                       (*(const vector_f32 *)(c + 8 * v) + *(const vector_f32 *)(d + 8 * v));
     }
-    for (; e < n; e++)
-        for (int v = 0; v < width; v++)
-            sum[v] += *(const vector_f32 *)(table + rows[e] * stride + 8 * v);
+}
+
+/* Fill a list up to whole fours with the first row of the table, which takes nothing off. */
+static inline ptrdiff_t in_fours(int32_t *list, ptrdiff_t n)
+{
+    list[n] = list[n + 1] = list[n + 2] = 0;
+    return (n + 3) & ~(ptrdiff_t)3;
 }
 
 #define KPOD_GAPS(w)                                                                                                   \

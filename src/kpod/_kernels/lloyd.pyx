@@ -41,6 +41,7 @@ cdef extern from "bounds.h" nogil:
     ) noexcept
 
 cdef extern from "gaps.h" nogil:
+    Py_ssize_t in_fours(int32_t*, Py_ssize_t) noexcept
     void start_with_gaps(
         const int32_t**, const Py_ssize_t*, Py_ssize_t, const float*, const float*, Py_ssize_t, float*
     ) noexcept
@@ -135,6 +136,7 @@ cdef inline void list_entries(
             at += compact_gaps_f64(row, <const double*> rows.shift, rows.scale, p, space.columns + at,
                                    listed + at, gaps, space.n_gaps + r)
         space.end[r] = at
+        space.n_gaps[r] = in_fours(gaps, space.n_gaps[r])
         space.gap_lists[r] = gaps
         gaps += space.n_gaps[r]
 

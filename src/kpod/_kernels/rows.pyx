@@ -141,7 +141,7 @@ cdef class Workspace:
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
-        cdef Py_ssize_t n_gaps = 0 if rows.is_sparse else rows.n_columns * chunk
+        cdef Py_ssize_t n_gaps = 0 if rows.is_sparse else (rows.n_columns + 4) * chunk  # in fours
         self.gaps = <int32_t*> malloc((n_gaps + COMPACT_SLACK) * sizeof(int32_t))
         self.gap_lists = <const int32_t**> malloc(chunk * sizeof(int32_t*))
         self.n_gaps = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
