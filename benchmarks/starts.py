@@ -1,4 +1,4 @@
-"""What to start a large table from: one start, the best of ten on a sample (the default), or ten on all rows."""
+"""Starts of a large table: one, the best of ten on a sample of the rows (the default), or ten on all rows."""
 
 from __future__ import annotations
 

@@ -461,8 +461,9 @@ def test_a_number_of_starts_is_run_on_all_rows(rng, monkeypatch):
 @pytest.mark.usefixtures("small_is_large")
 def test_a_sample_has_weights_and_may_lack_a_column(rng, monkeypatch):
     X, truth = clustered(rng, 3000, 6, k=3, missing=0.2, spread=0.3)
-    X[1:, 4] = np.nan
     weights = (truth != 2).astype(np.float64)  # nobody of the third cluster counts
+    lone = np.where(np.arange(3000) == weights.argmax(), 1.0, np.nan)
+    X = np.column_stack([X, lone])
     made = sample_in(monkeypatch)
     model = KPOD(2, random_state=0).fit(X, sample_weight=weights)
     assert (made[0].weights == 1).all()

@@ -58,7 +58,8 @@ def drawn_starts(
         checkpoint.numbers = numbers.tolist() if checkpoint.numbers is None else checkpoint.numbers
         numbers = np.array(checkpoint.numbers)
     if size < table.n_rows:
-        return [partial(best_on_sample, table, executor, init, n_clusters, size, numbers, algorithm, settings)]
+        tried = partial(best_on_sample, table, executor, init, n_clusters, size, numbers, algorithm, settings)
+        return [tried]
     rng = np.random.default_rng(numbers[-1])
     seedings: list[Seeding] = []
     if settings.gaps:
