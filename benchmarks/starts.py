@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Sheet, ari, progress, timed
-from kpod import KPOD, ObservedScaler
-from kpod.datasets import make_ratings
+from kpod import KPOD
 from kpod.missingness import mcar
 
 SHAPES = [(500_000, 20, 10), (300_000, 50, 50), (200_000, 100, 100), (1_000_000, 10, 8), (60_000, 30, 12)]
@@ -50,9 +49,6 @@ def run() -> None:
             X = rng.standard_normal((n, p), dtype=np.float32)
             X += rng.normal(size=(k, p)).astype(np.float32)[truth]
             compared(f"{n} x {p}, k={k}, {missing:.0%} missing", mcar(X, missing, rng=0), truth, k, sheet)
-    ratings, truth = make_ratings(rng=0)
-    ratings = ObservedScaler(rows="center", scale=False).fit_transform(ratings)
-    compared("ratings 60000 x 4000, k=12", ratings, truth, 12, sheet)
     sheet.show()
 
 

@@ -144,6 +144,27 @@ def growth_table():
     return markdown(["doubled to", "time"], rows)
 
 
+def starts_table():
+    """A row for each table: the loss over that of ten starts on all rows, and the time over one start."""
+    tables = {}
+    for line in read_results("starts"):
+        tables.setdefault(line["table"], {})[line["starts"]] = line
+    header = ["", "one: loss (worst)", "sample: loss (worst)", "ten: loss", "sample: time", "ten: time"]
+    rows = [
+        [
+            table,
+            *(
+                f"{float(by[way]['loss over ten']):.4f} ({float(by[way]['worst']):.3f})"
+                for way in ("one", "sample")
+            ),
+            "1",
+            *(f"{float(by[way]['time over one']):.1f}" for way in ("sample", "ten")),
+        ]
+        for table, by in tables.items()
+    ]
+    return markdown(header, rows)
+
+
 def memory_table():
     rows = [[line["method"], f"{float(line['share of the table']):.0%}"] for line in read_results("memory")]
     return markdown(["", "share of the table"], rows)
@@ -182,6 +203,7 @@ TABLES = {
     "step": step_table,
     "growth": growth_table,
     "memory": memory_table,
+    "starts": starts_table,
     "small": lambda: plain("small", ["k", "missing", "", "data sets", "time", "loss", "ARI"]),
     "cluster": lambda: plain(
         "cluster", ["rows", "p", "k", "threads: ms", "workers: ms", "more: ms", "same bits"]

@@ -107,8 +107,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     n_init : "auto" or int, default="auto"
         The number of starts, the best of which is kept. "auto" is 1 for an array, otherwise
-        10; of a table with more than a million observed entries, these are run on a sample of
-        the rows with that many, and the best goes on with all rows.
+        10. Of a table with more than a million observed entries, these are run on a sample of
+        the rows with that many, and the best goes on with all rows; a sparse table of that size
+        gets one start.
 
     algorithm : {"hartigan", "lloyd", "mm"}, default="hartigan"
         "lloyd" assigns rows and moves centers in turn; where that takes more than 20 iterations

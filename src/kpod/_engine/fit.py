@@ -70,9 +70,14 @@ def drawn_starts(
 
 
 def trial_rows(table: Table, n_clusters: int) -> int:
-    """Rows on which several starts are tried: all of a small table, and where a sample would be too large."""
+    """Rows of a large table on which several starts are tried.
+
+    All, and none is tried, where a sample would be too large. Of a sparse table, a sample has too few
+    entries of each column in each cluster (`python -m benchmarks starts`).
+    """
     size = max(LARGE_TABLE // row_entries(table), SAMPLE_ROWS_PER_CLUSTER * n_clusters)
-    if table.n_observed <= LARGE_TABLE or size * row_entries(table) > MOST_SAMPLE_ENTRIES:
+    sparse = table.n_entries < table.n_rows * table.n_columns
+    if table.n_observed <= LARGE_TABLE or sparse or size * table.n_columns > MOST_SAMPLE_ENTRIES:
         return table.n_rows
     return min(size, int(table.usable.sum()))
 

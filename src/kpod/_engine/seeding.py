@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kpod._engine.blocks import Block, Units, csr_of
+from kpod._engine.blocks import Block, Units
 from kpod._engine.executors import Executor
 from kpod._engine.hartigan import hartigan
 from kpod._engine.lloyd import Settings, Start, nearest_labels
@@ -97,22 +97,11 @@ class Listing:
         return columns, values
 
 
-def listed(table: Table, executor: Executor, rows: Positions) -> tuple[Positions, Labels, Singles]:
-    """The observed entries of some rows, in order: where those of each begin, their columns and values."""
-    start = np.concatenate([[0], np.cumsum(table.observed[rows], dtype=np.intp)])
-    parts = executor.map(Listing(rows, start), table.blocks)
-    return start, np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-
-
 def sample_of(table: Table, executor: Executor, size: int, rng: np.random.Generator) -> Table:
     """Some rows that say anything, as a table of their own, here and in the same units."""
     rows = np.sort(rng.choice(np.flatnonzero(table.usable), size, replace=False, shuffle=False))
     weights = None if table.weights is None else table.weights[rows]
-    if table.n_entries < table.n_rows * table.n_columns:  # sparse
-        start, columns, values = listed(table, executor, rows)
-        entries: Any = csr_of(values, columns, start.astype(np.int64), (size, table.n_columns))
-    else:
-        entries = entries_of(table, executor, rows).astype(table.dtype)
+    entries = entries_of(table, executor, rows).astype(table.dtype)
     return make_table(entries, Executor(), weights=weights, units=Units(np.zeros(table.n_columns), 1.0))
 
 
@@ -162,7 +151,10 @@ class KMeansPlusPlus:
         self.n_clusters = n_clusters
         self.n_candidates = n_candidates or min(4 + int(4 * np.log(n_clusters)), seeds.MOST_CANDIDATES)
         weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
-        start, columns, values = listed(table, executor, rows)
+        start = np.concatenate([[0], np.cumsum(table.observed[rows], dtype=np.intp)])
+        listed = executor.map(Listing(rows, start), table.blocks)
+        columns = np.concatenate([part[0] for part in listed])
+        values = np.concatenate([part[1] for part in listed])
         self.sample = seeds.Sample(start, columns, values, weights / weights.max(), table.n_columns)
 
     def draw(self, rng: np.random.Generator) -> Start:
