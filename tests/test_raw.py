@@ -61,6 +61,36 @@ def test_what_is_used_by_default_and_what_is_not(people):
     }  # fmt: skip
 
 
+ANSWERS = "hours,exercise,age\n1,Some,20\nNA,None,21\n3,none,NA\n2,Freq,24\n"
+
+
+def test_none_is_an_answer_where_gaps_are_marked_otherwise(kpod, tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text(ANSWERS)
+    exercise = read_table(path).columns[1]
+    assert (exercise.missing, exercise.values) == (0, None)
+    done = kpod("describe", path)
+    said = done.out + done.err
+    assert "'None' in exercise is taken as a category" in said.replace("\n", " ")
+    assert "--missing exercise=None" in said
+    decided = read_table(path, missing=["exercise=None,none"]).columns[1]
+    assert (decided.missing, decided.marks) == (2, {"None": 1, "none": 1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ANSWERS.replace("NA", "None"),  # the mark of this file
+        ANSWERS.replace("NA", "0"),  # nothing else is missing
+        ANSWERS.replace("1,Some", "None,Some"),  # numbers lack it, too
+    ],
+)
+def test_none_is_a_gap_where_it_may_be_one(text, tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text(text)
+    assert read_table(path).columns[1].missing == 2
+
+
 def test_patterns_and_decisions(people):
     assert used(people, columns=["*eight"]).used == ["height", "weight"]
     assert used(people, exclude=["h*", "w"]).used == ["weight", "educ"]

@@ -22,9 +22,10 @@ MOST_LEVELS = 100_000
 
 
 def inspect(
-    name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[str], *, decimal_given: bool = False
-) -> Column:
-    """Tell numbers from text, count the marks of gaps, and say what the column is."""
+    name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[str], *, decimal_given: bool = False,
+    word: bool = True,
+) -> Column:  # fmt: skip
+    """Tell numbers from text, count the marks of gaps (`None` among them?), and say what the column is."""
     declared: str | None = None
     order: tuple[str, ...] = ()
     if pa.types.is_dictionary(values.type):
@@ -32,7 +33,7 @@ def inspect(
         values = values.cast(values.type.value_type)
     kind = values.type
     if is_text(kind):
-        return inspect_text(name, values, decimal, missing, decimal_given, declared, order)
+        return inspect_text(name, values, decimal, missing, decimal_given, declared, order, word)
     if pa.types.is_boolean(kind) or pa.types.is_null(kind) or is_number(kind):
         integers = pa.types.is_integer(kind)
         floats = as_floats(values)
@@ -79,12 +80,13 @@ def as_number(mark: str) -> float | None:
 
 def inspect_text(
     name: str, text: pa.ChunkedArray, decimal: str, missing: Sequence[str], decimal_given: bool,
-    declared: str | None, order: tuple[str, ...],
+    declared: str | None, order: tuple[str, ...], word: bool,
 ) -> Column:  # fmt: skip
     if not pa.types.is_string(text.type):
         text = text.cast(pa.string())
     # Numbers among the marks are taken out of a numeric column later: an identifier has no such marks.
-    marks = pa.array(spellings([mark for mark in missing if as_number(mark) is None]), pa.string())
+    given = [mark for mark in missing if as_number(mark) is None]
+    marks = pa.array(spellings(given, word=word), pa.string())
     gaps = gaps_in(text, marks)
     floats = try_numbers(text, gaps, decimal)
     if floats is None:  # the slow path: blanks around, plus signs, currency, yes and no, or no numbers
@@ -96,7 +98,7 @@ def inspect_text(
         reading = written.read_numbers(text, gaps, decimal, decimal_given=decimal_given, as_floats=as_floats)
         floats, column.how_written, column.ambiguous = reading.values, reading.how, reading.ambiguous
     if floats is None:
-        return finish_text(column, text, missing, decimal, declared, order)
+        return finish_text(column, text, missing, decimal, declared, order, word)
     count_marks(column, text, gaps)
     column.values = floats
     odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
@@ -186,9 +188,9 @@ def has_leading_zeros(text: pa.ChunkedArray) -> bool:
 
 def finish_text(
     column: Column, text: pa.ChunkedArray, missing: Sequence[str], decimal: str, declared: str | None,
-    order: tuple[str, ...],
+    order: tuple[str, ...], word: bool,
 ) -> Column:  # fmt: skip
-    gaps = gaps_in(text, pa.array(spellings(missing), pa.string()))
+    gaps = gaps_in(text, pa.array(spellings(missing, word=word), pa.string()))
     count_marks(column, text, gaps)
     entries = pc.filter(text, pc.invert(gaps))
     truth = written.read_truth(entries, text, gaps, as_floats) if len(entries) else None

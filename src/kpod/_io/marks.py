@@ -16,6 +16,9 @@ GAPS = [
 ]  # fmt: skip
 """The last are what spreadsheets write where a formula fails."""
 
+WORD = "None"
+"""The mark that is also an answer: how much do you smoke?"""
+
 
 @dataclass(frozen=True)
 class Marks:
@@ -69,6 +72,8 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if fnmatch.fnmatchcase(name, pattern)] if set("*?[") & set(pattern) else []
 
 
-def spellings(given: Sequence[str]) -> list[str]:
-    spelled = [form for mark in GAPS for form in (mark, mark.lower(), mark.upper(), mark.capitalize())]
+def spellings(given: Sequence[str], *, word: bool = True) -> list[str]:
+    """Every way to write the marks that everyone uses, the word only if asked for, and those given."""
+    marks = [mark for mark in GAPS if word or mark != WORD]
+    spelled = [form for mark in marks for form in (mark, mark.lower(), mark.upper(), mark.capitalize())]
     return list(dict.fromkeys([*spelled, *given]))

@@ -30,8 +30,9 @@ import pyarrow.compute as pc
 from kpod._io import around, blanks, formats, room
 from kpod._io.columns import NUMBER, inspect
 from kpod._io.files import InputError, printable
-from kpod._io.marks import Marks
-from kpod._io.tables import Dialect, TableFile, shown
+from kpod._io.marks import WORD, Marks
+from kpod._io.roles import quoted
+from kpod._io.tables import Column, Dialect, TableFile, shown
 
 DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18
@@ -79,13 +80,15 @@ def read_table(
         # Between quotation marks in a file with commas between fields, a comma divides thousands.
         decimal_given = decimal is not None or (dialect is not None and dialect.delimiter == ",")
         mark = dialect.decimal if dialect else "."
+
+        def look(name: str, *, word: bool = True) -> Column:
+            return inspect(name, raw[name], mark, marks.of(name), decimal_given=decimal_given, word=word)
+
         with ThreadPoolExecutor() as pool:
-            columns = list(
-                pool.map(
-                    lambda name: inspect(name, raw[name], mark, marks.of(name), decimal_given=decimal_given),
-                    raw.column_names,
-                )
-            )
+            columns = list(pool.map(look, raw.column_names))
+        for at in answers_none(columns, marks):
+            columns[at] = look(columns[at].name, word=False)
+            notes.append(none_note(columns[at].name))
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(
@@ -93,6 +96,28 @@ def read_table(
         ) from error
     unused = marks.found_nowhere({column.name: column.marks for column in columns})
     return TableFile(source, raw, columns, dialect, unused, notes)
+
+
+def answers_none(columns: Sequence[Column], marks: Marks) -> list[int]:
+    """Columns of text in which None is an answer, not a gap: gaps in the rest are marked otherwise."""
+    having = [at for at, column in enumerate(columns) if any(is_none(mark) for mark in column.marks)]
+    others = any(not is_none(mark) for column in columns for mark in column.marks)
+    categories = all(columns[at].values is None and columns[at].kind == "text" for at in having)
+    if not others or not categories:
+        return []
+    return [at for at in having if not any(is_none(mark) for mark in marks.of(columns[at].name))]
+
+
+def is_none(mark: str) -> bool:
+    return mark.lower() == WORD.lower()
+
+
+def none_note(name: str) -> str:
+    name = printable(name)
+    return (
+        f"'None' in {name} is taken as a category, because gaps elsewhere in the table are marked otherwise; "
+        f"if it means missing, add --missing {quoted(f'{name}=None')}."
+    )
 
 
 @contextmanager

@@ -23,6 +23,7 @@ def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
         "data": table.source,
         "rows": table.n_rows,
         "text_file": vars(table.dialect) if table.dialect else None,
+        "notes": list(table.notes),
         "missing_share": float(missing.mean()),
         "complete_rows": int((~missing.any(axis=1)).sum()),
         "rows_without_numbers": int(nothing.sum()),

@@ -78,6 +78,8 @@ def show(described: dict[str, Any]) -> None:
     left = len(described["columns"]) - MOST_LINES
     if left > 0:
         out.print(f"... and {counted(left, 'more column')}; --json lists them all")
+    for note in described["notes"]:
+        out.print(f"note: {printable(note)}")
     noted = [(c["name"], note) for c in described["columns"] for note in c["notes"]]
     for name, note in noted[:MOST_NOTES]:
         out.print(f"note: {printable(name)}: {printable(note)}")
