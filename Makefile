@@ -53,7 +53,7 @@ wheels: $(VENV)/.wheels
 	cp build/wheels/*.tar.gz dist
 	$(MAKE) check-wheel
 
-# In an empty environment, with no program in reach but its own: nothing can be compiled.
+# Installed in an empty environment, with no program in reach but its own: nothing can be compiled.
 # WHEEL_TESTS=tests runs the whole suite on the wheel.
 CORE_TESTS := tests/test_estimator.py tests/test_estimator_checks.py tests/test_solvers.py
 WHEEL_TESTS ?= $(CORE_TESTS)
@@ -66,7 +66,7 @@ check-wheel:
 	cd $(TRIED) && PATH=$(TRIED)/bin python -c "import kpod; from kpod.datasets import load_incomplete_wine; \
 	print('kpod', kpod.__version__, kpod.KPOD(3, random_state=0).fit(load_incomplete_wine().data).inertia_)"
 	PATH=$(TRIED)/bin pip install --quiet --only-binary :all: --find-links dist 'scikit-kpod[cli]' --group test
-	PATH=$(TRIED)/bin python -m pytest -q -p no:cacheprovider $(WHEEL_TESTS)
+	PATH=$(TRIED)/bin:$$PATH python -m pytest -q -p no:cacheprovider $(WHEEL_TESTS)
 
 # Every wheel that [tool.cibuildwheel] asks for and this system can make.
 all-wheels: $(VENV)/.wheels
