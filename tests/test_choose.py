@@ -62,8 +62,11 @@ def test_correlated_columns_are_one_cluster_though_centers_count_pieces(rng):
     assert choice.centers_k_ > 2
     # One, with few exceptions: python -m benchmarks choose counts them.
     assert choice.best_k_ <= 2
-    if choice.best_k_ == 1:
+    if choice.best_k_ == 1 and choice.clear_:
         assert f"cut it into {choice.centers_k_} pieces" in choice.sentence_
+    else:
+        assert not choice.clear_
+        assert choice.sentence_.startswith("No clear choice: columns are correlated")
 
 
 def test_clusters_with_correlated_columns_are_counted(rng):

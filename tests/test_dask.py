@@ -85,7 +85,7 @@ def another_worker(client, tmp_path, sitecustomize):
         stderr=subprocess.DEVNULL,
     )
     try:
-        client.wait_for_workers(len(before) + 1, 60)
+        client.wait_for_workers(len(before) + 1, 240)
         (address,) = set(client.nthreads()) - before
         yield address
     finally:
@@ -204,7 +204,7 @@ def test_a_worker_killed_in_an_iteration_costs_a_read(client, tmp_path):
     n_reads = np.bincount([int(line) for line in reads.read_text().split()])
     assert (n_reads >= 1).all()
     assert 8 < n_reads.sum() <= 16  # those of the worker that died, again
-    client.wait_for_workers(2, 60)
+    client.wait_for_workers(2, 240)
 
 
 def test_states_of_a_fit_are_forgotten_at_its_end(client):
@@ -394,7 +394,7 @@ def test_workers_that_die_of_a_part_of_the_table_are_named(cluster, client, monk
     X = in_chunks(table()).map_blocks(dies, dtype=np.float64, meta=np.empty((0, 0)))
     with client.as_current(), pytest.raises(RuntimeError, match=r"the last one at tcp://.*out of memory"):
         KPOD(2).fit(X)
-    client.wait_for_workers(2, 60)
+    client.wait_for_workers(2, 240)
 
 
 def test_scattered_data_that_are_lost_are_explained(client):
@@ -412,7 +412,7 @@ def test_scattered_data_that_are_lost_are_explained(client):
     model._listener = kill
     with client.as_current(), pytest.raises(RuntimeError, match="cannot be recomputed"):
         model.fit(array)
-    client.wait_for_workers(2, 60)
+    client.wait_for_workers(2, 240)
 
 
 def test_shares_follow_blocks_and_threads():

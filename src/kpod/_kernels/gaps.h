@@ -10,7 +10,7 @@
 
 #define GAP_COLUMNS 4
 #define GAP_PATTERNS 16
-#define GAP_VECTORS 5
+#define GAP_VECTORS 8
 
 /* Fill the table (n_groups * GAP_PATTERNS, stride) from terms (p, stride). */
 static void make_gap_table(const float *restrict terms, ptrdiff_t p, ptrdiff_t stride, float *restrict table)
