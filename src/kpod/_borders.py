@@ -49,9 +49,15 @@ def n_apart(X: Any, labels: Labels, centers: Floats) -> int:
 
 
 def border_density(from_border: Floats, of_one: Any) -> float:
-    """The density of rows at the border over that around the centers; both clusters count the same."""
+    """The density of rows at the border over that around the centers; both clusters count the same.
+
+    Few rows at the border may be few by chance, so that the density is a standard error higher than counted.
+    """
     at_border = from_border < AT_BORDER
     around = (from_border > AROUND[0]) & (from_border < AROUND[1])
     sides = [side for side in (of_one, ~of_one) if side.any()]
     border, inside = (sum(float(where[side].mean()) for side in sides) for where in (at_border, around))
-    return border / AT_BORDER / max(inside / (AROUND[1] - AROUND[0]), 1e-12) if border else 0.0
+    if not border:
+        return 0.0
+    by_chance = 1 + 1 / np.sqrt(at_border.sum())
+    return by_chance * border / AT_BORDER / max(inside / (AROUND[1] - AROUND[0]), 1e-12)
