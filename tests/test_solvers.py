@@ -454,6 +454,10 @@ def test_a_number_of_starts_is_run_on_all_rows(rng, monkeypatch):
     KPOD(5, init="random").fit(X)
     KPOD(5).fit(X[:300])
     KPOD(5).fit(as_csr(X))
+    wide, _ = clustered(rng, 100, 60)  # as many rows as a sample of five clusters has, but for one
+    wide[0] = np.nan
+    with pytest.warns(UserWarning, match="nothing observed"):
+        KPOD(5).fit(wide)
     assert not made
 
 

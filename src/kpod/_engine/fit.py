@@ -72,14 +72,14 @@ def drawn_starts(
 def trial_rows(table: Table, n_clusters: int) -> int:
     """Rows of a large table on which several starts are tried.
 
-    All, and none is tried, where a sample would be too large. Of a sparse table, a sample has too few
-    entries of each column in each cluster (`python -m benchmarks starts`).
+    All rows, and then none is tried, where a sample would be as large as the table or too large. Of a
+    sparse table, a sample has too few entries of each column in each cluster (docs/speed.md).
     """
     size = max(LARGE_TABLE // row_entries(table), SAMPLE_ROWS_PER_CLUSTER * n_clusters)
     sparse = table.n_entries < table.n_rows * table.n_columns
     if table.n_observed <= LARGE_TABLE or sparse or size * table.n_columns > MOST_SAMPLE_ENTRIES:
         return table.n_rows
-    return min(size, int(table.usable.sum()))
+    return size if size < int(table.usable.sum()) else table.n_rows
 
 
 def best_on_sample(

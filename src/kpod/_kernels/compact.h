@@ -14,7 +14,7 @@
 #define COMPACT_SLACK 8
 
 /* The rest of a row, from a multiple of four on. */
-#define COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n)                                          \
+#define COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n)                                               \
     for (int32_t pattern = 0; j < p; j++) {                                                                            \
         values[m] = (x[j] - shift[j]) * scale;                                                                         \
         columns[m] = (int32_t)j;                                                                                       \
