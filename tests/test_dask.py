@@ -32,9 +32,14 @@ FITTED = ("labels_", "cluster_centers_", "counts_", "inertia_", "loss_curve_", "
 
 @pytest.fixture(scope="module")
 def cluster():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=100
-    ) as cluster:
+    # A cluster gives a worker up for good when it happens to be away some seconds after it was last lost, and
+    # these tests kill one again and again.
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=100
+        ) as cluster,
+    ):
         yield cluster
 
 
