@@ -180,6 +180,32 @@ def choose_table():
     return markdown(header, rows)
 
 
+def choose_peers_table():
+    """A row for each design, a column for each method: how often it was right, and what else it said."""
+    designs = {}
+    for line in read_results("choose_peers"):
+        designs.setdefault((line["design"], line["true"]), {})[line["method"]] = line
+    methods = list(dict.fromkeys(method for by in designs.values() for method in by))
+    rows = [
+        [
+            *design,
+            *(
+                f"{float(by[method]['right']):.0%} ({by[method]['chosen']})" if method in by else "not run"
+                for method in methods
+            ),
+        ]
+        for design, by in designs.items()
+    ]
+    return markdown(["table", "true", *methods], rows)
+
+
+def choose_cost_table():
+    rows = [
+        [line["table"], f"{float(line['ratio']):.0f}", line["chosen"]] for line in read_results("choose_cost")
+    ]
+    return markdown(["table", "default fits", "chosen"], rows)
+
+
 def confidence_table():
     lines = read_results("choose_confidence")
     rows = [
@@ -198,6 +224,8 @@ GAPS = ["design", "ignored", "used", "auto", "auto uses them", "auto over .05 be
 TABLES = {
     "choose": choose_table,
     "choose-confidence": confidence_table,
+    "choose-cost": choose_cost_table,
+    "choose-peers": choose_peers_table,
     "dense": dense_table,
     "dense-quality": dense_quality_table,
     "step": step_table,

@@ -11,7 +11,8 @@ from kpod._engine.lloyd import Settings, Start
 from kpod._engine.table import make_table
 from tests.browser import browser  # noqa: F401  # the fixture
 
-# Any seed must pass; `make test` is the same every time. KPOD_TEST_SEED=any draws one, and the header says which.
+# Any seed must pass. It is the same every time unless asked for: KPOD_TEST_SEED=any draws one, and the
+# header says which.
 ASKED = os.environ.get("KPOD_TEST_SEED", "0")
 FIRST_SEED = np.random.SeedSequence().entropy % 10_000 if ASKED == "any" else int(ASKED)
 

@@ -61,6 +61,9 @@ TESTS_OF = {
         "test_estimator", "test_promises", "test_inputs", "test_sparse", "test_modelfile", "test_mixture",
         "test_gaps", "test_gapchoice", "test_estimator_checks", "test_auto",
     ],
+    "_fitting.py": [
+        "test_estimator", "test_promises", "test_checkpoint", "test_auto", "test_choose", "test_gapchoice",
+    ],
     "_validation.py": ["test_inputs", "test_estimator", "test_sparse", "test_promises", "test_scaler"],
     "_scaler.py": ["test_scaler", "test_sparse", "test_modelfile"],
     "_choose.py": ["test_choose"],

@@ -166,6 +166,16 @@ def test_the_settings_of_the_estimator_are_used_and_it_stays_as_it_was(rng):
     assert not hasattr(estimator, "labels_")
 
 
+def test_the_seed_of_the_estimator_counts_unless_another_is_given(rng):
+    X, _ = make_mixture(3, n_samples=120, n_features=5, rng=rng)
+    first, same, other = (
+        choose_k(X, range(1, 4), estimator=KPOD(random_state=3), random_state=seed).table_["error"]
+        for seed in (None, 3, 4)
+    )
+    assert_array_equal(first, same)
+    assert (first != other).any()
+
+
 def test_progress_is_told_and_ends_at_the_total(rng):
     X, _ = make_mixture(2, n_samples=60, n_features=5, rng=rng)
     told = []

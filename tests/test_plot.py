@@ -213,6 +213,17 @@ def test_expected_scores_agree_with_the_textbook_formula(rng):
         assert_allclose(score, gain @ row[seen], rtol=1e-8)
 
 
+def test_a_second_direction_of_noise_alone_is_drawn_as_wide_as_its_label_says(rng):
+    """One factor behind all columns: the second principal component is noise, but not nothing."""
+    X = rng.normal(size=(300, 1)) * np.ones(8) + 0.5 * rng.normal(size=(300, 8))
+    X[:, 1:] = mcar(X[:, 1:], 0.3, rng)
+    model = KPOD(2, random_state=0).fit(X)
+    shown = plot.RowsDisplay.from_estimator(model, X)
+    first, second = shown.points.std(axis=0)
+    assert shown.explained[1] > 0.01
+    assert second / first > 0.3 * np.sqrt(shown.explained[1] / shown.explained[0])
+
+
 def test_the_columns_shown_separate_most_and_the_entries_are_in_their_own_units(rng):
     model, X = fitted(rng)
     X = X * 10 + 3

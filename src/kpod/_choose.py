@@ -54,12 +54,12 @@ def choose_k(
         The numbers to choose from. "auto" is 1 to 10, and up to 40 for as long as more clusters
         predict better.
     estimator : KPOD, default=None
-        How to cluster; `n_clusters` and `random_state` are set here. With its
-        `checkpoint`, a search that was killed goes on where it was.
+        How to cluster; `n_clusters` is set here. With its `checkpoint`, a search that was killed goes on
+        where it was.
     sample_weight : array-like of shape (n_samples,), default=None
         The weight of each row, in the clustering and in the errors.
     random_state : int, RandomState instance or None, default=None
-        Determines what is hidden, and the starts.
+        Determines what is hidden, and the starts; None for that of the estimator.
     progress : callable, default=None
         Called as `progress(done, total, text)` while fits are run; `total` may grow.
 
@@ -88,7 +88,9 @@ def choose_k(
     estimator = KPOD() if estimator is None else estimator
     if not isinstance(estimator, KPOD):
         raise TypeError(f"estimator must be a KPOD, got {type(estimator).__name__}.")
-    model = clone(estimator).set_params(n_clusters="auto", random_state=random_state)
+    model = clone(estimator).set_params(n_clusters="auto")
+    if random_state is not None:
+        model.set_params(random_state=random_state)
     choice = model._fit(X, sample_weight, k, progress).choice_
     del model.choice_
     return replace(choice, model_=model.set_params(n_clusters=choice.best_k_))

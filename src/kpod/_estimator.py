@@ -5,10 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import partial
-from importlib.metadata import version
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,20 +24,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod import _dask, _validation
-from kpod._choice import KChoice, conclusion, too_little
 from kpod._confidence import SoftClustering, soften
 from kpod._engine import step
 from kpod._engine.blocks import Block, Units
-from kpod._engine.checkpoint import Checkpoint, fingerprint
 from kpod._engine.executors import Executor, available_threads, threads
-from kpod._engine.fit import SOLVERS, best_of, drawn_starts, enough_starts
-from kpod._engine.lloyd import Settings, Solution, Start, loss_of, nearest, nearest_labels, sizes_of
+from kpod._engine.fit import SOLVERS
+from kpod._engine.lloyd import Solution, loss_of, nearest, nearest_labels, sizes_of
 from kpod._engine.objective import GapModel, GapObjective, panel_of
-from kpod._engine.seeding import SEEDINGS, fill_gaps
+from kpod._engine.seeding import SEEDINGS
 from kpod._engine.table import Table, make_table
-from kpod._gapchoice import GapChoice, choose_gaps
+from kpod._fitting import checkpoint_of, choose, is_auto, solve, teller, warn_of_empty
 from kpod._kernels.panel import Panel
-from kpod._search import YOURSELF, Progress, Search, TooLittleError
+from kpod._search import Progress
 from kpod._typing import AnyFloats, Floats, Labels
 from kpod._words import starts_text
 
@@ -48,30 +43,6 @@ from kpod._words import starts_text
 MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
 
 MISSINGNESS = ("ignore", "informative", "auto")
-GAP_STARTS = 4  # of each fit on which the choice between them rests
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """What was given or found before the fit."""
-
-    n_clusters: int
-    shrinkage: float
-    choice: KChoice | None = None
-    gaps: bool = False  # whether they count
-    gap_choice: GapChoice | None = None
-
-    def attributes(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"shrinkage_": self.shrinkage}
-        if self.choice is not None:
-            found["choice_"] = self.choice
-        if self.gap_choice is not None:
-            found |= {"missingness_": str(self.gap_choice), "gap_choice_": self.gap_choice}
-        return found
-
-
-def is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -352,9 +323,10 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             _validation.check_finite(table, names)
             self._check_table(table, names)
             given = values if callable(self.init) else None
-            with self._checkpoint(table, executor, numbers) as checkpoint:
-                chosen = self._chosen(values, table, executor, numbers, progress, checkpoint)
-                solution, losses = self._solve(
+            with checkpoint_of(self, table, executor, numbers) as checkpoint:
+                chosen = choose(self, values, table, executor, numbers, progress, checkpoint)
+                solution, losses = solve(
+                    self,
                     table,
                     executor,
                     chosen,
@@ -364,7 +336,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     checkpoint=checkpoint,
                     told=True,
                 )
-        tell = self._teller(1)
+        tell = teller(self, 1)
         if tell is not None and len(losses) > 1:
             tell(starts_text(losses))
         self._warn_of(solution, table)
@@ -642,7 +614,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"{n_usable} have an observed entry and a positive weight. Ask for fewer clusters."
             )
         if n_empty and self.missingness == "ignore":
-            self._warn_of_empty(n_empty, table, 5)
+            warn_of_empty(n_empty, table, 5)
         ignored = np.flatnonzero(~table.live)
         if len(ignored):
             warnings.warn(
@@ -651,247 +623,6 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 UserWarning,
                 stacklevel=4,
             )
-
-    def _warn_of_empty(self, n_empty: int, table: Table, stacklevel: int) -> None:
-        warnings.warn(
-            f"{n_empty} of {table.n_rows} rows have nothing observed: they get the label -1 and "
-            "do not influence the clustering.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
-
-    def _chosen(
-        self,
-        values: Any,
-        table: Table,
-        executor: Executor,
-        numbers: Any,
-        progress: Progress | None,
-        checkpoint: Checkpoint | None = None,
-    ) -> Chosen:
-        """The number of clusters, the shrinkage and whether gaps count: as given, or chosen.
-
-        Whether gaps count is decided for the number of clusters that is found when they do.
-        """
-        search = partial(self._searched, values, table, executor, numbers, progress, checkpoint)
-        if not is_auto(self.missingness):
-            return search(gaps=self.missingness == "informative" and table.has_gaps)
-        without = search(gaps=False)
-        searched = table.has_gaps and (is_auto(self.n_clusters) or is_auto(self.shrinkage))
-        with_gaps = search(gaps=True) if searched else replace(without, gaps=True)
-        n_clusters = max(with_gaps.n_clusters, without.n_clusters if with_gaps.n_clusters == 1 else 1)
-        seed = int(check_random_state(copy.deepcopy(self.random_state)).randint(2**31 - 1))
-        if checkpoint is not None:
-            seed = checkpoint.seed = seed if checkpoint.seed is None else checkpoint.seed
-
-        def labels(table: Table, executor: Executor, gaps: bool) -> Labels:
-            chosen = replace(with_gaps if gaps else without, n_clusters=n_clusters, gaps=gaps)
-            return self._solve(table, executor, chosen, np.random.RandomState(seed), GAP_STARTS)[0].labels
-
-        found = choose_gaps(values, table, executor, labels, n_clusters, np.random.default_rng(seed))
-        tell = self._teller(1)
-        if tell is not None:
-            tell(str(found))
-        n_empty = int((table.observed == 0).sum())
-        if n_empty and not found.use:
-            self._warn_of_empty(n_empty, table, 5)
-        return replace(with_gaps if found.use else without, gap_choice=found)
-
-    def _searched(
-        self,
-        values: Any,
-        table: Table,
-        executor: Executor,
-        numbers: Any,
-        progress: Progress | None,
-        checkpoint: Checkpoint | None = None,
-        *,
-        gaps: bool,
-    ) -> Chosen:
-        """The number of clusters and the shrinkage: as given, or by the error on hidden entries.
-
-        Where both are chosen, the number comes first; shrinkage that helps makes more clusters
-        affordable, so the number is then chosen once more.
-        """
-        auto_k, auto_shrinkage = is_auto(self.n_clusters), is_auto(self.shrinkage)
-        shrinkage = 0.0 if auto_shrinkage else float(self.shrinkage)
-        if not auto_k and not auto_shrinkage:
-            return Chosen(int(self.n_clusters), shrinkage, gaps=gaps)
-        drawn = int(check_random_state(copy.deepcopy(self.random_state)).randint(2**31 - 1))
-        if checkpoint is not None:
-            drawn = checkpoint.seed = drawn if checkpoint.seed is None else checkpoint.seed
-        rng = np.random.RandomState(drawn)
-        seed = int(rng.randint(2**31 - 1))
-
-        def fitter(
-            table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
-        ) -> Solution:
-            chosen = Chosen(n_clusters, shrinkage, gaps=gaps)
-
-            def solve() -> Solution:
-                return self._solve(table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
-
-            if checkpoint is None:
-                return solve()
-            return checkpoint.solved(
-                f"{n_clusters} {shrinkage!r} {n_starts} {gaps} {table.blocks[0].hidden}", solve
-            )
-
-        progress = progress or self._tell_search()
-        try:
-            search = Search.of(values, table, executor, fitter, shrinkage, rng, progress, gaps=gaps)
-        except TooLittleError as error:
-            if numbers is not None:
-                raise
-            choice = too_little(str(error)) if auto_k else None
-            if auto_k:
-                message = f"{error} One cluster is used."
-            else:
-                message = f"{str(error).removesuffix(YOURSELF)}No shrinkage is used."
-            warnings.warn(message, UserWarning, stacklevel=5)
-            return Chosen(int(self.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
-        if not auto_k:
-            return Chosen(int(self.n_clusters), search.best_shrinkage(int(self.n_clusters)), gaps=gaps)
-        choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
-        if auto_shrinkage:
-            shrinkage = search.best_shrinkage(choice.best_k_)
-            if shrinkage > 0:
-                search = search.with_shrinkage(shrinkage)
-                choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
-        tell = self._teller(1)
-        if tell is not None:
-            tell(choice.sentence_)
-        return Chosen(choice.best_k_, shrinkage, choice, gaps)
-
-    def _checkpoint(
-        self, table: Table, executor: Executor, numbers: Any
-    ) -> AbstractContextManager[Checkpoint | None]:
-        """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
-        if self.checkpoint is None:
-            return nullcontext()
-        seed, init = self.random_state, self.init
-        if callable(init):
-            init = getattr(init, "__qualname__", type(init).__qualname__)
-        elif not isinstance(init, str):
-            init = np.asarray(_validation.as_array(init, self), np.float64).tolist()
-        return Checkpoint(
-            self.checkpoint,
-            {
-                "kpod": version("scikit-kpod"),
-                "n_clusters": self.n_clusters if is_auto(self.n_clusters) else int(self.n_clusters),
-                "chosen from": None if numbers is None else str(numbers),
-                "max_iter": int(self.max_iter),
-                "tol": float(self.tol),
-                "shrinkage": self.shrinkage if is_auto(self.shrinkage) else float(self.shrinkage),
-                "missingness": self.missingness,
-                "algorithm": self.algorithm,
-                "n_init": self.n_init if isinstance(self.n_init, str) else int(self.n_init),
-                "init": init,
-                "random_state": int(seed) if isinstance(seed, Integral) else str(type(seed).__name__),
-                "table": fingerprint(table, executor),
-            },
-        )
-
-    def _solve(
-        self,
-        table: Table,
-        executor: Executor,
-        chosen: Chosen,
-        random_state: np.random.RandomState,
-        n_starts: int | None = None,
-        *,
-        algorithm: str | None = None,
-        given: Any = None,
-        checkpoint: Checkpoint | None = None,
-        told: bool = False,
-    ) -> tuple[Solution, list[float]]:
-        """The best of several starts, and the losses of all; a callable init is called with `given`."""
-        settings = Settings(
-            self.max_iter, self.tol, chosen.shrinkage, chosen.gaps, self._observer() if told else None
-        )
-        algorithm = algorithm or self.algorithm
-        starts = self._starts(
-            given, table, executor, chosen, n_starts, random_state, algorithm, settings, checkpoint
-        )
-        done = self._tell_start(len(starts)) if told else None
-        return best_of(
-            starts,
-            table,
-            executor,
-            algorithm,
-            chosen.n_clusters,
-            settings,
-            done,
-            checkpoint,
-        )
-
-    def _starts(
-        self,
-        given: Any,
-        table: Table,
-        executor: Executor,
-        chosen: Chosen,
-        n_starts: int | None,
-        random_state: np.random.RandomState,
-        algorithm: str,
-        settings: Settings,
-        checkpoint: Checkpoint | None = None,
-    ) -> list[Callable[[], Start]]:
-        """What to start from."""
-        n_clusters = chosen.n_clusters
-        if not isinstance(self.init, str) and not callable(self.init):
-            if self.n_init not in ("auto", 1):
-                warnings.warn(
-                    f"init is an array, so a single start is run and n_init={self.n_init} is ignored.",
-                    RuntimeWarning,
-                    stacklevel=5,
-                )
-            return [partial(self._start_at, self.init, table, n_clusters)]
-        if n_starts is None and not is_auto(self.n_init):
-            n_starts = int(self.n_init)
-        if callable(self.init):
-            centers = [
-                self.init(given, n_clusters, random_state=random_state)
-                for _ in range(n_starts or enough_starts(table))
-            ]
-            return [partial(self._start_at, of_start, table, n_clusters) for of_start in centers]
-        return drawn_starts(
-            table, executor, self.init, n_clusters, n_starts, random_state, algorithm, settings, checkpoint
-        )
-
-    def _start_at(self, centers: Any, table: Table, n_clusters: int) -> Start:
-        centers = _validation.as_array(centers, self)
-        expected = (n_clusters, table.n_columns)
-        if centers.shape != expected:
-            raise ValueError(
-                f"The initial centers have shape {centers.shape}, expected {expected}: one row per cluster."
-            )
-        if np.isinf(centers).any():
-            raise ValueError("The initial centers contain infinity.")
-        gaps = np.isnan(centers)
-        return Start(fill_gaps(table, np.where(gaps, np.nan, table.units.to(centers))))
-
-    def _teller(self, level: int) -> Callable[[str], None] | None:
-        """Who is told in a line what a fit is doing: a listener, or standard output if verbose."""
-        return self._listener or (print if self.verbose >= level else None)
-
-    def _observer(self) -> Callable[[str, int, float], None] | None:
-        tell = self._teller(2)
-        if tell is None:
-            return None
-        return lambda what, iteration, loss: tell(f"  {what} {iteration}: loss {loss:.6g}")
-
-    def _tell_start(self, n_starts: int) -> Callable[[int, Solution], None] | None:
-        tell = self._teller(1)
-        if tell is None:
-            return None
-        return lambda number, solution: tell(f"start {number + 1}/{n_starts}: loss {solution.loss:.6g}")
-
-    def _tell_search(self) -> Progress | None:
-        tell = self._teller(2)
-        if tell is None:
-            return None
-        return lambda done, total, text: tell(f"choosing, fit {done} of {total} ({text})")
 
     def _warn_of(self, solution: Solution, table: Table) -> None:
         if not solution.converged:

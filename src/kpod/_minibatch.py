@@ -19,7 +19,8 @@ from kpod._engine.lloyd import Settings, Start, labels_of, lloyd, loss_of, neare
 from kpod._engine.minibatch import Pace, Running
 from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
 from kpod._engine.table import Table, make_table
-from kpod._estimator import KPOD, Chosen, check_integer, is_auto
+from kpod._estimator import KPOD, check_integer
+from kpod._fitting import Chosen, is_auto, observer, solve, start_at, teller
 from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels, Positions
 
@@ -265,14 +266,15 @@ class MiniBatchKPOD(KPOD):
         """Where the batches begin: at given centers, or at the clusters of a sample."""
         k = int(self.n_clusters)
         if not isinstance(self.init, str) and not callable(self.init):
-            return Running.at(table.units.back(self._start_at(self.init, table, k).centers))
+            return Running.at(table.units.back(start_at(self, self.init, table, k).centers))
         rows = np.flatnonzero(table.usable)
         size = max(START_BATCHES * self.batch_size, START_ROWS_PER_CLUSTER * k)
         if size < len(rows) and not whole:
             rows = np.sort(self._random.choice(rows, size, replace=False, shuffle=False))
             values, weights = taken(values, rows), None if weights is None else weights[rows]
             table = make_table(values, executor, weights=weights)
-        solution, _ = self._solve(
+        solution, _ = solve(
+            self,
             table,
             executor,
             Chosen(k, 0.0),
@@ -288,7 +290,7 @@ class MiniBatchKPOD(KPOD):
         return running
 
     def _run_epochs(self, values: Any, weights: Floats | None, table: Table, executor: Executor) -> None:
-        tell = self._teller(1)
+        tell = teller(self, 1)
         usable = np.flatnonzero(table.usable)
         for epoch in range(1, self.n_epochs + 1):
             before = len(self._batch_losses)
@@ -305,7 +307,7 @@ class MiniBatchKPOD(KPOD):
         pace = Pace(self.half_life, self.reassignment_ratio)
         loss = self._running.learn(table, executor, pace, self._random)
         self._batch_losses.append(self._per_row(loss, table))
-        tell = self._teller(2)
+        tell = teller(self, 2)
         if tell is not None:
             tell(f"  batch {len(self._batch_losses)}: loss of a row {self._batch_losses[-1]:.6g}")
 
@@ -314,7 +316,7 @@ class MiniBatchKPOD(KPOD):
         return float(loss / (usable.sum() if table.weights is None else table.weights[usable].sum()))
 
     def _run_full_passes(self, table: Table, executor: Executor) -> None:
-        settings = Settings(self.full_passes, self.tol, observer=self._observer())
+        settings = Settings(self.full_passes, self.tol, observer=observer(self))
         solution = lloyd(table, executor, Start(table.units.to(self._running.filled)), settings)
         self.n_iter_ += solution.n_iter
         self._running.centers = table.units.back(solution.centers)

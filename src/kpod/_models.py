@@ -52,7 +52,8 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     if type(kpod) is not KPOD or len(before) > 1 or not scalers:
         raise TypeError(
             "Only a KPOD can be saved, alone or after one StandardScaler, ObservedScaler or TableEncoder; "
-            f"got {' '.join(repr(model).split())}."
+            f"got {' '.join(repr(model).split())}. Use joblib.dump for other estimators, and open such files "
+            "only where you trust who wrote them."
         )
     check_is_fitted(kpod)
     first = steps[0][1]

@@ -92,7 +92,7 @@ def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Counts]:
     observed = np.empty(block.n_rows, np.int32)
     smallest = np.min_scalar_type(block.n_columns)  # a byte a row, as a rule
     with block.rows() as rows:
-        space = Workspace(rows, 0, 1)
+        space = Workspace(rows, 0, rows.chunk)
         for start, stop in block.pieces(8):
             kernels.measure(rows, start, stop, about, exponents, observed, space)
     return about, exponents, observed.astype(smallest)

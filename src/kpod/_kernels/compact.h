@@ -1,5 +1,5 @@
 /* The observed entries of a dense row: their columns and values, as z = (x - shift) * scale; and on demand its gaps:
- * of every four columns that lack something, which, as 16 * group + pattern (see gaps.h).
+ * of every four columns, which are missing, as a pattern of bits (see gaps.h).
  *
  * A branch per entry would be mispredicted at every third gap, so there is none. Where the
  * processor has AVX2, eight columns are done at a time: the mask of the observed ones looks
@@ -14,24 +14,21 @@
 #define COMPACT_SLACK 8
 
 /* The rest of a row, from a multiple of four on. */
-#define COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n)                                               \
+#define COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps)                                                  \
     for (int32_t pattern = 0; j < p; j++) {                                                                            \
         values[m] = (x[j] - shift[j]) * scale;                                                                         \
         columns[m] = (int32_t)j;                                                                                       \
         if (gaps) {                                                                                                    \
             pattern |= (int32_t)(values[m] != values[m]) << (j & 3);                                                   \
             if ((j & 3) == 3 || j + 1 == p) {                                                                          \
-                COMPACT_GAP(gaps, n, j, pattern)                                                                       \
+                COMPACT_GAP(gaps, j, pattern)                                                                          \
                 pattern = 0;                                                                                           \
             }                                                                                                          \
         }                                                                                                              \
         m += values[m] == values[m];                                                                                   \
     }
 
-/* Counted in a variable of one's own: through a pointer, each count would wait for the stores before it. */
-#define COMPACT_GAP(gaps, n, j, pattern)                                                                               \
-    (gaps)[n] = (int32_t)((j) / 4 * 16) + (int32_t)(pattern);                                                          \
-    n += (pattern) != 0;
+#define COMPACT_GAP(gaps, j, pattern) (gaps)[(j) / 4] = (uint8_t)(pattern);
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -50,9 +47,9 @@ __attribute__((constructor)) static void build_front(void)
 #define COMPACT_AVX2 static inline __attribute__((always_inline, target("avx2,popcnt")))
 
 COMPACT_AVX2 ptrdiff_t list_avx2_f32(const float *x, const float *shift, float scale, ptrdiff_t p, int32_t *columns,
-                                     float *values, int32_t *gaps, ptrdiff_t *n_gaps)
+                                     float *values, uint8_t *gaps)
 {
-    ptrdiff_t m = 0, j = 0, n = 0;
+    ptrdiff_t m = 0, j = 0;
     for (; j + 8 <= p; j += 8) {
         __m256 z = _mm256_sub_ps(_mm256_loadu_ps(x + j), _mm256_loadu_ps(shift + j)) * scale;
         unsigned mask = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(z, z, _CMP_ORD_Q));
@@ -61,21 +58,19 @@ COMPACT_AVX2 ptrdiff_t list_avx2_f32(const float *x, const float *shift, float s
         _mm256_storeu_si256((__m256i *)(columns + m), _mm256_add_epi32(order, _mm256_set1_epi32((int)j)));
         m += _mm_popcnt_u32(mask);
         if (gaps) {
-            COMPACT_GAP(gaps, n, j, ~mask & 15)
-            COMPACT_GAP(gaps, n, j + 4, ~mask >> 4 & 15)
+            COMPACT_GAP(gaps, j, ~mask & 15)
+            COMPACT_GAP(gaps, j + 4, ~mask >> 4 & 15)
         }
     }
-    COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n)
-    if (gaps)
-        *n_gaps = n;
+    COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps)
     return m;
 }
 
 COMPACT_AVX2 ptrdiff_t list_avx2_f64(const double *x, const double *shift, double scale, ptrdiff_t p, int32_t *columns,
-                                     double *values, int32_t *gaps, ptrdiff_t *n_gaps)
+                                     double *values, uint8_t *gaps)
 {
     const __m256i halves = _mm256_setr_epi32(0, 1, 0, 1, 0, 1, 0, 1);
-    ptrdiff_t m = 0, j = 0, n = 0;
+    ptrdiff_t m = 0, j = 0;
     for (; j + 4 <= p; j += 4) {
         __m256d z = _mm256_sub_pd(_mm256_loadu_pd(x + j), _mm256_loadu_pd(shift + j)) * scale;
         unsigned mask = (unsigned)_mm256_movemask_pd(_mm256_cmp_pd(z, z, _CMP_ORD_Q));
@@ -88,12 +83,10 @@ COMPACT_AVX2 ptrdiff_t list_avx2_f64(const double *x, const double *shift, doubl
         _mm_storeu_si128((__m128i *)(columns + m), _mm_add_epi32(order, _mm_set1_epi32((int)j)));
         m += _mm_popcnt_u32(mask);
         if (gaps) {
-            COMPACT_GAP(gaps, n, j, ~mask & 15)
+            COMPACT_GAP(gaps, j, ~mask & 15)
         }
     }
-    COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n)
-    if (gaps)
-        *n_gaps = n;
+    COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps)
     return m;
 }
 
@@ -101,13 +94,12 @@ COMPACT_AVX2 ptrdiff_t list_avx2_f64(const double *x, const double *shift, doubl
     __attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_avx2_##suffix(                                     \
         const real *x, const real *shift, real scale, ptrdiff_t p, int32_t *columns, real *values)                     \
     {                                                                                                                  \
-        return list_avx2_##suffix(x, shift, scale, p, columns, values, 0, 0);                                          \
+        return list_avx2_##suffix(x, shift, scale, p, columns, values, 0);                                             \
     }                                                                                                                  \
     __attribute__((target("avx2,popcnt"))) static ptrdiff_t compact_gaps_avx2_##suffix(                                \
-        const real *x, const real *shift, real scale, ptrdiff_t p, int32_t *columns, real *values, int32_t *gaps,      \
-        ptrdiff_t *n_gaps)                                                                                             \
+        const real *x, const real *shift, real scale, ptrdiff_t p, int32_t *columns, real *values, uint8_t *gaps)      \
     {                                                                                                                  \
-        return list_avx2_##suffix(x, shift, scale, p, columns, values, gaps, n_gaps);                                  \
+        return list_avx2_##suffix(x, shift, scale, p, columns, values, gaps);                                          \
     }
 COMPACT_WITH_AVX2(f32, float)
 COMPACT_WITH_AVX2(f64, double)
@@ -123,19 +115,18 @@ COMPACT_WITH_AVX2(f64, double)
     static inline ptrdiff_t compact_##suffix(const real *x, const real *shift, real scale, ptrdiff_t p,                \
                                              int32_t *columns, real *values)                                           \
     {                                                                                                                  \
-        int32_t *gaps = 0;                                                                                             \
-        ptrdiff_t m = 0, j = 0, n = 0;                                                                                 \
+        uint8_t *gaps = 0;                                                                                             \
+        ptrdiff_t m = 0, j = 0;                                                                                        \
         COMPACT_TRY_AVX2(compact_avx2_##suffix, x, shift, scale, p, columns, values)                                   \
-        COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n)                                               \
+        COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps)                                                  \
         return m;                                                                                                      \
     }                                                                                                                  \
     static inline ptrdiff_t compact_gaps_##suffix(const real *x, const real *shift, real scale, ptrdiff_t p,           \
-                                                  int32_t *columns, real *values, int32_t *gaps, ptrdiff_t *n_gaps)    \
+                                                  int32_t *columns, real *values, uint8_t *gaps)                       \
     {                                                                                                                  \
-        ptrdiff_t m = 0, j = 0, n = 0;                                                                                 \
-        COMPACT_TRY_AVX2(compact_gaps_avx2_##suffix, x, shift, scale, p, columns, values, gaps, n_gaps)                \
-        COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps, n)                                               \
-        *n_gaps = n;                                                                                                   \
+        ptrdiff_t m = 0, j = 0;                                                                                        \
+        COMPACT_TRY_AVX2(compact_gaps_avx2_##suffix, x, shift, scale, p, columns, values, gaps)                        \
+        COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps)                                                  \
         return m;                                                                                                      \
     }
 COMPACT(f32, float)

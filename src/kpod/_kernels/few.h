@@ -4,8 +4,6 @@
 
 #include "vectors.h"
 
-#define FEW_CENTERS 16
-
 /* Eight of the sixteen lanes of two vectors. */
 #if defined(__clang__)
 #define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)

@@ -1,8 +1,8 @@
 /* What the gaps of dense rows take off the sum of all terms, looked up four columns at a time.
  *
  * A term for every center and observed column, added one by one, costs as much as half of the distances. Which of
- * four columns a row lacks is one of 16 patterns, and what each takes off is one row of a table; where nothing is
- * missing, nothing is looked up. compact.h lists the patterns. */
+ * four columns a row lacks is one of 16 patterns, and what each takes off is one row of a table. compact.h finds
+ * the patterns. To list those that lack something and skip the others would cost more than it saves. */
 #ifndef KPOD_GAPS_H
 #define KPOD_GAPS_H
 
@@ -10,7 +10,7 @@
 
 #define GAP_COLUMNS 4
 #define GAP_PATTERNS 16
-#define GAP_VECTORS 8
+#define GAP_VECTORS 13
 
 /* Fill the table (n_groups * GAP_PATTERNS, stride) from terms (p, stride). */
 static void make_gap_table(const float *restrict terms, ptrdiff_t p, ptrdiff_t stride, float *restrict table)
@@ -28,24 +28,15 @@ static void make_gap_table(const float *restrict terms, ptrdiff_t p, ptrdiff_t s
     }
 }
 
-/* sum += the listed rows of the table, four at a time: fewer additions wait for another. */
-KPOD_INLINE void gap_strip(const int32_t *restrict rows, ptrdiff_t n, const float *restrict table, ptrdiff_t stride,
-                           vector_f32 *restrict sum, const int width)
+/* sum += what the patterns of a row take off. */
+KPOD_INLINE void gap_strip(const uint8_t *restrict patterns, ptrdiff_t n_groups, const float *restrict table,
+                           ptrdiff_t stride, vector_f32 *restrict sum, const int width)
 {
-    for (ptrdiff_t e = 0; e < n; e += 4) {
-        const float *a = table + rows[e] * stride, *b = table + rows[e + 1] * stride;
-        const float *c = table + rows[e + 2] * stride, *d = table + rows[e + 3] * stride;
+    for (ptrdiff_t g = 0; g < n_groups; g++, table += GAP_PATTERNS * stride) {
+        const vector_f32 *taken = (const vector_f32 *)(table + patterns[g] * stride);
         for (int v = 0; v < width; v++)
-            sum[v] += (*(const vector_f32 *)(a + 8 * v) + *(const vector_f32 *)(b + 8 * v)) +
-                      (*(const vector_f32 *)(c + 8 * v) + *(const vector_f32 *)(d + 8 * v));
+            sum[v] += taken[v];
     }
-}
-
-/* Fill a list up to whole fours with the first row of the table, which takes nothing off. */
-static inline ptrdiff_t in_fours(int32_t *list, ptrdiff_t n)
-{
-    list[n] = list[n + 1] = list[n + 2] = 0;
-    return (n + 3) & ~(ptrdiff_t)3;
 }
 
 #define KPOD_GAPS(w)                                                                                                   \
@@ -54,16 +45,17 @@ static inline ptrdiff_t in_fours(int32_t *list, ptrdiff_t n)
             vector_f32 sum[w];                                                                                         \
             for (int v = 0; v < w; v++)                                                                                \
                 sum[v] = *(const vector_f32 *)(complete + c + 8 * v);                                                  \
-            gap_strip(lists[r], lengths[r], table + c, stride, sum, w);                                                \
+            gap_strip(patterns + r * n_groups, n_groups, table + c, stride, sum, w);                                   \
             for (int v = 0; v < w; v++)                                                                                \
                 *(vector_f32 *)(out + r * stride + c + 8 * v) = sum[v];                                                \
         }                                                                                                              \
         break;
 
 /* out[r, c] = what row r has in common with all rows that lack what it lacks: `complete`, what a row without gaps
- * has, and what its gaps, `lengths[r]` rows of the table, take off. All are aligned to 32 bytes. */
+ * has, and what its gaps, patterns[r, g] of the columns of each group g, take off. Tables of floats are aligned to
+ * 32 bytes. */
 KPOD_DISPATCH
-static void start_with_gaps(const int32_t *const *restrict lists, const ptrdiff_t *restrict lengths, ptrdiff_t n_rows,
+static void start_with_gaps(const uint8_t *restrict patterns, ptrdiff_t n_groups, ptrdiff_t n_rows,
                             const float *restrict table, const float *restrict complete, ptrdiff_t stride,
                             float *restrict out)
 {
@@ -80,6 +72,11 @@ static void start_with_gaps(const int32_t *const *restrict lists, const ptrdiff_
             KPOD_GAPS(6)
             KPOD_GAPS(7)
             KPOD_GAPS(8)
+            KPOD_GAPS(9)
+            KPOD_GAPS(10)
+            KPOD_GAPS(11)
+            KPOD_GAPS(12)
+            KPOD_GAPS(13)
         }
     }
 }

@@ -14,7 +14,7 @@ that could come out otherwise.
 """
 
 from libc.math cimport INFINITY, sqrt, sqrtf
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
 
 from kpod._kernels.panel cimport Panel, slack_of_terms
 from kpod._kernels.rows cimport (
@@ -41,9 +41,9 @@ cdef extern from "bounds.h" nogil:
     ) noexcept
 
 cdef extern from "gaps.h" nogil:
-    Py_ssize_t in_fours(int32_t*, Py_ssize_t) noexcept
+    int GAP_COLUMNS
     void start_with_gaps(
-        const int32_t**, const Py_ssize_t*, Py_ssize_t, const float*, const float*, Py_ssize_t, float*
+        const uint8_t*, Py_ssize_t, Py_ssize_t, const float*, const float*, Py_ssize_t, float*
     ) noexcept
 
 cdef extern from "few.h" nogil:
@@ -83,6 +83,10 @@ cdef inline float slack_of(Py_ssize_t m, double epsilon) noexcept nogil:
     return <float> ((m + 3) * epsilon + 3e-7)
 
 
+cdef inline Py_ssize_t groups_of(Rows rows) noexcept nogil:
+    return (rows.n_columns + GAP_COLUMNS - 1) // GAP_COLUMNS
+
+
 cdef void single_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space) noexcept nogil:
     """What the rows space.index[:n] are compared with each center by, in single precision."""
     cdef const int32_t* columns
@@ -92,7 +96,7 @@ cdef void single_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space
     cdef const float* begin_with = panel.single_offsets
     cdef Py_ssize_t e, step = 0
     # A sparse row lacks nearly all columns, so there is nothing to be had from its gaps.
-    cdef bint by_gaps = terms != NULL and not rows.is_sparse
+    cdef bint by_gaps = panel.gap_table != NULL and not rows.is_sparse
     if rows.is_double:  # dense: sparse doubles have no first look
         list_entries(rows, n, by_gaps, space, &columns, &doubles)
         for e in range(space.end[n - 1]):
@@ -101,7 +105,7 @@ cdef void single_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space
     else:
         list_entries(rows, n, by_gaps, space, &columns, &values)
     if by_gaps:
-        start_with_gaps(space.gap_lists, space.n_gaps, n, panel.gap_table, panel.complete, panel.single_stride,
+        start_with_gaps(space.gaps, groups_of(rows), n, panel.gap_table, panel.complete, panel.single_stride,
                         <float*> space.distances)
         terms, begin_with, step = NULL, <float*> space.distances, panel.single_stride
     distances_f32(columns, values, space.begin, space.end, n, panel.singles, NULL, terms, begin_with, step,
@@ -119,8 +123,8 @@ cdef inline void list_entries(
     """List the entries of the rows space.index[:n], and the gaps of each if asked for."""
     cdef Py_ssize_t r, at = 0, p = rows.n_columns
     cdef real* listed = <real*> space.values
-    cdef int32_t* gaps = space.gaps
     cdef const real* row
+    cdef uint8_t* gaps
     if not with_gaps:
         chunk_entries(rows, n, space, columns, values)
         return
@@ -128,17 +132,15 @@ cdef inline void list_entries(
     values[0] = listed
     for r in range(n):
         row = row_at(rows, space.index[r], <real*> space.copies)
+        gaps = space.gaps + r * groups_of(rows)
         space.begin[r] = at
         if real is float:
             at += compact_gaps_f32(row, <const float*> rows.shift, <float> rows.scale, p, space.columns + at,
-                                   listed + at, gaps, space.n_gaps + r)
+                                   listed + at, gaps)
         else:
             at += compact_gaps_f64(row, <const double*> rows.shift, rows.scale, p, space.columns + at,
-                                   listed + at, gaps, space.n_gaps + r)
+                                   listed + at, gaps)
         space.end[r] = at
-        space.n_gaps[r] = in_fours(gaps, space.n_gaps[r])
-        space.gap_lists[r] = gaps
-        gaps += space.n_gaps[r]
 
 
 cdef void double_distances(Rows rows, Py_ssize_t i, Panel panel, Workspace space) noexcept nogil:

@@ -13,7 +13,7 @@ cdef class Panel:
     cdef float* single_offsets
     cdef float* single_terms
     cdef float* complete   # offset and all terms of each center: what a row without gaps begins with,
-    cdef float* gap_table  # and what gaps take off, see gaps.h
+    cdef float* gap_table  # and what gaps take off, see gaps.h; NULL: terms are added one by one
 
 
 cdef inline double slack_of_terms(Panel panel, Py_ssize_t m, double unit) noexcept nogil:

@@ -18,7 +18,11 @@ cdef extern from "gaps.h" nogil:
     int GAP_COLUMNS, GAP_PATTERNS
     void make_gap_table(const float*, Py_ssize_t, Py_ssize_t, float*) noexcept
 
+cdef extern from "vectors.h" nogil:
+    int FEW_CENTERS
+
 VECTOR_BYTES = 32
+cdef size_t MOST_GAP_BYTES = 1 << 22
 
 
 def aligned_zeros(shape, dtype):
@@ -77,8 +81,11 @@ cdef class Panel:
         cdef size_t wide = whole_lines(p * self.stride * sizeof(double))
         cdef size_t narrow = whole_lines(p * self.single_stride * sizeof(float))
         cdef size_t n_tables = 1 if terms is None else 2, size = doubles + 2 * singles + n_tables * (wide + narrow)
-        cdef size_t n_patterns = 0 if terms is None else (p + GAP_COLUMNS - 1) // GAP_COLUMNS * GAP_PATTERNS
-        size += n_patterns * self.single_stride * sizeof(float)
+        # Few centers are compared side by side, with their terms; and a large table would cost more than it saves.
+        cdef size_t gap_bytes = (p + GAP_COLUMNS - 1) // GAP_COLUMNS * GAP_PATTERNS * self.single_stride * sizeof(float)
+        cdef bint by_gaps = terms is not None and self.k > FEW_CENTERS and gap_bytes <= MOST_GAP_BYTES
+        if by_gaps:
+            size += gap_bytes
         self.memory = allocate_lines(size)
         if not self.memory:
             raise MemoryError
@@ -95,8 +102,9 @@ cdef class Panel:
         if terms is not None:
             self.double_terms = <double*> at
             self.single_terms = <float*> (at + wide)
-            self.gap_table = <float*> (at + wide + narrow)
             transpose(by_entry, self.stride, self.single_stride, self.double_terms, self.single_terms)
+        if by_gaps:
+            self.gap_table = <float*> (at + wide + narrow)
             make_gap_table(self.single_terms, self.n_columns, self.single_stride, self.gap_table)
         transpose(rows, self.stride, self.single_stride, self.doubles, self.singles)
         cdef Py_ssize_t c, j

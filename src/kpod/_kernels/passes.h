@@ -6,6 +6,7 @@
 
 #define MOST_LEVELS 3
 #define MEASURES 8
+#define MEASURED_ROWS 4 /* at a time: what is known of a column then stays in registers */
 
 typedef double doubles __attribute__((vector_size(32), aligned(8), may_alias));
 typedef int64_t longs __attribute__((vector_size(32), aligned(8), may_alias));

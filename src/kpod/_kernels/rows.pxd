@@ -11,10 +11,10 @@ cdef extern from "compact.h" nogil:
     Py_ssize_t compact_f32(const float*, const float*, float, Py_ssize_t, int32_t*, float*) noexcept
     Py_ssize_t compact_f64(const double*, const double*, double, Py_ssize_t, int32_t*, double*) noexcept
     Py_ssize_t compact_gaps_f32(
-        const float*, const float*, float, Py_ssize_t, int32_t*, float*, int32_t*, Py_ssize_t*
+        const float*, const float*, float, Py_ssize_t, int32_t*, float*, uint8_t*
     ) noexcept
     Py_ssize_t compact_gaps_f64(
-        const double*, const double*, double, Py_ssize_t, int32_t*, double*, int32_t*, Py_ssize_t*
+        const double*, const double*, double, Py_ssize_t, int32_t*, double*, uint8_t*
     ) noexcept
 
 cdef extern from "passes.h" nogil:
@@ -48,8 +48,13 @@ cdef extern from "passes.h" nogil:
     double row_loss_f64(const double*, const double*, double, Py_ssize_t, const double*) noexcept
     double list_loss_f32(const int32_t*, const float*, Py_ssize_t, const double*) noexcept
     double list_loss_f64(const int32_t*, const double*, Py_ssize_t, const double*) noexcept
-    Py_ssize_t measure_row_f32(const float*, const float*, float, Py_ssize_t, double, double*, int64_t*) noexcept
-    Py_ssize_t measure_row_f64(const double*, const double*, double, Py_ssize_t, double, double*, int64_t*) noexcept
+    int MEASURED_ROWS
+    void measure_rows_f32(
+        const float**, const float*, float, Py_ssize_t, const double*, double*, int64_t*, int32_t*, Py_ssize_t
+    ) noexcept
+    void measure_rows_f64(
+        const double**, const double*, double, Py_ssize_t, const double*, double*, int64_t*, int32_t*, Py_ssize_t
+    ) noexcept
     void measure_list_f32(const int32_t*, const float*, Py_ssize_t, double, double*) noexcept
     void measure_list_f64(const int32_t*, const double*, Py_ssize_t, double, double*) noexcept
 
@@ -89,9 +94,7 @@ cdef class Workspace:
     cdef void* best
     cdef void* second
     cdef int32_t* nearest
-    cdef int32_t* gaps
-    cdef const int32_t** gap_lists
-    cdef Py_ssize_t* n_gaps
+    cdef uint8_t* gaps
 
     cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1
 

@@ -141,15 +141,11 @@ cdef class Workspace:
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
-        cdef Py_ssize_t n_gaps = 0 if rows.is_sparse else (rows.n_columns + 4) * chunk  # in fours
-        self.gaps = <int32_t*> malloc((n_gaps + COMPACT_SLACK) * sizeof(int32_t))
-        self.gap_lists = <const int32_t**> malloc(chunk * sizeof(int32_t*))
-        self.n_gaps = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
+        self.gaps = <uint8_t*> malloc(1 if rows.is_sparse else (rows.n_columns + 3) // 4 * chunk)
         if not (
             self.index and self.looked and self.before and self.pointers and self.begin and self.end
             and self.columns and self.values and self.copies and self.singles and self.widened
             and self.distances and self.best and self.second and self.nearest and self.gaps
-            and self.gap_lists and self.n_gaps
         ):
             raise MemoryError
 
@@ -170,8 +166,6 @@ cdef class Workspace:
         free(self.second)
         free(self.nearest)
         free(self.gaps)
-        free(self.gap_lists)
-        free(self.n_gaps)
 
     cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1:
         cdef bint lists = not rows.is_sparse or rows.hidden != NULL
@@ -315,16 +309,23 @@ cdef void measure_dense(
     Rows rows, Py_ssize_t start, Py_ssize_t stop, double* about, int64_t* exponents, int32_t* observed,
     Workspace space, const real* like
 ) noexcept:
-    cdef Py_ssize_t i, m, p = rows.n_columns
+    cdef Py_ssize_t i = start, r, n, p = rows.n_columns, most = min(space.chunk, MEASURED_ROWS)
+    cdef real* copies = <real*> space.copies
+    cdef const real** tile = <const real**> space.pointers
+    cdef double* weight = <double*> space.best
     with nogil:
-        for i in range(start, stop):
+        while i < stop:
+            n = min(most, stop - i)
+            for r in range(n):
+                tile[r] = row_at(rows, i + r, copies + r * p)
+                weight[r] = weight_of(rows, i + r)
             if real is float:
-                m = measure_row_f32(row_at(rows, i, <float*> space.copies), <const float*> rows.shift,
-                                    <float> rows.scale, p, weight_of(rows, i), about, exponents)
+                measure_rows_f32(tile, <const float*> rows.shift, <float> rows.scale, p, weight, about, exponents,
+                                 observed + i, n)
             else:
-                m = measure_row_f64(row_at(rows, i, <double*> space.copies), <const double*> rows.shift,
-                                    rows.scale, p, weight_of(rows, i), about, exponents)
-            observed[i] = <int32_t> m
+                measure_rows_f64(tile, <const double*> rows.shift, rows.scale, p, weight, about, exponents,
+                                 observed + i, n)
+            i += n
 
 
 cdef void measure_sparse(

@@ -39,6 +39,9 @@
 #define SHUFFLE(v, order) __builtin_shuffle(v, order)
 #endif
 
+/* So many centers are compared with rows side by side (few.h), more with one row at a time (distances.h). */
+#define FEW_CENTERS 16
+
 #define KPOD_INLINE static inline __attribute__((always_inline))
 #define KPOD_PASTE_(a, b) a##_##b
 #define KPOD_PASTE(a, b) KPOD_PASTE_(a, b)

@@ -84,8 +84,10 @@ class RowsDisplay(Display):
         enough = max(MOST_PLANE_ENTRIES // n_columns, FEWEST_PLANE_ROWS)
         plane = principal_plane(c.values.rows(draw_rows(n_rows, enough)) - means)
         rows = draw_members(c.labels, MOST_POINTS)
+        # A direction with nothing but noise would be shrunk to a line; half of the noise is drawn.
+        variances = np.maximum(plane.variances, 2 * plane.noise)
         points = np.vstack([
-            expected_scores(c.values.rows(some) - means, plane.axes, plane.variances, plane.noise)
+            expected_scores(c.values.rows(some) - means, plane.axes, variances, plane.noise)
             for some in np.array_split(rows, max(1, len(rows) * n_columns // MOST_PLANE_ENTRIES))
         ])  # fmt: skip
         labels = c.labels[rows]

@@ -1,0 +1,311 @@
+"""What a fit does with a checked table: choose what was left open, draw the starts, keep the best.
+
+The functions take the estimator for its parameters and leave it as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kpod import _validation
+from kpod._choice import KChoice, conclusion, too_little
+from kpod._engine.checkpoint import Checkpoint, fingerprint
+from kpod._engine.executors import Executor
+from kpod._engine.fit import best_of, drawn_starts, enough_starts
+from kpod._engine.lloyd import Settings, Solution, Start
+from kpod._engine.seeding import fill_gaps
+from kpod._engine.table import Table
+from kpod._gapchoice import GapChoice, choose_gaps
+from kpod._search import YOURSELF, Progress, Search, TooLittleError
+from kpod._typing import Labels
+
+if TYPE_CHECKING:
+    from kpod._estimator import KPOD
+
+GAP_STARTS = 4  # of each fit on which the choice between them rests
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was given or found before the fit."""
+
+    n_clusters: int
+    shrinkage: float
+    choice: KChoice | None = None
+    gaps: bool = False  # whether they count
+    gap_choice: GapChoice | None = None
+
+    def attributes(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"shrinkage_": self.shrinkage}
+        if self.choice is not None:
+            found["choice_"] = self.choice
+        if self.gap_choice is not None:
+            found |= {"missingness_": str(self.gap_choice), "gap_choice_": self.gap_choice}
+        return found
+
+
+def is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def checkpoint_of(
+    kpod: KPOD, table: Table, executor: Executor, numbers: Any
+) -> AbstractContextManager[Checkpoint | None]:
+    """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
+    if kpod.checkpoint is None:
+        return nullcontext()
+    seed, init = kpod.random_state, kpod.init
+    if callable(init):
+        init = getattr(init, "__qualname__", type(init).__qualname__)
+    elif not isinstance(init, str):
+        init = np.asarray(_validation.as_array(init, kpod), np.float64).tolist()
+    return Checkpoint(
+        kpod.checkpoint,
+        {
+            "kpod": version("scikit-kpod"),
+            "n_clusters": kpod.n_clusters if is_auto(kpod.n_clusters) else int(kpod.n_clusters),
+            "chosen from": None if numbers is None else str(numbers),
+            "max_iter": int(kpod.max_iter),
+            "tol": float(kpod.tol),
+            "shrinkage": kpod.shrinkage if is_auto(kpod.shrinkage) else float(kpod.shrinkage),
+            "missingness": kpod.missingness,
+            "algorithm": kpod.algorithm,
+            "n_init": kpod.n_init if isinstance(kpod.n_init, str) else int(kpod.n_init),
+            "init": init,
+            "random_state": int(seed) if isinstance(seed, Integral) else str(type(seed).__name__),
+            "table": fingerprint(table, executor),
+        },
+    )
+
+
+def choose(
+    kpod: KPOD,
+    values: Any,
+    table: Table,
+    executor: Executor,
+    numbers: Any,
+    progress: Progress | None,
+    checkpoint: Checkpoint | None = None,
+) -> Chosen:
+    """The number of clusters, the shrinkage and whether gaps count: as given, or chosen.
+
+    Whether gaps count is decided for the number of clusters that is found when they do.
+    """
+    search = partial(search_for, kpod, values, table, executor, numbers, progress, checkpoint)
+    if not is_auto(kpod.missingness):
+        return search(gaps=kpod.missingness == "informative" and table.has_gaps)
+    without = search(gaps=False)
+    searched = table.has_gaps and (is_auto(kpod.n_clusters) or is_auto(kpod.shrinkage))
+    with_gaps = search(gaps=True) if searched else replace(without, gaps=True)
+    n_clusters = max(with_gaps.n_clusters, without.n_clusters if with_gaps.n_clusters == 1 else 1)
+    seed = int(check_random_state(copy.deepcopy(kpod.random_state)).randint(2**31 - 1))
+    if checkpoint is not None:
+        seed = checkpoint.seed = seed if checkpoint.seed is None else checkpoint.seed
+
+    def labels(table: Table, executor: Executor, gaps: bool) -> Labels:
+        chosen = replace(with_gaps if gaps else without, n_clusters=n_clusters, gaps=gaps)
+        return solve(kpod, table, executor, chosen, np.random.RandomState(seed), GAP_STARTS)[0].labels
+
+    found = choose_gaps(values, table, executor, labels, n_clusters, np.random.default_rng(seed))
+    tell = teller(kpod, 1)
+    if tell is not None:
+        tell(str(found))
+    n_empty = int((table.observed == 0).sum())
+    if n_empty and not found.use:
+        warn_of_empty(n_empty, table, 5)
+    return replace(with_gaps if found.use else without, gap_choice=found)
+
+
+def search_for(
+    kpod: KPOD,
+    values: Any,
+    table: Table,
+    executor: Executor,
+    numbers: Any,
+    progress: Progress | None,
+    checkpoint: Checkpoint | None = None,
+    *,
+    gaps: bool,
+) -> Chosen:
+    """The number of clusters and the shrinkage: as given, or by the error on hidden entries.
+
+    Where both are chosen, the number comes first; shrinkage that helps makes more clusters
+    affordable, so the number is then chosen once more.
+    """
+    auto_k, auto_shrinkage = is_auto(kpod.n_clusters), is_auto(kpod.shrinkage)
+    shrinkage = 0.0 if auto_shrinkage else float(kpod.shrinkage)
+    if not auto_k and not auto_shrinkage:
+        return Chosen(int(kpod.n_clusters), shrinkage, gaps=gaps)
+    drawn = int(check_random_state(copy.deepcopy(kpod.random_state)).randint(2**31 - 1))
+    if checkpoint is not None:
+        drawn = checkpoint.seed = drawn if checkpoint.seed is None else checkpoint.seed
+    rng = np.random.RandomState(drawn)
+    seed = int(rng.randint(2**31 - 1))
+
+    def fitter(
+        table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
+    ) -> Solution:
+        chosen = Chosen(n_clusters, shrinkage, gaps=gaps)
+
+        def solved() -> Solution:
+            return solve(kpod, table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
+
+        if checkpoint is None:
+            return solved()
+        return checkpoint.solved(
+            f"{n_clusters} {shrinkage!r} {n_starts} {gaps} {table.blocks[0].hidden}", solved
+        )
+
+    progress = progress or tell_search(kpod)
+    try:
+        search = Search.of(values, table, executor, fitter, shrinkage, rng, progress, gaps=gaps)
+    except TooLittleError as error:
+        if numbers is not None:
+            raise
+        choice = too_little(str(error)) if auto_k else None
+        if auto_k:
+            message = f"{error} One cluster is used."
+        else:
+            message = f"{str(error).removesuffix(YOURSELF)}No shrinkage is used."
+        warnings.warn(message, UserWarning, stacklevel=5)
+        return Chosen(int(kpod.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
+    if not auto_k:
+        return Chosen(int(kpod.n_clusters), search.best_shrinkage(int(kpod.n_clusters)), gaps=gaps)
+    choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
+    if auto_shrinkage:
+        shrinkage = search.best_shrinkage(choice.best_k_)
+        if shrinkage > 0:
+            search = search.with_shrinkage(shrinkage)
+            choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
+    tell = teller(kpod, 1)
+    if tell is not None:
+        tell(choice.sentence_)
+    return Chosen(choice.best_k_, shrinkage, choice, gaps)
+
+
+def solve(
+    kpod: KPOD,
+    table: Table,
+    executor: Executor,
+    chosen: Chosen,
+    random_state: np.random.RandomState,
+    n_starts: int | None = None,
+    *,
+    algorithm: str | None = None,
+    given: Any = None,
+    checkpoint: Checkpoint | None = None,
+    told: bool = False,
+) -> tuple[Solution, list[float]]:
+    """The best of several starts, and the losses of all; a callable init is called with `given`."""
+    settings = Settings(
+        kpod.max_iter, kpod.tol, chosen.shrinkage, chosen.gaps, observer(kpod) if told else None
+    )
+    algorithm = algorithm or kpod.algorithm
+    starts = starts_of(
+        kpod, given, table, executor, chosen, n_starts, random_state, algorithm, settings, checkpoint
+    )
+    done = tell_start(kpod, len(starts)) if told else None
+    return best_of(
+        starts,
+        table,
+        executor,
+        algorithm,
+        chosen.n_clusters,
+        settings,
+        done,
+        checkpoint,
+    )
+
+
+def starts_of(
+    kpod: KPOD,
+    given: Any,
+    table: Table,
+    executor: Executor,
+    chosen: Chosen,
+    n_starts: int | None,
+    random_state: np.random.RandomState,
+    algorithm: str,
+    settings: Settings,
+    checkpoint: Checkpoint | None = None,
+) -> list[Callable[[], Start]]:
+    """What to start from."""
+    n_clusters = chosen.n_clusters
+    if not isinstance(kpod.init, str) and not callable(kpod.init):
+        if kpod.n_init not in ("auto", 1):
+            warnings.warn(
+                f"init is an array, so a single start is run and n_init={kpod.n_init} is ignored.",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        return [partial(start_at, kpod, kpod.init, table, n_clusters)]
+    if n_starts is None and not is_auto(kpod.n_init):
+        n_starts = int(kpod.n_init)
+    if callable(kpod.init):
+        centers = [
+            kpod.init(given, n_clusters, random_state=random_state)
+            for _ in range(n_starts or enough_starts(table))
+        ]
+        return [partial(start_at, kpod, of_start, table, n_clusters) for of_start in centers]
+    return drawn_starts(
+        table, executor, kpod.init, n_clusters, n_starts, random_state, algorithm, settings, checkpoint
+    )
+
+
+def start_at(kpod: KPOD, centers: Any, table: Table, n_clusters: int) -> Start:
+    centers = _validation.as_array(centers, kpod)
+    expected = (n_clusters, table.n_columns)
+    if centers.shape != expected:
+        raise ValueError(
+            f"The initial centers have shape {centers.shape}, expected {expected}: one row per cluster."
+        )
+    if np.isinf(centers).any():
+        raise ValueError("The initial centers contain infinity.")
+    gaps = np.isnan(centers)
+    return Start(fill_gaps(table, np.where(gaps, np.nan, table.units.to(centers))))
+
+
+def teller(kpod: KPOD, level: int) -> Callable[[str], None] | None:
+    """Who is told in a line what a fit is doing: a listener, or standard output if verbose."""
+    return kpod._listener or (print if kpod.verbose >= level else None)
+
+
+def observer(kpod: KPOD) -> Callable[[str, int, float], None] | None:
+    tell = teller(kpod, 2)
+    if tell is None:
+        return None
+    return lambda what, iteration, loss: tell(f"  {what} {iteration}: loss {loss:.6g}")
+
+
+def tell_start(kpod: KPOD, n_starts: int) -> Callable[[int, Solution], None] | None:
+    tell = teller(kpod, 1)
+    if tell is None:
+        return None
+    return lambda number, solution: tell(f"start {number + 1}/{n_starts}: loss {solution.loss:.6g}")
+
+
+def tell_search(kpod: KPOD) -> Progress | None:
+    tell = teller(kpod, 2)
+    if tell is None:
+        return None
+    return lambda done, total, text: tell(f"choosing, fit {done} of {total} ({text})")
+
+
+def warn_of_empty(n_empty: int, table: Table, stacklevel: int) -> None:
+    warnings.warn(
+        f"{n_empty} of {table.n_rows} rows have nothing observed: they get the label -1 and "
+        "do not influence the clustering.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
