@@ -201,9 +201,14 @@ def choose_peers_table():
 
 def choose_cost_table():
     rows = [
-        [line["table"], f"{float(line['ratio']):.0f}", line["chosen"]] for line in read_results("choose_cost")
+        [
+            line["table"],
+            *(f"{float(line[name]):.0f}" for name in ("ratio", "ratio, processor")),
+            line["chosen"],
+        ]
+        for line in read_results("choose_cost")
     ]
-    return markdown(["table", "default fits", "chosen"], rows)
+    return markdown(["table", "time, in fits", "processor time, in fits", "chosen"], rows)
 
 
 def confidence_table():
