@@ -10,12 +10,14 @@ from sklearn.metrics import adjusted_rand_score
 import kpod
 from kpod import KPOD
 from kpod._engine import step
+from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS
-from kpod._engine.lloyd import Settings, Start
+from kpod._engine.lloyd import Settings, Start, nearest_labels
 from kpod._engine.objective import GapObjective
 from kpod._engine.table import make_table
 from kpod._kernels.moves import Gaps
+from kpod._kernels.panel import Panel
 
 
 def speaking(rng, n=200, p=6, k=3, dtype=float, apart=1.0):
@@ -170,6 +172,26 @@ def test_weights_are_repetition(rng):
     repeated = KPOD(3, **settings).fit(np.repeat(X, times, axis=0))
     assert_array_equal(np.repeat(weighted.labels_, times), repeated.labels_)
     assert_allclose(weighted.objective_, repeated.objective_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("p", [1, 3, 4, 7, 8, 13, 50])
+@pytest.mark.parametrize("k", [17, 24, 105, 115, 217])
+def test_gaps_looked_up_in_tables_are_those_added_one_by_one(p, k, dtype):
+    """Groups of four columns, the last one not whole; strips of centers of uneven widths."""
+    rng = np.random.default_rng(p)
+    X = rng.normal(size=(300, p)).astype(dtype)
+    X[rng.random(X.shape) < 0.4] = np.nan
+    X[0], X[1] = np.nan, 1
+    centers, terms = rng.normal(size=(2, k, p))
+    terms = 3 * terms + 9
+    offsets = 5 * rng.random(k)
+    table = make_table(X, Executor(), units=Units(np.zeros(p), 1.0))
+    labels = nearest_labels(table, Executor(), Panel(centers, offsets, terms))
+    each = (X.astype(np.float64)[:, None] - centers) ** 2 + terms
+    compared = offsets + np.nansum(each, axis=2)
+    assert_array_equal(labels, compared.argmin(axis=1))
+    assert len(set(labels)) > 3
 
 
 def test_gaps_that_speak_find_the_clusters(rng):
