@@ -1,9 +1,11 @@
 """A fit that was stopped, or killed, goes on where it was and ends in the same result, to the bit."""
 
+import errno
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -209,6 +211,25 @@ def test_another_table_or_another_fit_is_refused(tmp_path):
         model.fit(X)
     (tmp_path / "fit.npz").unlink()
     model.fit(X)
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_no_part_of_it(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoint.os, "fsync", full)
+    with pytest.raises(OSError, match="cannot write the checkpoint: No space left"):
+        checkpoint.write_whole(tmp_path / "fit.npz", {"a": np.zeros(3)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_directory_in_use_is_not_kept_open(tmp_path):
+    with checkpoint.Checkpoint(tmp_path, {}):
+        before = len(list(Path("/dev/fd").iterdir()))
+        for _ in range(5):
+            with pytest.raises(ValueError, match="in use by another fit"):
+                checkpoint.locked(tmp_path)
+        assert len(list(Path("/dev/fd").iterdir())) == before
 
 
 def test_directories(tmp_path):
