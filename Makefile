@@ -17,7 +17,7 @@ demo: $(VENV)/.installed
 	$(BIN)/kpod demo
 
 test: lint $(VENV)/.test
-	$(BIN)/python -m pytest --pyargs tests README.md docs kpod
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --pyargs tests README.md docs kpod
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

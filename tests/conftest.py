@@ -15,6 +15,7 @@ from tests.browser import browser  # noqa: F401  # the fixture
 # header says which.
 ASKED = os.environ.get("KPOD_TEST_SEED", "0")
 FIRST_SEED = np.random.SeedSequence().entropy % 10_000 if ASKED == "any" else int(ASKED)
+os.environ["KPOD_TEST_SEED"] = str(FIRST_SEED)  # for all processes of a run
 
 
 def pytest_report_header():
