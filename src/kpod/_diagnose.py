@@ -24,6 +24,7 @@ MOST_COLUMNS = 100
 MOST_PERMUTED = 2_000
 LITTLE_ROWS, LITTLE_COLUMNS = 2_000, 30
 LEVEL = 0.01
+UNCLEAR = 0.05
 """Of the tests: the chance at most of saying that gaps are related where they are not."""
 RELATED = 0.1
 """A correlation of gaps, and half a difference in standard deviations, below which nothing is said."""
@@ -460,6 +461,8 @@ def _little_sentence(little: LittleTest, *, related: bool) -> str:
             "Gaps are not purely random: rows that lack different columns differ in the other columns "
             f"{numbers}."
         )
+    if related and little.p < UNCLEAR:
+        return f"A single overall test is less clear {numbers}."
     if related:
         return f"A single overall test would not have noticed this {numbers}."
     return f"The observed values give no sign that gaps are not purely random {numbers}."

@@ -77,7 +77,7 @@ class Choice:
         ]
         for _, values in sorted(found, key=lambda one: one[0]):
             if not values.null_count and pc.count_distinct(decoded(values)).as_py() == table.n_rows:
-                return values
+                return whole_numbers(values)
         return None
 
 
@@ -275,6 +275,16 @@ def days_of(table: TableFile, column: Column) -> dates.Reading:
         gaps = pa.array(gaps_of(raw, list(column.marks)))
         return dates.read(pc.if_else(gaps, pa.scalar(None, pa.string()), raw.cast(pa.string())))
     return dates.Reading(dates.as_days(raw))
+
+
+def whole_numbers(values: Any) -> Any:
+    """Whole numbers as such, where a file has none but floating-point numbers."""
+    if not pa.types.is_floating(values.type):
+        return values
+    try:
+        return pc.cast(values, pa.int64())
+    except pa.ArrowInvalid:
+        return values
 
 
 def nothing_to_use(table: TableFile, choice: Choice) -> str:

@@ -206,6 +206,11 @@ def finish_text(
             plain = pc.replace_substring(pc.replace_substring(text, ".", "_"), ",", ".")
         number = pc.match_substring_regex(plain, NUMBER)
         odd = pc.and_not(pc.invert(number), gaps)
+        truths = pc.and_not(
+            pc.is_in(pc.utf8_lower(text), value_set=pa.array([*written.YES, *written.NO])), gaps
+        )
+        if 2 * (pc.sum(truths).as_py() or 0) >= len(entries) and pc.any(pc.and_not(odd, truths)).as_py():
+            odd = pc.and_not(odd, truths)  # yes and no are not what is wrong with it
         row = int(pc.index(odd, True).as_py())
         if row >= 0:
             column.odd = (row + 1, str(text[row].as_py()))

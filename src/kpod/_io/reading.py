@@ -50,8 +50,12 @@ def read_table(
     encoding: str | None = None,
     missing: Sequence[str] = (),
     sheet: str | None = None,
+    answers: Sequence[str] = (),
 ) -> TableFile:
-    """The table in a file, or on standard input for "-"; its kind is told by its first bytes."""
+    """The table in a file, or on standard input for "-"; its kind is told by its first bytes.
+
+    `answers` are columns in which "None" is known to be an answer, not a gap.
+    """
     source = "standard input" if path == "-" else printable(path)
     data = room.unpacked(read_bytes(path, source), source)
     if is_typed(data) or data[:4] == room.ZIP:
@@ -86,9 +90,10 @@ def read_table(
 
         with ThreadPoolExecutor() as pool:
             columns = list(pool.map(look, raw.column_names))
-        for at in answers_none(columns, marks):
+        known = {at for at, column in enumerate(columns) if column.name in answers}
+        for at in sorted({*answers_none(columns, marks), *known}):
             columns[at] = look(columns[at].name, word=False)
-            notes.append(none_note(columns[at].name))
+            notes += [] if at in known else [none_note(columns[at].name)]
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(

@@ -99,6 +99,7 @@ def role_of(contents: Contents) -> Role:
     return role_of_text(contents)
 
 
+SAMPLE_WEIGHTS = {"pweight", "pweights", "sampwt", "svywt", "finalwt", "wtfinl", "survwt", "poids", "gewicht"}
 ALL_THE_SAME = "the same value in every row"
 ROW_NUMBERS = "row numbers"
 
@@ -124,7 +125,11 @@ def role_of_numbers(c: Contents) -> Role:
     found = found or coded_category(facts, c.leading_zeros)
     if found:
         return found
-    notes = tuple(note for note in (year_note(facts), coordinate_note(facts), *code_notes(facts)) if note)
+    notes = tuple(
+        note
+        for note in (year_note(facts), coordinate_note(facts), weight_note(facts), *code_notes(facts))
+        if note
+    )
     if facts.is_two_valued:
         low, high = facts.distinct
         return Role("boolean", f"two values, {low:g} and {high:g}", notes)
@@ -467,9 +472,18 @@ def year_note(facts: Facts) -> Note | None:
 def coordinate_note(facts: Facts) -> Note | None:
     names = {"lat", "latitude", "lon", "lng", "long", "longitude"}
     words = set(facts.tokens) & names
-    if words and facts.low >= -180 and facts.high <= 180 and not facts.whole:
+    if words and facts.low >= -180 and facts.high <= 360 and not facts.whole:
         return Note("coordinate", "coordinates are clustered as plain numbers",
                     f"--exclude {quoted(facts.name)}", "place")  # fmt: skip
+    return None
+
+
+def weight_note(facts: Facts) -> Note | None:
+    """On weights of a sample, which average 1 as a rule; other weights are those of bodies and parcels."""
+    words = set(facts.tokens)
+    named = "".join(facts.tokens) in SAMPLE_WEIGHTS or bool(words & {"wt", "wgt", "weight", "weights"})
+    if named and facts.low > 0 and not facts.whole and 0.8 <= facts.values.mean() <= 1.25:
+        return Note("weight", "may be the weights of a sample", f"--weight {quoted(facts.name)}")
     return None
 
 

@@ -104,7 +104,7 @@ def shown(name: str) -> str:
     return f"'{printable(name)}'" if name else "(the one without a name)"
 
 
-def check_numeric(table: TableFile, column: Column) -> None:
+def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = True) -> None:
     if column.values is not None:
         return
     if column.odd is None:
@@ -119,7 +119,8 @@ def check_numeric(table: TableFile, column: Column) -> None:
     treat = f" with --missing {quoted(marks)}" if 0 < len(marks) <= 60 else " (--missing)"
     raise InputError(
         f"{table.source}: row {row}, column {shown(column.name)}: '{printable(value[:60])}' is not "
-        f"a number{most}; correct it, treat it as missing{treat}, or leave the column out (--exclude)."
+        f"a number{most}; correct it, {'' if may_leave_out else 'or '}treat it as missing{treat}"
+        f"{', or leave the column out (--exclude)' if may_leave_out else ''}."
     )
 
 
@@ -132,7 +133,7 @@ def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False)
     most = largest(np.float64, len(names) * table.n_rows)
     for j, name in enumerate(names):
         column = table.column(name)
-        check_numeric(table, column)
+        check_numeric(table, column, may_leave_out=not all_missing)
         assert column.values is not None
         out[:, j] = column.values
         large = np.abs(column.values) > most

@@ -8,6 +8,8 @@ import numpy as np
 
 from kpod._diagnose import diagnose_gaps
 from kpod._io.columns import gaps_of
+from kpod._io.files import printable
+from kpod._io.roles import quoted
 from kpod._io.tables import Column, TableFile
 from kpod._report.entries import patterns_of_gaps
 from kpod._words import finite
@@ -51,13 +53,27 @@ def about(column: Column, missing: Any) -> dict[str, Any]:
         "type": column.kind,
         "role": column.role.role,
         "why": column.role.why,
-        "notes": [note.sentence for note in column.role.notes],
+        "notes": [*odd_note(column), *(note.sentence for note in column.role.notes)],
         "missing": int(missing.sum()),
         "missing_share": float(missing.mean()),
         "marks": dict(column.marks),
         "min": finite(low) if low is not None else None,
         "max": finite(high) if high is not None else None,
     }
+
+
+def odd_note(column: Column) -> list[str]:
+    """On a column of numbers with other entries, which `kpod fit` refuses."""
+    if column.odd is None or column.role.role != "number":
+        return []
+    row, value = column.odd
+    marks = ",".join(column.odd_values)
+    missing = (
+        f" with --missing {quoted(marks)}" if marks and marks.count(",") == len(column.odd_values) - 1 else ""
+    )
+    return [
+        f"'{printable(value[:60])}' (row {row}) is not a number; correct it, or treat it as missing{missing}."
+    ]
 
 
 def about_gaps(missing: Any, table: TableFile) -> dict[str, Any]:

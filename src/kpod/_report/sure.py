@@ -35,7 +35,7 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         sentences = []  # there is nothing to be unsure about
     elif len(unsure):
         told = [
-            f"{name} (cluster {c.labels[i]} {percent(min(confidence[i], MOST_UNSURE))}, then {second[i]})"
+            f"{name} (cluster {c.labels[i]} {percent(min(confidence[i], MOST_UNSURE))}, else {second[i]})"
             for name, i in zip(names[:5], unsure, strict=False)
         ]
         which = "row " if row_names is None and len(unsure) == 1 else "rows " if row_names is None else ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kpod._io.files import InputError, printable
+from kpod._io.roles import quoted
 from kpod.cli.summaries import noting
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ def open_model_and_table(
 
     with noting() as notes:
         opened = modelfile.load(model)
-    read = {**read, "missing": [*opened.missing, *read["missing"]]}
-    with open_table(data, scratch, progress, **read) as table:
+    with open_table(data, scratch, progress, **as_fitted(opened, read)) as table:
         yield applied(opened, table, notes, ratings)
 
 
@@ -73,9 +73,15 @@ def apply(model: str, data: str, read: dict[str, Any]) -> Applied:
 
     with noting() as notes:
         opened = modelfile.load(model)
-    return applied(
-        opened, read_table(data, **{**read, "missing": [*opened.missing, *read["missing"]]}), notes
-    )
+    return applied(opened, read_table(data, **as_fitted(opened, read)), notes)
+
+
+def as_fitted(model: Model, read: dict[str, Any]) -> dict[str, Any]:
+    """How to read a table so that its gaps are those of the model's."""
+    from kpod._io.reading import is_none
+
+    answers = [name for name, levels in levels_of(model).items() if any(map(is_none, levels))]
+    return {**read, "missing": [*model.missing, *read["missing"]], "answers": answers}
 
 
 def applied(
@@ -95,7 +101,57 @@ def applied(
     if isinstance(table, LargeTable):
         return Applied(opened, table, choice, table.scanned(choice, scale=False).values, notes)
     take: Any = choice.frame if with_words else choice.matrix
-    return Applied(opened, table, choice, take(table, all_missing=True), notes)
+    check_levels(table, choice)
+    values = take(table, all_missing=True)
+    notes += [*map(printable, table.notes), *unknown_levels(opened, values), *codes(table, choice)]
+    return Applied(opened, table, choice, values, notes)
+
+
+def check_levels(table: TableFile, choice: Choice) -> None:
+    """Refuse what has no place in the order of an ordered category."""
+    from kpod._io.tables import shown
+    from kpod._words import some
+
+    for name, order in choice.categories.items():
+        if not order:
+            continue
+        for row, value in enumerate(choice.frame(table, all_missing=True).column(name).to_pylist(), 1):
+            if value is not None and str(value) not in order:
+                raise InputError(
+                    f"{table.source}: row {row}, column {shown(name)}: '{printable(value)}' has no place in "
+                    f"the order of the model's levels ({some([printable(level) for level in order])}); "
+                    f"correct it, or treat it as missing with --missing {quoted(f'{name}={value}')}."
+                )
+
+
+def unknown_levels(model: Model, values: Any) -> list[str]:
+    """A note on every column with categories that the model has never seen."""
+    from kpod._encoder import word
+    from kpod._words import counted, some
+
+    notes = []
+    for name, levels in levels_of(model).items():
+        found = [word(value) for value in values.column(name).to_pylist() if value is not None]
+        odd = [value for value in found if value not in levels]
+        if odd:
+            which = some([f"'{printable(value)}'" for value in dict.fromkeys(odd)])
+            are = "is" if len(set(odd)) == 1 else "are"
+            notes.append(
+                f"{printable(name)}: {which} ({counted(len(odd), 'row')}) {are} not among the categories the "
+                "model was fitted on, and taken as none of them."
+            )
+    return notes
+
+
+def codes(table: TableFile, choice: Choice) -> list[str]:
+    """Notes on numbers that may stand for missing."""
+    numbers = [table.column(name) for name in choice.used if name not in choice.categories]
+    return [
+        f"{printable(column.name)}: {note.sentence}"
+        for column in numbers
+        for note in column.role.notes
+        if note.kind == "code"
+    ]
 
 
 def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
@@ -159,6 +215,17 @@ def columns_of(table: Any, which: list[int]) -> Any:
     kept = order[column] >= 0
     coordinates = (row[kept], order[column[kept]])
     return sparse.csr_array((entries.data[kept], coordinates), shape=(table.shape[0], len(which)))
+
+
+def levels_of(model: Model) -> dict[str, list[str]]:
+    """The columns that a model takes as categories without an order, and their levels."""
+    from kpod._encoder import CATEGORY, TableEncoder
+
+    encoder = model.pipeline[0]
+    if not isinstance(encoder, TableEncoder):
+        return {}
+    columns = zip(encoder.feature_names_in_, encoder.kinds_, encoder.levels_, strict=True)
+    return {str(name): levels for name, kind, levels in columns if kind == CATEGORY}
 
 
 def categories_of(pipeline: Any) -> dict[str, tuple[str, ...]]:

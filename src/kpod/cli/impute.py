@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kpod._io.files import printable
 from kpod.cli.applying import apply
 from kpod.cli.options import in_file, reading, table_output, telling
 from kpod.cli.outputs import check_outputs, check_types, output_for, say, written
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 def impute(model: str, data: str, output: str | None, quiet: bool, as_json: bool, **read: Any) -> None:
     """Fill the gaps of DATA from the clusters of MODEL, made by kpod fit --model.
 
-    A gap in a column of the model gets the mean of the row's cluster, or the most common category; other
-    columns stay as they are. Use the result to look at the data, or for tools that need a complete
+    A gap in a column of the model gets the mean of the row's cluster, or the most common category; where
+    nothing is known of the cluster, that of the whole table, and a note says so. Other columns stay as
+    they are. Use the result to look at the data, or for tools that need a complete
     table. Filled values vary less than real ones: do not compute standard errors from them.
 
     \b
@@ -64,7 +66,10 @@ def fill(given: Applied) -> tuple[dict[str, int], list[str]]:
     """Fill the gaps in the columns of the model, in place; how many of each, and what to say."""
     import numpy as np
 
+    from kpod._words import counted
+
     columns = imputed(given)
+    unknown = unknown_in_cluster(given)
     filled: dict[str, int] = {}
     notes = []
     for name, values in columns.items():
@@ -76,9 +81,28 @@ def fill(given: Applied) -> tuple[dict[str, int], list[str]]:
         elif fillable.any():
             filled[name] = int(fillable.sum())
             replace(given.table, column, fillable, values)
+            of_all = int((fillable & unknown[name]).sum())
+            if of_all:
+                notes.append(
+                    f"{printable(name)}: {counted(of_all, 'gap')} got what is usual in the whole table, "
+                    "because the model knows no value from the row's cluster."
+                )
         if (gaps & ~fillable).any() and column.role.role != "date":
             notes.append(f"{name}: not filled; the model has never seen a value of this column.")
     return filled, notes
+
+
+def unknown_in_cluster(given: Applied) -> dict[str, Any]:
+    """Of each column, the rows in whose cluster nothing is known of it; rows in no cluster among them."""
+    import numpy as np
+
+    from kpod._encoder import TableEncoder
+
+    step, labels = given.step, given.predict()
+    widths = step._widths() if isinstance(step, TableEncoder) else [1] * len(given.choice.used)
+    first = np.cumsum([0, *widths[:-1]])
+    nothing = np.vstack([np.asarray(given.kpod.counts_)[:, first] == 0, np.ones((1, len(first)), bool)])
+    return dict(zip(given.choice.used, nothing[labels].T, strict=True))
 
 
 def gaps_in(given: Applied, name: str) -> Any:

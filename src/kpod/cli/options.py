@@ -241,7 +241,8 @@ labelling = together(
     click.option(
         "--confidence",
         is_flag=True,
-        help="Add two columns: confidence (probability of the row's cluster) and second (next most likely).",
+        help="Add two columns: confidence (probability of the row's cluster) and second (the most likely "
+        "other cluster).",
     ),
     telling,
 )

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 140
 BAR = 40
-MOST_NAMES = 20
+MOST_NAMES = 40
 MOST_ASIDE = 12
 MOST_LINES = 200
 MOST_NOTES = 12
 DIVIDE_ANYWAY = "To divide the rows all the same, give the number of clusters, such as kpod fit -k 3."
+
+
+IN_PYTHON = 'missingness="auto"'
 
 
 def console(file: IO[str]) -> Any:
@@ -88,7 +91,8 @@ def show(described: dict[str, Any]) -> None:
     _, *sentences = described["gaps"]["sentences"]  # the first says how much is missing, as above
     if sentences:
         out.print("\nWhat the gaps are related to")
-        for sentence in [*sentences, described["gaps"]["suggestion"]]:
+        suggestion = described["gaps"]["suggestion"].replace(IN_PYTHON, "kpod fit --missingness auto")
+        for sentence in [*sentences, suggestion]:
             out.print(printable(sentence))
     out.print(f"\nMost common patterns of gaps ({described['patterns']:,} in all)")
     patterns = grid("rows", "missing together")
@@ -120,6 +124,8 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     if len(summary["clusters"]) > 1:
         for cluster in summary["clusters"]:
             out.print("  " + printable(cluster["sentence"]))
+    if summary.get("unassigned") and "loss" not in summary:  # a fit has a caution on them
+        out.print(f"  {counted(summary['unassigned'], 'row')} with nothing observed, in no cluster")
     for caution in summary.get("cautions", ()):
         out.print(f"caution: {printable(caution['title'].lower())}: {printable(caution['text'])}")
     for note in summary["notes"]:

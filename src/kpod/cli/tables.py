@@ -19,6 +19,7 @@ def open_table(
     columns: Sequence[str] = (),
     aside: Sequence[str] = (),
     weight: str | None = None,
+    answers: Sequence[str] = (),
     **read: Any,
 ) -> Iterator[TableFile]:
     """The table in one or several files; what it needs on a disk is gone in the end."""
@@ -28,7 +29,7 @@ def open_table(
 
     paths, in_pieces = files_of(data, scratch)
     if not in_pieces:
-        yield read_table(paths[0], **read)
+        yield read_table(paths[0], answers=answers, **read)
         return
     only = [*columns, *([weight] if weight and columns else [])]
     table = LargeTable.read(
