@@ -231,5 +231,9 @@ def test_gaps_count_in_the_posterior_where_they_have_rates(rng):
     again = _mixture.run(entries, plain, isotropic=False, n_steps=20, tol=1e-3)
     assert again.rates is None
     assert (_mixture.posterior(entries, again).argmax(axis=1) == labels).mean() < 0.8
-    one_more = _mixture.step(entries, fitted, isotropic=False)
-    assert one_more.log_likelihood >= fitted.log_likelihood
+    # From far off: at the end, what the priors cost may be more than what a step gains.
+    moved = _mixture.from_labels(entries, np.roll(labels, 30), 2, isotropic=False, gaps=True)
+    steps = [moved]
+    for _ in range(5):
+        steps.append(_mixture.step(entries, steps[-1], isotropic=False))
+    assert (np.diff([each.log_likelihood for each in steps[1:]]) > 0).all()
