@@ -33,7 +33,7 @@ def run() -> None:
         ["n", "p", "k", "threads: ms", "workers: ms", "median difference: ms", "same bits"],
     )
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
         threads(2) as two,
     ):

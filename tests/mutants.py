@@ -56,7 +56,7 @@ TESTS_OF = {
     "_engine/seeding.py": [*ENGINE, "test_seeding", "test_gaps"],
     "_engine/windows.py": ["test_scan"],
     "_engine/*": [*ENGINE, "test_gaps"],
-    "_kernels/*": ENGINE,
+    "_kernels/*": [*ENGINE, "test_gaps"],
     "_estimator.py": [
         "test_estimator", "test_promises", "test_inputs", "test_sparse", "test_modelfile", "test_mixture",
         "test_gaps", "test_gapchoice", "test_estimator_checks", "test_auto",

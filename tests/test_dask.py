@@ -37,7 +37,7 @@ def cluster():
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=100
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=100
         ) as cluster,
     ):
         yield cluster

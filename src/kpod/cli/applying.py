@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kpod._io.files import InputError, printable
-from kpod._io.roles import quoted
 from kpod.cli.summaries import noting
 
 if TYPE_CHECKING:
@@ -109,6 +108,7 @@ def applied(
 
 def check_levels(table: TableFile, choice: Choice) -> None:
     """Refuse what has no place in the order of an ordered category."""
+    from kpod._io.roles import quoted
     from kpod._io.tables import shown
     from kpod._words import some
 
