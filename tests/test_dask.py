@@ -433,3 +433,44 @@ def test_shares_follow_blocks_and_threads():
     # Too much for the memory of a worker with two threads: two at a time, on one thread each.
     shares = on_cluster.plan(sizes, none, {"a": 2}, {"a": 100})
     assert shares == [("a", [0, 1], 1), ("a", [2, 3], 1), ("a", [4, 5], 1), ("a", [6, 7], 1)]
+
+
+def test_only_clients_are_taken(cluster):
+    for what in ("tcp://127.0.0.1:1", cluster, None):
+        why = rf"takes a distributed.Client, got .*{type(what).__name__}\. Use Client\(cluster\)"
+        with pytest.raises(TypeError, match=why), kpod.on_dask(what):
+            pass
+
+
+def test_clients_that_are_closed_are_refused(cluster):
+    client = distributed.Client(cluster, set_as_default=False)
+    with kpod.on_dask(client):
+        client.close()
+        with pytest.raises(RuntimeError, match=r"client of the Dask cluster.*is closed"):
+            KPOD(2).fit(table())
+    with pytest.raises(RuntimeError, match=r"client of the Dask cluster.*is closed"), kpod.on_dask(client):
+        pass
+
+
+@pytest.mark.parametrize("seconds", [0, 0.02])
+def test_clients_that_are_closed_in_a_fit_are_told_of(seconds, cluster):
+    """At once, so that nothing can be submitted; or soon after, so that nothing arrives."""
+    X = table()
+    model = KPOD(5, init=X[:5], tol=0, max_iter=10**6)
+    closing = []
+
+    def close(line):
+        if "lloyd 2:" in line:
+            closing.append(threading.Timer(seconds, client.close))
+            closing[0].start()
+            if not seconds:
+                closing[0].join()
+
+    model._listener = close
+    with (
+        distributed.Client(cluster, set_as_default=False) as client,
+        kpod.on_dask(client),
+        pytest.raises(RuntimeError, match="was closed while it was in use"),
+    ):
+        model.fit(in_chunks(X))
+    closing[0].join()

@@ -20,7 +20,7 @@ from kpod._engine.blocks import Block, Units, block_of
 from kpod._engine.cluster import ACTIVE, About, Cluster, RemoteBlock, Resident
 from kpod._engine.executors import Executor, threads
 from kpod._typing import Floats
-from kpod._words import some
+from kpod._words import kind_of, some
 
 
 def is_dask(X: Any) -> bool:
@@ -59,6 +59,14 @@ def on_dask(client: Any) -> Iterator[None]:
     >>> with kpod.on_dask(client):  # doctest: +SKIP
     ...     model = kpod.KPOD(20).fit(kpod.scan("folder/*.parquet"))
     """
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"on_dask takes a distributed.Client, got {kind_of(client)}. Use Client(cluster), or "
+            "Client(address) with that of the scheduler."
+        )
+    cluster.check_open(client)
     token = ACTIVE.set(client)
     try:
         yield
