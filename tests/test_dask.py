@@ -474,3 +474,36 @@ def test_clients_that_are_closed_in_a_fit_are_told_of(seconds, cluster):
     ):
         model.fit(in_chunks(X))
     closing[0].join()
+
+
+def fit_in_a_task(X, leave=False):
+    """A fit where tables are on the cluster, and whether the thread is one of its worker's afterwards."""
+    if leave:
+        distributed.secede()
+    try:
+        model = KPOD(5, n_init=1, random_state=0).fit(in_chunks(X))
+        labels = model.predict(in_chunks(X))
+        with kpod.on_dask(distributed.get_client()):
+            assert_array_equal(model.predict(X), labels)
+        found = model.cluster_centers_
+    except ValueError as error:
+        found = str(error)
+    pool = distributed.get_worker().executors["default"]
+    return found, threading.current_thread() in pool._threads
+
+
+def test_a_task_that_fits_leaves_its_thread_to_the_fit(client):
+    """The workers have one thread each, and each has such a task."""
+    X = table(n_rows=1200)
+    here = KPOD(5, n_init=1, random_state=0).fit(in_chunks(X))
+    tasks = [client.submit(fit_in_a_task, X, workers=[name], pure=False) for name in client.nthreads()]
+    left = client.submit(fit_in_a_task, X, leave=True)
+    bad = client.submit(fit_in_a_task, np.full((800, 6), np.inf))
+    for task in tasks:
+        centers, back = task.result(timeout=60)
+        assert_array_equal(centers, here.cluster_centers_)
+        assert back
+    assert not left.result(timeout=60)[1]  # it had left by itself
+    why, back = bad.result(timeout=60)
+    assert "infinity" in why
+    assert back

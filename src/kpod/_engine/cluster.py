@@ -604,17 +604,18 @@ def cluster(client: Any) -> Iterator[Cluster]:
     """An executor on the workers of a client's cluster."""
     check_open(client)
     executor = Cluster(client)
-    try:
-        yield executor
-    except Exception as error:
-        if not is_closed(client):
-            raise
-        raise RuntimeError(
-            f"The client of the Dask cluster was closed while it was in use ({client}). Keep it open "
-            "until fit, predict or score is done."
-        ) from error
-    finally:
-        executor.close()
+    with thread_left_to_others():
+        try:
+            yield executor
+        except Exception as error:
+            if not is_closed(client):
+                raise
+            raise RuntimeError(
+                f"The client of the Dask cluster was closed while it was in use ({client}). Keep it open "
+                "until fit, predict or score is done."
+            ) from error
+        finally:
+            executor.close()
 
 
 def is_closed(client: Any) -> bool:
@@ -626,3 +627,20 @@ def check_open(client: Any) -> None:
         raise RuntimeError(
             f"The client of the Dask cluster is closed ({client}). Connect a new one with distributed.Client."
         )
+
+
+@contextmanager
+def thread_left_to_others() -> Iterator[None]:
+    """In a task, let the worker run others meanwhile: those waited for may need the only thread it has."""
+    from distributed import rejoin, secede
+
+    try:
+        secede()  # type: ignore[no-untyped-call]
+    except (ValueError, KeyError, AttributeError):
+        # In no task, in one that has left the worker's threads already, or on a thread of its own.
+        yield
+        return
+    try:
+        yield
+    finally:
+        rejoin()  # type: ignore[no-untyped-call]
