@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 import kpod
 from kpod import KPOD
@@ -345,14 +347,50 @@ def test_what_needs_the_whole_table_is_refused(parameters, why):
         KPOD(2, **parameters).fit(in_chunks(table()))
 
 
-def test_what_is_as_long_as_the_table_is_made_in_partitions():
-    X = table()
-    model = KPOD(5, init=X[:5]).fit(in_chunks(X))
+def advised(method, X):
+    """What the advice in the error makes of a table."""
+    with pytest.raises(TypeError, match="as long as the table") as caught:
+        method(X)
+    line = re.search(r"Use (X\..*), which applies it", str(caught.value)).group(1)
+    return eval(line, {"X": X, "model": method.__self__})
+
+
+@pytest.mark.parametrize("method", ["transform", "impute", "predict_proba"])
+@pytest.mark.parametrize("missingness", ["ignore", "informative"])
+def test_what_is_as_long_as_the_table_is_made_in_partitions(method, missingness, dtype):
+    X = table(dtype, n_rows=1000)
+    model = KPOD(5, init=X[:5], missingness=missingness, probability=True).fit(X)
+    apply, memory = getattr(model, method), getattr(model, method)(X)
+    for chunks in ((400, 6), (400, 4)):
+        made = advised(apply, da.from_array(X, chunks=chunks))
+        assert made.shape == memory.shape
+        assert made.dtype == memory.dtype
+        assert_array_equal(made.compute(), memory)
+
+
+@pytest.mark.parametrize("method", ["transform", "impute", "predict_proba"])
+def test_frames_are_transformed_in_partitions(method):
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(table(n_rows=1000), columns=list("abcdef"))
+    model = KPOD(5, random_state=0, probability=True).fit(frame)
+    made = advised(getattr(model, method), dd.from_pandas(frame, npartitions=3))
+    memory = getattr(model, method)(frame)
+    assert made.shape[1] == memory.shape[1]
+    assert_array_equal(made.compute(), memory)
+
+
+def test_whole_numbers_are_transformed_in_partitions():
+    X = in_chunks(np.arange(600).reshape(-1, 6), 40)
+    model = KPOD(2, random_state=0).fit(X)
     for method in (model.transform, model.impute):
-        with pytest.raises(TypeError, match=f"X.map_blocks.model.{method.__name__}"):
-            method(in_chunks(X))
-    filled = in_chunks(X).map_blocks(model.impute, dtype=X.dtype).compute()
-    assert_array_equal(filled, model.impute(X))
+        made = advised(method, X)
+        assert made.dtype == made.compute().dtype == np.float64
+
+
+def test_models_that_are_not_fitted_say_so():
+    with pytest.raises(NotFittedError):
+        KPOD(2).transform(in_chunks(table()))
 
 
 def test_collections_that_are_no_tables_are_refused():

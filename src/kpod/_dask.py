@@ -13,6 +13,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
 from kpod._engine import cluster
@@ -28,14 +29,27 @@ def is_dask(X: Any) -> bool:
     return "dask" in sys.modules and hasattr(X, "__dask_graph__")
 
 
-def refuse(X: Any, method: str) -> None:
+def refuse(X: Any, model: Any, method: str) -> None:
     """Say how to get what is as large as the table itself: in partitions."""
-    if is_dask(X):
-        spelling = "map_partitions" if hasattr(X, "columns") else "map_blocks"
-        raise TypeError(
-            f"{method} takes tables in memory; its result is as long as the table. Use "
-            f"X.{spelling}(model.{method}), which applies it to each partition."
-        )
+    if not is_dask(X):
+        return
+    check_is_fitted(model)
+    raise TypeError(
+        f"{method} takes tables in memory; its result is as long as the table. Use "
+        f"{in_partitions(X, method, model.n_clusters_)}, which applies it to each partition."
+    )
+
+
+def in_partitions(X: Any, method: str, n_clusters: int) -> str:
+    """The line of Python that applies a method to each partition of X."""
+    if hasattr(X, "columns"):
+        return f"X.map_partitions(model.{method})"
+    # Dask would find out the type by a table of one column, which no model takes.
+    single = getattr(X, "dtype", None) == np.float32 and method != "predict_proba"
+    dtype = "'float32'" if single else "float"
+    whole_rows = ".rechunk({1: -1})" if len(getattr(X, "chunks", ())) == 2 and X.numblocks[1] > 1 else ""
+    chunks = "" if method == "impute" else f", chunks=(X.chunks[0], ({n_clusters},))"
+    return f"X{whole_rows}.map_blocks(model.{method}, dtype={dtype}{chunks})"
 
 
 @contextmanager
