@@ -401,6 +401,19 @@ def test_collections_that_are_no_tables_are_refused():
         KPOD(2).fit(X[:, X[0] > 0])
 
 
+def test_delayed_values_have_to_be_wrapped():
+    X = table(n_rows=100)
+    model = KPOD(2, random_state=0).fit(X)
+    advice = r"{0} is a dask.delayed value.*{0}.compute.*dask.array.from_delayed\({0}, shape, dtype\)"
+    for method in (model.fit, model.predict, model.transform, model.impute, model.score):
+        with pytest.raises(TypeError, match=advice.format("X")):
+            method(delayed(X))
+    with pytest.raises(TypeError, match=advice.format("sample_weight")):
+        model.fit(X, sample_weight=delayed(np.ones(100)))
+    wrapped = da.from_delayed(delayed(np.ones(100)), (100,), float)
+    same(model, KPOD(2, random_state=0).fit(X, sample_weight=wrapped))
+
+
 def test_workers_with_another_version_are_named(client, tmp_path):
     other = tmp_path / "scikit_kpod-9.9.dist-info"
     other.mkdir()

@@ -34,6 +34,7 @@ def refuse(X: Any, model: Any, method: str) -> None:
     if not is_dask(X):
         return
     check_is_fitted(model)
+    _validation.refuse_delayed(X, "X")
     raise TypeError(
         f"{method} takes tables in memory; its result is as long as the table. Use "
         f"{in_partitions(X, method, model.n_clusters_)}, which applies it to each partition."
@@ -161,6 +162,7 @@ class DaskTable:
 
 def partitions(X: Any) -> tuple[list[Any], Any]:
     """The partitions of a collection as delayed values, and a table without rows like it."""
+    _validation.refuse_delayed(X, "X")
     if not hasattr(X, "to_delayed") or getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"Expected a Dask array or DataFrame of rows and columns, got {type(X).__name__} with "
