@@ -334,6 +334,60 @@ def test_frames_with_other_columns_are_named(client):
             KPOD(2).fit(dd.from_pandas(one.assign(f="x"), npartitions=2))
 
 
+class Undecodable:
+    """What cannot be read as a number, for a reason with five arguments."""
+
+    def __float__(self):
+        return float(b"\xff".decode("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        (None, "it is NoneType, expected an array"),
+        ([[1.0] * 6], "it is list, expected an array"),
+        ("text", "it is str, expected an array"),
+        (np.full((3, 6), Undecodable()), "'utf-8' codec can't decode"),
+    ],
+)
+def test_partitions_that_are_no_arrays_are_named(odd, why, client):
+    X = odd_partitions(odd)
+    with pytest.raises(ValueError, match=f"Partition 1 of X: .*{why}"):
+        KPOD(2).fit(X)
+    with client.as_current(), pytest.raises(ValueError, match=f"Partition 1 of X on worker tcp://.*{why}"):
+        KPOD(2).fit(X)
+
+
+def test_partitions_that_are_no_frames_are_named(client):
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    dd = pytest.importorskip("dask.dataframe")
+    one = pd.DataFrame(table(n_rows=50), columns=list("abcdef"))
+    for odd, what in {
+        "nothing": (None, "NoneType"),
+        "list": ([1, 2], "list"),
+        "array": (one.to_numpy(), "numpy.ndarray"),
+        "polars": (pl.DataFrame(dict(one)), r"polars\..*DataFrame"),
+        "column": (one["a"], r"pandas\..*Series"),
+    }.values():
+        parts = [delayed(one), delayed(odd, traverse=False)]
+        X = dd.from_delayed(parts, meta=one, verify_meta=False)
+        why = f"it is {what}, expected pandas"
+        with pytest.raises(ValueError, match=f"Partition 1 of X: {why}"):
+            KPOD(2).fit(X)
+        with client.as_current(), pytest.raises(ValueError, match=f"Partition 1 of X on worker tcp.*{why}"):
+            KPOD(2).fit(X)
+
+
+def test_columns_of_the_same_name_are_named():
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    twice = pd.DataFrame(table(n_rows=50), columns=list("aacdef"))
+    for X in (twice, dd.from_delayed([delayed(twice)], meta=twice[:0])):
+        with pytest.raises(ValueError, match="X has several columns named 'a'"):
+            KPOD(2).fit(X)
+
+
 @pytest.mark.parametrize(
     ("parameters", "why"),
     [

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -129,9 +128,8 @@ class DaskTable:
 
         parts, self.header = partitions(X)
         n_columns = self.header.shape[1]
-        names = [str(name) for name in self.header.columns] if hasattr(self.header, "columns") else None
         make = delayed(resident, pure=False)
-        recipes = [make(part, number, n_columns, names) for number, part in enumerate(parts)]
+        recipes = [make(part, number, self.header) for number, part in enumerate(parts)]
         self.cluster = executor if isinstance(executor, Cluster) else None
         if self.cluster is None:
             sources = list(compute(*recipes))  # type: ignore[no-untyped-call]
@@ -170,7 +168,7 @@ def partitions(X: Any) -> tuple[list[Any], Any]:
         )
     if hasattr(X, "columns"):
         header = X._meta
-        _validation.frame_as_array(nw.from_native(header, eager_only=True))  # refuses text columns
+        _validation.frame_as_array(_validation.frame_of(header))  # refuses text columns
         return list(X.to_delayed()), header
     if np.isnan(X.shape[1]):
         raise ValueError("The number of columns of X is unknown. Call X.compute_chunk_sizes() first.")
@@ -178,17 +176,30 @@ def partitions(X: Any) -> tuple[list[Any], Any]:
     return list(whole_rows.to_delayed().ravel()), np.empty((0, X.shape[1]))
 
 
-def resident(part: Any, number: int, n_columns: int, names: list[str] | None) -> Resident:
-    """A partition as a block, wherever this runs."""
+def resident(part: Any, number: int, header: Any) -> Resident:
+    """A partition as a block, wherever this runs; the header is a table without rows as it should be."""
     try:
-        if names is not None and [str(name) for name in part.columns] != names:
-            raise ValueError(f"its columns are {some(list(map(str, part.columns)))}, expected {some(names)}")
-        if part.ndim != 2 or part.shape[1] != n_columns:
-            raise ValueError(f"its shape is {part.shape}, expected {n_columns} columns")
+        check_partition(part, header)
         values = _validation.as_table(part, None) if part.shape[0] else np.empty(part.shape)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"Partition {number} of X{cluster.on_worker()}: {error}") from error
-    return Resident(block_of(values, 0, Units(np.zeros(n_columns), 1.0)))
+        # Not the very type of the error, which may take more than a text.
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"Partition {number} of X{cluster.on_worker()}: {error}") from error
+    return Resident(block_of(values, 0, Units(np.zeros(header.shape[1]), 1.0)))
+
+
+def check_partition(part: Any, header: Any) -> None:
+    """A partition is what the collection says it is: of that kind, with those columns."""
+    is_frame, n_columns = hasattr(header, "columns"), header.shape[1]
+    needed = ("ndim", "shape", "columns") if is_frame else ("ndim", "shape")
+    if not all(hasattr(part, name) for name in needed):
+        raise ValueError(f"it is {kind_of(part)}, expected {kind_of(header) if is_frame else 'an array'}")
+    if is_frame:
+        found, names = [str(name) for name in part.columns], [str(name) for name in header.columns]
+        if found != names:
+            raise ValueError(f"its columns are {some(found)}, expected {some(names)}")
+    if part.ndim != 2 or part.shape[1] != n_columns:
+        raise ValueError(f"its shape is {part.shape}, expected {n_columns} columns")
 
 
 def check_dtypes(about: Sequence[About]) -> None:
