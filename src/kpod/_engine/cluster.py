@@ -611,8 +611,8 @@ def cluster(client: Any) -> Iterator[Cluster]:
             if not is_closed(client):
                 raise
             raise RuntimeError(
-                f"The client of the Dask cluster was closed while it was in use ({client}). Keep it open "
-                "until fit, predict or score is done."
+                "The client of the Dask cluster was closed while it was in use. Keep it open until fit, "
+                "predict or score is done."
             ) from error
         finally:
             executor.close()
@@ -624,9 +624,7 @@ def is_closed(client: Any) -> bool:
 
 def check_open(client: Any) -> None:
     if is_closed(client):
-        raise RuntimeError(
-            f"The client of the Dask cluster is closed ({client}). Connect a new one with distributed.Client."
-        )
+        raise RuntimeError("The client of the Dask cluster is closed. Connect a new one: Client(address).")
 
 
 @contextmanager
