@@ -567,28 +567,30 @@ def test_clients_that_are_closed_are_refused(cluster):
         pass
 
 
-@pytest.mark.parametrize("seconds", [0, 0.02])
-def test_clients_that_are_closed_in_a_fit_are_told_of(seconds, cluster):
-    """At once, so that nothing can be submitted; or soon after, so that nothing arrives."""
+def test_clients_that_are_closed_between_passes_are_told_of(cluster):
     X = table()
-    model = KPOD(5, init=X[:5], tol=0, max_iter=10**6)
-    closing = []
-
-    def close(line):
-        if "lloyd 2:" in line:
-            closing.append(threading.Timer(seconds, client.close))
-            closing[0].start()
-            if not seconds:
-                closing[0].join()
-
-    model._listener = close
+    model = KPOD(5, init=X[:5], tol=0)
+    model._listener = lambda line: client.close() if "lloyd 2:" in line else None
     with (
         distributed.Client(cluster, set_as_default=False) as client,
         kpod.on_dask(client),
         pytest.raises(RuntimeError, match="was closed while it was in use"),
     ):
         model.fit(in_chunks(X))
-    closing[0].join()
+
+
+def test_clients_that_are_closed_in_a_pass_are_told_of(cluster, monkeypatch):
+    """Calling the tasks off fails then, which must not hide why."""
+
+    def lost(futures):
+        client.close()
+        raise OSError("lost")
+
+    with distributed.Client(cluster, set_as_default=False) as client, kpod.on_dask(client):
+        monkeypatch.setattr(client, "gather", lost)
+        with pytest.raises(RuntimeError, match="was closed while it was in use") as caught:
+            KPOD(2).fit(in_chunks(table()))
+    assert str(caught.value.__cause__) == "lost"
 
 
 def fit_in_a_task(X, leave=False):
