@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 import kpod
 from kpod import KPOD
@@ -127,6 +129,16 @@ def test_the_same_bits_as_on_threads(client, dtype):
         )
     assert_array_equal(memory.labels_, there.labels_)
     assert_allclose(memory.cluster_centers_, there.cluster_centers_, rtol=1e-6)
+
+
+def test_other_partitions_show_in_the_last_digits_at_most():
+    X = table() + 100 * np.arange(6)
+    one = KPOD(5, random_state=0, algorithm="lloyd").fit(X)
+    for rows in (97, 333, 1500):
+        other = KPOD(5, random_state=0).fit(in_chunks(X, rows))
+        assert_array_equal(one.labels_, other.labels_)
+        assert_allclose(one.cluster_centers_, other.cluster_centers_, rtol=1e-14)
+        assert_allclose(one.inertia_, other.inertia_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("init", ["k-means++", "random"])
@@ -332,6 +344,60 @@ def test_frames_with_other_columns_are_named(client):
             KPOD(2).fit(dd.from_pandas(one.assign(f="x"), npartitions=2))
 
 
+class Undecodable:
+    """What cannot be read as a number, for a reason with five arguments."""
+
+    def __float__(self):
+        return float(b"\xff".decode("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        (None, "it is NoneType, expected an array"),
+        ([[1.0] * 6], "it is list, expected an array"),
+        ("text", "it is str, expected an array"),
+        (np.full((3, 6), Undecodable()), "'utf-8' codec can't decode"),
+    ],
+)
+def test_partitions_that_are_no_arrays_are_named(odd, why, client):
+    X = odd_partitions(odd)
+    with pytest.raises(ValueError, match=f"Partition 1 of X: .*{why}"):
+        KPOD(2).fit(X)
+    with client.as_current(), pytest.raises(ValueError, match=f"Partition 1 of X on worker tcp://.*{why}"):
+        KPOD(2).fit(X)
+
+
+def test_partitions_that_are_no_frames_are_named(client):
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    dd = pytest.importorskip("dask.dataframe")
+    one = pd.DataFrame(table(n_rows=50), columns=list("abcdef"))
+    for odd, what in {
+        "nothing": (None, "NoneType"),
+        "list": ([1, 2], "list"),
+        "array": (one.to_numpy(), "numpy.ndarray"),
+        "polars": (pl.DataFrame(dict(one)), r"polars\..*DataFrame"),
+        "column": (one["a"], r"pandas\..*Series"),
+    }.values():
+        parts = [delayed(one), delayed(odd, traverse=False)]
+        X = dd.from_delayed(parts, meta=one, verify_meta=False)
+        why = f"it is {what}, expected pandas"
+        with pytest.raises(ValueError, match=f"Partition 1 of X: {why}"):
+            KPOD(2).fit(X)
+        with client.as_current(), pytest.raises(ValueError, match=f"Partition 1 of X on worker tcp.*{why}"):
+            KPOD(2).fit(X)
+
+
+def test_columns_of_the_same_name_are_named():
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    twice = pd.DataFrame(table(n_rows=50), columns=list("aacdef"))
+    for X in (twice, dd.from_delayed([delayed(twice)], meta=twice[:0])):
+        with pytest.raises(ValueError, match="X has several columns named 'a'"):
+            KPOD(2).fit(X)
+
+
 @pytest.mark.parametrize(
     ("parameters", "why"),
     [
@@ -345,14 +411,50 @@ def test_what_needs_the_whole_table_is_refused(parameters, why):
         KPOD(2, **parameters).fit(in_chunks(table()))
 
 
-def test_what_is_as_long_as_the_table_is_made_in_partitions():
-    X = table()
-    model = KPOD(5, init=X[:5]).fit(in_chunks(X))
+def advised(method, X):
+    """What the advice in the error makes of a table."""
+    with pytest.raises(TypeError, match="as long as the table") as caught:
+        method(X)
+    line = re.search(r"Use (X\..*), which applies it", str(caught.value)).group(1)
+    return eval(line, {"X": X, "model": method.__self__})
+
+
+@pytest.mark.parametrize("method", ["transform", "impute", "predict_proba"])
+@pytest.mark.parametrize("missingness", ["ignore", "informative"])
+def test_what_is_as_long_as_the_table_is_made_in_partitions(method, missingness, dtype):
+    X = table(dtype, n_rows=1000)
+    model = KPOD(5, init=X[:5], missingness=missingness, probability=True).fit(X)
+    apply, memory = getattr(model, method), getattr(model, method)(X)
+    for chunks in ((400, 6), (400, 4)):
+        made = advised(apply, da.from_array(X, chunks=chunks))
+        assert made.shape == memory.shape
+        assert made.dtype == memory.dtype
+        assert_array_equal(made.compute(), memory)
+
+
+@pytest.mark.parametrize("method", ["transform", "impute", "predict_proba"])
+def test_frames_are_transformed_in_partitions(method):
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(table(n_rows=1000), columns=list("abcdef"))
+    model = KPOD(5, random_state=0, probability=True).fit(frame)
+    made = advised(getattr(model, method), dd.from_pandas(frame, npartitions=3))
+    memory = getattr(model, method)(frame)
+    assert made.shape[1] == memory.shape[1]
+    assert_array_equal(made.compute(), memory)
+
+
+def test_whole_numbers_are_transformed_in_partitions():
+    X = in_chunks(np.arange(600).reshape(-1, 6), 40)
+    model = KPOD(2, random_state=0).fit(X)
     for method in (model.transform, model.impute):
-        with pytest.raises(TypeError, match=f"X.map_blocks.model.{method.__name__}"):
-            method(in_chunks(X))
-    filled = in_chunks(X).map_blocks(model.impute, dtype=X.dtype).compute()
-    assert_array_equal(filled, model.impute(X))
+        made = advised(method, X)
+        assert made.dtype == made.compute().dtype == np.float64
+
+
+def test_models_that_are_not_fitted_say_so():
+    with pytest.raises(NotFittedError):
+        KPOD(2).transform(in_chunks(table()))
 
 
 def test_collections_that_are_no_tables_are_refused():
@@ -361,6 +463,19 @@ def test_collections_that_are_no_tables_are_refused():
     X = da.ones((10, 3), chunks=5)
     with pytest.raises(ValueError, match="number of columns of X is unknown"):
         KPOD(2).fit(X[:, X[0] > 0])
+
+
+def test_delayed_values_have_to_be_wrapped():
+    X = table(n_rows=100)
+    model = KPOD(2, random_state=0).fit(X)
+    advice = r"{0} is a dask.delayed value.*{0}.compute.*dask.array.from_delayed\({0}, shape, dtype\)"
+    for method in (model.fit, model.predict, model.transform, model.impute, model.score):
+        with pytest.raises(TypeError, match=advice.format("X")):
+            method(delayed(X))
+    with pytest.raises(TypeError, match=advice.format("sample_weight")):
+        model.fit(X, sample_weight=delayed(np.ones(100)))
+    wrapped = da.from_delayed(delayed(np.ones(100)), (100,), float)
+    same(model, KPOD(2, random_state=0).fit(X, sample_weight=wrapped))
 
 
 def test_workers_with_another_version_are_named(client, tmp_path):
@@ -433,3 +548,79 @@ def test_shares_follow_blocks_and_threads():
     # Too much for the memory of a worker with two threads: two at a time, on one thread each.
     shares = on_cluster.plan(sizes, none, {"a": 2}, {"a": 100})
     assert shares == [("a", [0, 1], 1), ("a", [2, 3], 1), ("a", [4, 5], 1), ("a", [6, 7], 1)]
+
+
+def test_only_clients_are_taken(cluster):
+    for what in ("tcp://127.0.0.1:1", cluster, None):
+        why = rf"takes a distributed.Client, got .*{type(what).__name__}\. Use Client\(cluster\)"
+        with pytest.raises(TypeError, match=why), kpod.on_dask(what):
+            pass
+
+
+def test_clients_that_are_closed_are_refused(cluster):
+    client = distributed.Client(cluster, set_as_default=False)
+    with kpod.on_dask(client):
+        client.close()
+        with pytest.raises(RuntimeError, match=r"client of the Dask cluster.*is closed"):
+            KPOD(2).fit(table())
+    with pytest.raises(RuntimeError, match=r"client of the Dask cluster.*is closed"), kpod.on_dask(client):
+        pass
+
+
+def test_clients_that_are_closed_between_passes_are_told_of(cluster):
+    X = table()
+    model = KPOD(5, init=X[:5], tol=0)
+    model._listener = lambda line: client.close() if "lloyd 2:" in line else None
+    with (
+        distributed.Client(cluster, set_as_default=False) as client,
+        kpod.on_dask(client),
+        pytest.raises(RuntimeError, match="was closed while it was in use"),
+    ):
+        model.fit(in_chunks(X))
+
+
+def test_clients_that_are_closed_in_a_pass_are_told_of(cluster, monkeypatch):
+    """Calling the tasks off fails then, which must not hide why."""
+
+    def lost(futures):
+        client.close()
+        raise OSError("lost")
+
+    with distributed.Client(cluster, set_as_default=False) as client, kpod.on_dask(client):
+        monkeypatch.setattr(client, "gather", lost)
+        with pytest.raises(RuntimeError, match="was closed while it was in use") as caught:
+            KPOD(2).fit(in_chunks(table()))
+    assert str(caught.value.__cause__) == "lost"
+
+
+def fit_in_a_task(X, leave=False):
+    """A fit where tables are on the cluster, and whether the thread is one of its worker's afterwards."""
+    if leave:
+        distributed.secede()
+    try:
+        model = KPOD(5, n_init=1, random_state=0).fit(in_chunks(X))
+        labels = model.predict(in_chunks(X))
+        with kpod.on_dask(distributed.get_client()):
+            assert_array_equal(model.predict(X), labels)
+        found = model.cluster_centers_
+    except ValueError as error:
+        found = str(error)
+    pool = distributed.get_worker().executors["default"]
+    return found, threading.current_thread() in pool._threads
+
+
+def test_a_task_that_fits_leaves_its_thread_to_the_fit(client):
+    """The workers have one thread each, and each has such a task."""
+    X = table(n_rows=1200)
+    here = KPOD(5, n_init=1, random_state=0).fit(in_chunks(X))
+    tasks = [client.submit(fit_in_a_task, X, workers=[name], pure=False) for name in client.nthreads()]
+    left = client.submit(fit_in_a_task, X, leave=True)
+    bad = client.submit(fit_in_a_task, np.full((800, 6), np.inf))
+    for task in tasks:
+        centers, back = task.result(timeout=240)
+        assert_array_equal(centers, here.cluster_centers_)
+        assert back
+    assert not left.result(timeout=240)[1]  # it had left by itself
+    why, back = bad.result(timeout=240)
+    assert "infinity" in why
+    assert back

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from kpod import _validation
 from kpod._engine import cluster
@@ -20,7 +20,7 @@ from kpod._engine.blocks import Block, Units, block_of
 from kpod._engine.cluster import ACTIVE, About, Cluster, RemoteBlock, Resident
 from kpod._engine.executors import Executor, threads
 from kpod._typing import Floats
-from kpod._words import some
+from kpod._words import kind_of, some
 
 
 def is_dask(X: Any) -> bool:
@@ -28,14 +28,28 @@ def is_dask(X: Any) -> bool:
     return "dask" in sys.modules and hasattr(X, "__dask_graph__")
 
 
-def refuse(X: Any, method: str) -> None:
+def refuse(X: Any, model: Any, method: str) -> None:
     """Say how to get what is as large as the table itself: in partitions."""
-    if is_dask(X):
-        spelling = "map_partitions" if hasattr(X, "columns") else "map_blocks"
-        raise TypeError(
-            f"{method} takes tables in memory; its result is as long as the table. Use "
-            f"X.{spelling}(model.{method}), which applies it to each partition."
-        )
+    if not is_dask(X):
+        return
+    check_is_fitted(model)
+    _validation.refuse_delayed(X, "X")
+    raise TypeError(
+        f"{method} takes tables in memory; its result is as long as the table. Use "
+        f"{in_partitions(X, method, model.n_clusters_)}, which applies it to each partition."
+    )
+
+
+def in_partitions(X: Any, method: str, n_clusters: int) -> str:
+    """The line of Python that applies a method to each partition of X."""
+    if hasattr(X, "columns"):
+        return f"X.map_partitions(model.{method})"
+    # Dask would find out the type by a table of one column, which no model takes.
+    single = getattr(X, "dtype", None) == np.float32 and method != "predict_proba"
+    dtype = "'float32'" if single else "float"
+    whole_rows = ".rechunk({1: -1})" if len(getattr(X, "chunks", ())) == 2 and X.numblocks[1] > 1 else ""
+    chunks = "" if method == "impute" else f", chunks=(X.chunks[0], ({n_clusters},))"
+    return f"X{whole_rows}.map_blocks(model.{method}, dtype={dtype}{chunks})"
 
 
 @contextmanager
@@ -59,6 +73,14 @@ def on_dask(client: Any) -> Iterator[None]:
     >>> with kpod.on_dask(client):  # doctest: +SKIP
     ...     model = kpod.KPOD(20).fit(kpod.scan("folder/*.parquet"))
     """
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"on_dask takes a distributed.Client, got {kind_of(client)}. Use Client(cluster), or "
+            "Client(address) with that of the scheduler."
+        )
+    cluster.check_open(client)
     token = ACTIVE.set(client)
     try:
         yield
@@ -106,9 +128,8 @@ class DaskTable:
 
         parts, self.header = partitions(X)
         n_columns = self.header.shape[1]
-        names = [str(name) for name in self.header.columns] if hasattr(self.header, "columns") else None
         make = delayed(resident, pure=False)
-        recipes = [make(part, number, n_columns, names) for number, part in enumerate(parts)]
+        recipes = [make(part, number, self.header) for number, part in enumerate(parts)]
         self.cluster = executor if isinstance(executor, Cluster) else None
         if self.cluster is None:
             sources = list(compute(*recipes))  # type: ignore[no-untyped-call]
@@ -139,6 +160,7 @@ class DaskTable:
 
 def partitions(X: Any) -> tuple[list[Any], Any]:
     """The partitions of a collection as delayed values, and a table without rows like it."""
+    _validation.refuse_delayed(X, "X")
     if not hasattr(X, "to_delayed") or getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"Expected a Dask array or DataFrame of rows and columns, got {type(X).__name__} with "
@@ -146,7 +168,7 @@ def partitions(X: Any) -> tuple[list[Any], Any]:
         )
     if hasattr(X, "columns"):
         header = X._meta
-        _validation.frame_as_array(nw.from_native(header, eager_only=True))  # refuses text columns
+        _validation.frame_as_array(_validation.frame_of(header))  # refuses text columns
         return list(X.to_delayed()), header
     if np.isnan(X.shape[1]):
         raise ValueError("The number of columns of X is unknown. Call X.compute_chunk_sizes() first.")
@@ -154,17 +176,30 @@ def partitions(X: Any) -> tuple[list[Any], Any]:
     return list(whole_rows.to_delayed().ravel()), np.empty((0, X.shape[1]))
 
 
-def resident(part: Any, number: int, n_columns: int, names: list[str] | None) -> Resident:
-    """A partition as a block, wherever this runs."""
+def resident(part: Any, number: int, header: Any) -> Resident:
+    """A partition as a block, wherever this runs; the header is a table without rows as it should be."""
     try:
-        if names is not None and [str(name) for name in part.columns] != names:
-            raise ValueError(f"its columns are {some(list(map(str, part.columns)))}, expected {some(names)}")
-        if part.ndim != 2 or part.shape[1] != n_columns:
-            raise ValueError(f"its shape is {part.shape}, expected {n_columns} columns")
+        check_partition(part, header)
         values = _validation.as_table(part, None) if part.shape[0] else np.empty(part.shape)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"Partition {number} of X{cluster.on_worker()}: {error}") from error
-    return Resident(block_of(values, 0, Units(np.zeros(n_columns), 1.0)))
+        # Not the very type of the error, which may take more than a text.
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"Partition {number} of X{cluster.on_worker()}: {error}") from error
+    return Resident(block_of(values, 0, Units(np.zeros(header.shape[1]), 1.0)))
+
+
+def check_partition(part: Any, header: Any) -> None:
+    """A partition is what the collection says it is: of that kind, with those columns."""
+    is_frame, n_columns = hasattr(header, "columns"), header.shape[1]
+    needed = ("ndim", "shape", "columns") if is_frame else ("ndim", "shape")
+    if not all(hasattr(part, name) for name in needed):
+        raise ValueError(f"it is {kind_of(part)}, expected {kind_of(header) if is_frame else 'an array'}")
+    if is_frame:
+        found, names = [str(name) for name in part.columns], [str(name) for name in header.columns]
+        if found != names:
+            raise ValueError(f"its columns are {some(found)}, expected {some(names)}")
+    if part.ndim != 2 or part.shape[1] != n_columns:
+        raise ValueError(f"its shape is {part.shape}, expected {n_columns} columns")
 
 
 def check_dtypes(about: Sequence[About]) -> None:

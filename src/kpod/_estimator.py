@@ -397,11 +397,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         array([1. , 0.6])
         """
         check_is_fitted(self)
+        _dask.refuse(X, self, "predict_proba")
         if getattr(self, "missing_rates_", None) is not None:
             logs = -(self.transform(X).astype(np.float64) ** 2) / (2 * self.noise_variance_)
             return softmax(logs, axis=1)
         check_is_fitted(self, MIXTURE)
-        _dask.refuse(X, "predict_proba")
         with self._fitted_table(X, here=True):  # refuses what cannot be computed with
             values = _validation.as_table(X, self)
         mixture = SoftClustering(
@@ -423,7 +423,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        _dask.refuse(X, "transform")
+        _dask.refuse(X, self, "transform")
         with self._fitted_table(X, here=True) as (table, executor):
             panel = self._panel(table)
             out = np.empty((table.n_rows, self.n_clusters_), table.dtype)
@@ -465,7 +465,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 "impute does not accept sparse tables: the result would be dense. Look up the centers "
                 "instead, cluster_centers_[predict(X)], or pass the rows you need as an array with NaN."
             )
-        _dask.refuse(X, "impute")
+        _dask.refuse(X, self, "impute")
         with self._fitted_table(X, here=True) as (table, executor):
             labels = self._labels(table, executor)
         values = _validation.as_array(X, self)

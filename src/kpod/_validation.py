@@ -6,6 +6,7 @@ dropped or filled.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -278,10 +279,21 @@ def check_finite(table: Table, names: Any) -> None:
         )
 
 
+def refuse_delayed(value: Any, name: str) -> None:
+    """Refuse a delayed value of Dask, which seems to have every attribute."""
+    dask = sys.modules.get("dask.delayed")
+    if dask is not None and isinstance(value, dask.Delayed):
+        raise TypeError(
+            f"{name} is a dask.delayed value, of which not even the shape is known. Compute it first, "
+            f"{name}.compute(), or wrap it: dask.array.from_delayed({name}, shape, dtype)."
+        )
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
     """Weights as float64, or None where every row weighs 1."""
     if sample_weight is None:
         return None
+    refuse_delayed(sample_weight, "sample_weight")
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)

@@ -19,6 +19,12 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+def kind_of(thing: object) -> str:
+    """The type of something, and where that is from."""
+    kind = type(thing)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
 def counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 

@@ -348,7 +348,7 @@ class Cluster(Executor):
         try:
             return sources, self.results([self._submit(about, source) for source in sources])
         except BaseException:
-            self.client.cancel(sources)
+            self._call_off(sources)
             raise
 
     def weighted(self, source: Any, weights: Floats) -> Any:
@@ -380,7 +380,7 @@ class Cluster(Executor):
             with explained():
                 return self.client.gather(list(futures))
         except BaseException:
-            self.client.cancel(list(futures))
+            self._call_off(list(futures))
             raise
 
     def check_workers(self) -> dict[str, int]:
@@ -399,9 +399,15 @@ class Cluster(Executor):
 
     def close(self) -> None:
         """Let the workers forget the states."""
-        with suppress(OSError, TimeoutError):  # workers that are gone took the states with them
+        # Workers that are gone took the states with them; others drop them for those of the next fits.
+        with suppress(Exception):
             if self.client.status == "running":
                 self.client.run(forget, self.fit, on_error="ignore")
+
+    def _call_off(self, futures: list[Any]) -> None:
+        """Cancel tasks after an error, which what goes wrong here must not hide."""
+        with suppress(Exception):
+            self.client.cancel(futures)
 
     def _wait_for_a_worker(self) -> None:
         try:
@@ -596,8 +602,43 @@ def quiet_about_size() -> Any:
 @contextmanager
 def cluster(client: Any) -> Iterator[Cluster]:
     """An executor on the workers of a client's cluster."""
+    check_open(client)
     executor = Cluster(client)
+    with thread_left_to_others():
+        try:
+            yield executor
+        except Exception as error:
+            if not is_closed(client):
+                raise
+            raise RuntimeError(
+                "The client of the Dask cluster was closed while it was in use. Keep it open until fit, "
+                "predict or score is done."
+            ) from error
+        finally:
+            executor.close()
+
+
+def is_closed(client: Any) -> bool:
+    return client.status in ("closing", "closed")
+
+
+def check_open(client: Any) -> None:
+    if is_closed(client):
+        raise RuntimeError("The client of the Dask cluster is closed. Connect a new one: Client(address).")
+
+
+@contextmanager
+def thread_left_to_others() -> Iterator[None]:
+    """In a task, let the worker run others meanwhile: those waited for may need the only thread it has."""
+    from distributed import rejoin, secede
+
     try:
-        yield executor
+        secede()  # type: ignore[no-untyped-call]
+    except (ValueError, KeyError, AttributeError):
+        # In no task, in one that has left the worker's threads already, or on a thread of its own.
+        yield
+        return
+    try:
+        yield
     finally:
-        executor.close()
+        rejoin()  # type: ignore[no-untyped-call]
