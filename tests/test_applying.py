@@ -1,132 +1,137 @@
-"""A model on new rows: what a careful colleague would say about them."""
+"""kpod predict for ratings, and kpod impute: a model and another table."""
+
+import json
+import warnings
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
-from kpod._io import roles
-from kpod._io.choosing import whole_numbers
-from tests.command import kpod
+import kpod as package
+from tests.command import kpod as run_here
+from tests.test_formats import ratings
 
-
-def pets(answers):
-    """Forty people; gaps in income are marked NA."""
-    rows = np.arange(1, 41)
-    income = [f"{1000 + 3 * i * i}" if i % 7 else "NA" for i in rows]
-    return pd.DataFrame({"age": 20 + rows, "income": income, "pet": [answers[i % 3] for i in rows]})
+LONG = ["--rows", "user", "--items", "item", "--values", "rating"]
 
 
 @pytest.fixture
-def model(tmp_path, monkeypatch):
-    pets(["None", "Dog", "Cat"]).to_csv(tmp_path / "fitted.csv", index=False)
-    path = tmp_path / "m.kpod"
-    done = kpod(monkeypatch, "fit", tmp_path / "fitted.csv", "-k", 2, "--categories", "--model", path)
-    assert "'None' in pet is taken as a category" in done.err
-    return path
+def kpod(monkeypatch):
+    return lambda *args, stdin=b"": run_here(monkeypatch, *args, stdin=stdin)
 
 
-def test_an_answer_that_the_model_knows_is_no_gap_in_a_file_without_others(model, tmp_path, monkeypatch):
-    table = pets(["None", "Dog", "Cat"])
-    table[table["income"] != "NA"].to_csv(tmp_path / "new.csv", index=False)
-    assert "gaps: 0 (" in kpod(monkeypatch, "predict", model, tmp_path / "new.csv").err
-    filled = kpod(monkeypatch, "impute", model, tmp_path / "new.csv")
-    assert filled.out == (tmp_path / "new.csv").read_text()
+def test_predict_for_ratings_is_the_fit_again(kpod, tmp_path):
+    path = ratings(tmp_path / "r.csv")
+    done = kpod("fit", path, "-k", 2, *LONG, "-q", "-o", tmp_path / "o.csv", "--model", tmp_path / "m")
+    assert done.code == 0, done.err
+    assert kpod("predict", tmp_path / "m", path, *LONG, "-q").out == (tmp_path / "o.csv").read_text()
 
 
-def test_categories_never_seen_are_told(model, tmp_path, monkeypatch):
-    pets(["None", "Fish", "Cat"]).to_csv(tmp_path / "new.csv", index=False)
-    done = kpod(monkeypatch, "predict", model, tmp_path / "new.csv")
-    assert done.code == 0
-    assert "note: pet: 'Fish' (14 rows) is not among the categories the model was fitted on" in done.err
-    pets(["None", "Dog", "Cat"]).to_csv(tmp_path / "new.csv", index=False)
-    assert "not among" not in kpod(monkeypatch, "predict", model, tmp_path / "new.csv").err
+def test_new_raters_and_items_in_another_order(kpod, tmp_path):
+    path = ratings(tmp_path / "r.csv")
+    kpod("fit", path, "-k", 2, *LONG, "-q", "-o", tmp_path / "o.csv", "--model", tmp_path / "m")
+    clusters = pd.read_csv(tmp_path / "o.csv")["cluster"]
+    new = b"user,item,rating\nnew,film 15,5\nnew,film 3,1\nnew,film 99,5\nlost,film 99,1\nnew,film 12,5\n"
+    done = kpod("predict", tmp_path / "m", "-", *LONG, stdin=new)
+    assert done.out == f"user,cluster\nnew,{clusters.iloc[-1]}\nlost,-1\n"
+    assert "1 item (film 99) is not in the model, and ignored." in done.err
 
 
-def test_a_level_without_a_place_in_the_order_is_refused_by_row(tmp_path, monkeypatch):
-    levels = ["low", "mid", "high"]
-    table = pd.DataFrame({"x": np.arange(30) % 7, "much": [levels[i % 3] for i in range(30)]})
-    table.to_csv(tmp_path / "fitted.csv", index=False)
-    fit = ["fit", tmp_path / "fitted.csv", "-k", 2, "--categories", "--as", "much=ordered:low,mid,high"]
-    assert kpod(monkeypatch, *fit, "--model", tmp_path / "m.kpod").code == 0
-    table.loc[4, "much"] = "huge"
-    table.to_csv(tmp_path / "new.csv", index=False)
-    done = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "new.csv")
+def test_bad_ratings_for_a_model(kpod, tmp_path):
+    path = ratings(tmp_path / "r.csv")
+    kpod("fit", path, "-k", 2, *LONG, "-q", "-o", tmp_path / "o.csv", "--model", tmp_path / "m")
+    done = kpod("predict", tmp_path / "m", path)
     assert done.code == 1
-    assert "new.csv: row 5, column 'much': 'huge' has no place in the order" in done.err
-    assert "--missing much=huge" in done.err
-    done = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "new.csv", "--missing", "much=huge")
-    assert done.code == 0
+    assert "for ratings with a line each, give --rows, --items and --values" in done.err
+    done = kpod("predict", tmp_path / "m", path, *LONG[:4])
+    assert "--values is missing" in done.err
+    pd.DataFrame({"a": [1, 2, 3.5], "b": [1, 1, 9]}).to_csv(tmp_path / "wide.csv", index=False)
+    kpod("fit", tmp_path / "wide.csv", "-k", 1, "-q", "-o", tmp_path / "o.csv", "--model", tmp_path / "w")
+    done = kpod("predict", tmp_path / "w", path, *LONG)
+    assert "need a model that was fitted on ratings" in done.err
 
 
-def test_codes_in_new_rows_are_pointed_out(tmp_path, monkeypatch):
+@pytest.fixture
+def survey(tmp_path):
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.integers(1, 6, size=(200, 3)), columns=["q1", "q2", "q3"])
-    table.to_csv(tmp_path / "fitted.csv", index=False)
-    kpod(monkeypatch, "fit", tmp_path / "fitted.csv", "-k", 2, "--model", tmp_path / "m.kpod")
-    table.loc[::10, "q2"] = 99
-    table.to_csv(tmp_path / "new.csv", index=False)
-    done = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "new.csv")
-    assert "note: q2: 99 (20 times) may stand for missing; if so, use --missing q2=99." in done.err
+    n = 120
+    group = np.arange(n) % 2
+    frame = pd.DataFrame({
+        "name": [f"p{i}" for i in range(n)],
+        "height": np.round(150 + 30 * group + rng.normal(size=n), 1),
+        "children": 2 * group + rng.integers(0, 2, n),
+        "smokes": np.where(group, "Yes", "No"),
+        "colour": np.where(group, "red", "blue"),
+        "note": "",
+    })  # fmt: skip
+    frame = frame.astype(object).mask(
+        (rng.random(frame.shape) < 0.2) & [False, True, True, True, True, False]
+    )
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    return frame, tmp_path / "s.csv"
 
 
-def test_the_entry_that_is_neither_yes_nor_no_is_named(tmp_path, monkeypatch):
-    (tmp_path / "fitted.csv").write_text("x,ok\n1,yes\n2,no\n3,yes\n9,no\n8,yes\n")
-    (tmp_path / "new.csv").write_text("x,ok\n1,yes\n2,maybe\n")
-    kpod(monkeypatch, "fit", tmp_path / "fitted.csv", "-k", 2, "--model", tmp_path / "m.kpod")
-    done = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "new.csv")
-    assert "new.csv: row 2, column 'ok': 'maybe' is not a number" in done.err
-    assert "--exclude" not in done.err  # which predict does not have
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_gaps_are_filled_with_means_and_the_commonest(kpod, survey, tmp_path, suffix):
+    frame, path = survey
+    done = kpod(
+        "fit", path, "-k", 2, "--categories", "-q", "-o", tmp_path / "o.csv", "--model", tmp_path / "m"
+    )
+    assert done.code == 0, done.err
+    out = tmp_path / f"filled.{suffix}"
+    done = kpod("impute", tmp_path / "m", path, "-o", out, "--json")
+    assert done.code == 0, done.err
+    filled = pd.read_csv(out, dtype=str) if suffix == "csv" else pd.read_parquet(out)
+    labels = pd.read_csv(tmp_path / "o.csv")["cluster"].to_numpy()
+    gaps = frame.isna()
+    heights = filled["height"].astype(float)
+    for cluster in range(2):
+        here = labels == cluster
+        mean = frame["height"][here].astype(float).mean()
+        assert_allclose(heights[here & gaps["height"]], mean, rtol=1e-5)
+        for name in ("colour", "smokes"):
+            assert set(filled[name][here & gaps[name]]) == {frame[name][here].mode()[0]}
+    kept = ~gaps["height"]
+    assert_allclose(heights[kept], frame["height"][kept].astype(float))
+    assert_array_equal(filled["name"], frame["name"])
+    summary = json.loads(done.out)
+    assert summary["filled_by_column"] == {
+        name: int(gaps[name].sum()) for name in ("height", "children", "smokes", "colour")
+    }
 
 
-def test_describe_says_what_fit_would_refuse(tmp_path, monkeypatch):
-    (tmp_path / "t.csv").write_text("x,y\n1,5\n2,k.A.\n3,7\n9,8\n8,9\n1,2\n")
-    done = kpod(monkeypatch, "describe", tmp_path / "t.csv")
-    assert "note: y: 'k.A.' (row 2) is not a number; correct it, or treat it as missing" in done.out
-    assert kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2).code == 1
+def test_filled_is_what_python_fills(kpod, tmp_path):
+    from kpod.datasets import load_incomplete_wine
+
+    wine = load_incomplete_wine()
+    kpod("fit", wine.filename, "-k", 3, "-q", "-o", tmp_path / "o.csv", "--model", tmp_path / "m")
+    done = kpod("impute", tmp_path / "m", wine.filename)
+    frame = pd.read_csv(wine.filename)
+    first, second = frame.isna().sum().iloc[:2]
+    assert f"filled: 578: alcohol {first}, malic_acid {second}" in done.err
+    scaler, model = package.load(tmp_path / "m")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = scaler.inverse_transform(model.impute(scaler.transform(frame)))
+    (tmp_path / "f.csv").write_text(done.out)
+    assert_allclose(pd.read_csv(tmp_path / "f.csv"), expected, rtol=1e-5)
 
 
-def test_gaps_filled_from_the_whole_table_are_told(tmp_path, monkeypatch):
-    """Nobody in the second group has a value of z."""
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(size=(60, 3)) + 20 * (np.arange(60) % 2)[:, None], columns=list("xyz"))
-    table.loc[1::2, "z"] = np.nan
-    table.loc[[2, 4], "z"] = np.nan
-    table.to_csv(tmp_path / "t.csv", index=False)
-    kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2, "--model", tmp_path / "m.kpod")
-    done = kpod(monkeypatch, "impute", tmp_path / "m.kpod", tmp_path / "t.csv")
-    assert "filled: 32: z 32" in done.err
-    assert "note: z: 30 gaps got what is usual in the whole table" in done.err
+def test_cells_that_were_observed_come_out_as_they_went_in(kpod, tmp_path):
+    text = b"id;a;b\nx;1,50;$2\ny;;$4\nz;3,00;\n"
+    (tmp_path / "t.csv").write_bytes(text)
+    done = kpod("fit", tmp_path / "t.csv", "-k", 1, "-q", "-o", tmp_path / "o.csv", "--model", tmp_path / "m")
+    assert done.code == 0, done.err
+    done = kpod("impute", tmp_path / "m", tmp_path / "t.csv", "-q")
+    assert done.out == "id;a;b\nx;1,50;$2\ny;2,25;$4\nz;3,00;3\n"
 
 
-def test_rows_in_no_cluster_are_told_whatever_the_number_of_clusters(tmp_path, monkeypatch):
-    table = pd.DataFrame({"x": [1.0, 2, 3, 4, np.nan], "y": [2.0, 1, 4, 3, np.nan]})
-    table.to_csv(tmp_path / "t.csv", index=False)
-    kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", 1, "--model", tmp_path / "m.kpod")
-    done = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "t.csv")
-    assert "1 row with nothing observed, in no cluster" in done.err
-
-
-@pytest.mark.parametrize(
-    ("name", "low", "high", "kind"),
-    [
-        ("wt", 0.3, 1.7, "weight"),
-        ("sample_weight", 0.5, 1.5, "weight"),
-        ("weight", 50, 90, None),
-        ("long", 165.7, 188.1, "coordinate"),
-        ("lon", -20.5, 350.5, "coordinate"),
-        ("long", 165.7, 400.1, None),
-    ],
-)
-def test_weights_of_a_sample_and_longitudes_are_pointed_out(name, low, high, kind):
-    numbers = np.random.default_rng(0).uniform(low, high, 200)
-    role = roles.role_of(roles.Contents(name, 200, numbers=numbers))
-    assert role.role == "number"
-    assert [note.kind for note in role.notes] == ([kind] if kind else [])
-
-
-def test_identifiers_in_floating_point_are_whole_numbers_to_a_reader():
-    assert whole_numbers(pa.chunked_array([[1.0, 10722.0]])).to_pylist() == [1, 10722]
-    assert [str(value) for value in whole_numbers(pa.chunked_array([[1.0, 2.5]]))] == ["1.0", "2.5"]
-    words = pa.chunked_array([["a"]])
-    assert whole_numbers(words) is words
+def test_dates_are_not_filled(kpod, tmp_path):
+    lines = [f"2024-01-{i:02d},{i % 4}" for i in range(1, 20)]
+    (tmp_path / "t.csv").write_text("when,x\n" + "\n".join(lines) + "\n,2\n")
+    done = kpod("fit", tmp_path / "t.csv", "-k", 2, "--as", "when=number", "-q", "-o", tmp_path / "o.csv",
+                "--model", tmp_path / "m")  # fmt: skip
+    assert done.code == 0, done.err
+    done = kpod("impute", tmp_path / "m", tmp_path / "t.csv")
+    assert done.out == (tmp_path / "t.csv").read_text()
+    assert "when: dates are not filled." in done.err
