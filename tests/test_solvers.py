@@ -1,5 +1,6 @@
 """What every solver promises, then what each one does."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -507,3 +508,21 @@ def test_without_bounds_every_row_is_compared(bounded, rng):
     assign = step.Assign(Panel(centers), step.Drift.none(5), bounded=bounded)
     labels = assign(table.blocks[0], state, step.Partial(None)).labels
     assert_array_equal(labels, 0 if bounded else oracle.assign(X, table.units.back(centers)))
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-3])
+def test_lloyd_stops_as_soon_as_the_centers_move_by_no_more_than_tol(rng, tol):
+    """The sum of squares of their moves, over the mean variance of a column, as scikit-learn has it."""
+    X, _ = clustered(rng, 300, 6, k=4, spread=1.0)
+    start = np.nan_to_num(X[:4])
+    found = KPOD(4, init=start, algorithm="lloyd", tol=tol).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        after = [
+            KPOD(4, init=start, algorithm="lloyd", tol=0, max_iter=n).fit(X).cluster_centers_
+            for n in range(1, min(found.n_iter_, 19) + 1)  # momentum comes after twenty
+        ]
+    moves = [((now - before) ** 2).sum() for before, now in itertools.pairwise([start, *after])]
+    enough = np.array(moves) <= tol * np.nanvar(X, axis=0).mean()
+    assert not enough[:-1].any()
+    assert enough[-1] or found.n_iter_ > 19
