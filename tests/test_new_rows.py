@@ -59,6 +59,17 @@ def test_a_level_without_a_place_in_the_order_is_refused_by_row(tmp_path, monkey
     assert done.code == 0
 
 
+def test_ordered_levels_that_are_numbers_have_their_place(tmp_path, monkeypatch):
+    table = pd.DataFrame({"x": np.arange(30) % 7, "much": [1.0, 2.0, 3.0] * 10})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", tmp_path / "t.csv", "-k", 2, "--as", "much=ordered:1,2,3", "--model", tmp_path / "m.kpod"]
+    fitted = kpod(monkeypatch, *fit)
+    assert fitted.code == 0, fitted.err
+    predicted = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "t.csv")
+    assert predicted.code == 0, predicted.err
+    assert predicted.out == fitted.out
+
+
 def test_codes_in_new_rows_are_pointed_out(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.integers(1, 6, size=(200, 3)), columns=["q1", "q2", "q3"])

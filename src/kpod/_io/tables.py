@@ -104,6 +104,12 @@ def shown(name: str) -> str:
     return f"'{printable(name)}'" if name else "(the one without a name)"
 
 
+def missing_option(column: Column) -> str:
+    """How to treat the odd entries of a column as missing."""
+    marks = "" if any("," in mark for mark in column.odd_values) else ",".join(column.odd_values)
+    return f" with --missing {quoted(marks)}" if 0 < len(marks) <= 60 else " (--missing)"
+
+
 def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = True) -> None:
     if column.values is not None:
         return
@@ -115,8 +121,7 @@ def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = Tru
     row, value = column.odd
     share = percent(column.numeric_share)
     most = f" ({share} of the column are numbers)" if column.numeric_share else ""
-    marks = "" if any("," in mark for mark in column.odd_values) else ",".join(column.odd_values)
-    treat = f" with --missing {quoted(marks)}" if 0 < len(marks) <= 60 else " (--missing)"
+    treat = missing_option(column)
     raise InputError(
         f"{table.source}: row {row}, column {shown(column.name)}: '{printable(value[:60])}' is not "
         f"a number{most}; correct it, {'' if may_leave_out else 'or '}treat it as missing{treat}"

@@ -9,8 +9,7 @@ import numpy as np
 from kpod._diagnose import diagnose_gaps
 from kpod._io.columns import gaps_of
 from kpod._io.files import printable
-from kpod._io.roles import quoted
-from kpod._io.tables import Column, TableFile
+from kpod._io.tables import Column, TableFile, missing_option
 from kpod._report.entries import patterns_of_gaps
 from kpod._words import finite
 
@@ -67,12 +66,9 @@ def odd_note(column: Column) -> list[str]:
     if column.odd is None or column.role.role != "number":
         return []
     row, value = column.odd
-    marks = ",".join(column.odd_values)
-    missing = (
-        f" with --missing {quoted(marks)}" if marks and marks.count(",") == len(column.odd_values) - 1 else ""
-    )
+    treat = missing_option(column)
     return [
-        f"'{printable(value[:60])}' (row {row}) is not a number; correct it, or treat it as missing{missing}."
+        f"'{printable(value[:60])}' (row {row}) is not a number; correct it, or treat it as missing{treat}."
     ]
 
 

@@ -108,15 +108,16 @@ def applied(
 
 def check_levels(table: TableFile, choice: Choice) -> None:
     """Refuse what has no place in the order of an ordered category."""
+    from kpod._encoder import word
     from kpod._io.roles import quoted
     from kpod._io.tables import shown
     from kpod._words import some
 
-    for name, order in choice.categories.items():
-        if not order:
-            continue
-        for row, value in enumerate(choice.frame(table, all_missing=True).column(name).to_pylist(), 1):
-            if value is not None and str(value) not in order:
+    ordered = {name: order for name, order in choice.categories.items() if order}
+    frame = choice.frame(table, all_missing=True) if ordered else None
+    for name, order in ordered.items():
+        for row, value in enumerate(frame.column(name).to_pylist(), 1):
+            if value is not None and word(value) not in order:
                 raise InputError(
                     f"{table.source}: row {row}, column {shown(name)}: '{printable(value)}' has no place in "
                     f"the order of the model's levels ({some([printable(level) for level in order])}); "
