@@ -114,7 +114,7 @@ def check_levels(table: TableFile, choice: Choice) -> None:
     from kpod._words import some
 
     ordered = {name: order for name, order in choice.categories.items() if order}
-    frame = choice.frame(table, all_missing=True) if ordered else None
+    frame: Any = choice.frame(table, all_missing=True) if ordered else None
     for name, order in ordered.items():
         for row, value in enumerate(frame.column(name).to_pylist(), 1):
             if value is not None and word(value) not in order:
