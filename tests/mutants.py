@@ -4,9 +4,10 @@
     python -m tests.mutants --kernels [PATTERN]
 
 A mutant is one source file with one thing changed: a comparison, an operator, a constant, a
-statement left out. It is written into a copy of the installed package, and those tests of the
-file that call the function in question are run on it, cheapest first, until one fails. Tests that
-pass in spite of it are to be looked at: either the change makes no difference, or a test is missing.
+statement left out. It is written into a copy of the installed package, and those tests that call the
+function in question are run on it, cheapest first, until one fails. Which do is found out once, by running
+all of them (half an hour). Where all pass in spite of it, look: either the change makes no difference, or a
+test is missing.
 
 PATTERN is matched against `path:line`, e.g. `_engine/` or `_engine/step.py:1`. Mutants of the
 kernels are a list below; they are compiled one after another in one build directory.
@@ -17,7 +18,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import fnmatch
 import itertools
 import json
 import os
@@ -44,69 +44,10 @@ MEASURED = ROOT / "build" / "mutants.json"
 # What broken code may take: a mutant may read /dev/zero to its end.
 MOST_MEMORY = 6 << 30
 
-ENGINE = ["test_kernels", "test_solvers", "test_engine", "test_promises", "test_sparse", "test_estimator"]
-COMMAND = ["test_cli", "test_files", "test_tables"]
-# The tests of a source file: the first pattern that fits.
-TESTS_OF = {
-    "_engine/blocks.py": [*ENGINE, "test_holdout", "test_scan"],
-    "_engine/checkpoint.py": ["test_checkpoint"],
-    "_engine/cluster.py": ["test_dask"],
-    "_engine/minibatch.py": ["test_minibatch"],
-    "_engine/objective.py": ["test_gaps"],
-    "_engine/seeding.py": [*ENGINE, "test_seeding", "test_gaps"],
-    "_engine/windows.py": ["test_scan"],
-    "_engine/*": [*ENGINE, "test_gaps"],
-    "_kernels/*": [*ENGINE, "test_gaps"],
-    "_estimator.py": [
-        "test_estimator", "test_promises", "test_inputs", "test_sparse", "test_modelfile", "test_mixture",
-        "test_gaps", "test_gapchoice", "test_estimator_checks", "test_auto",
-    ],
-    "_fitting.py": [
-        "test_estimator", "test_promises", "test_checkpoint", "test_auto", "test_choose", "test_gapchoice",
-    ],
-    "_validation.py": ["test_inputs", "test_estimator", "test_sparse", "test_promises", "test_scaler"],
-    "_scaler.py": ["test_scaler", "test_sparse", "test_modelfile"],
-    "_choose.py": ["test_choose"],
-    "_search.py": ["test_choose", "test_holdout"],
-    "_holdout.py": ["test_holdout", "test_choose"],
-    "_mixture.py": ["test_mixture"],
-    "_confidence.py": ["test_mixture"],
-    "_encoder.py": ["test_encoder", "test_raw"],
-    "_stability.py": ["test_stability"],
-    "_sums.py": ["test_sums"],
-    "_models.py": ["test_modelfile", "test_report", "test_stability", "test_sums"],
-    "metrics.py": ["test_metrics"],
-    "missingness.py": ["test_missingness"],
-    "_io/modelfile.py": ["test_modelfile", "test_cli"],
-    "_io/encoderfile.py": ["test_encoder", "test_raw", "test_modelfile"],
-    "_io/roles.py": ["test_roles", "test_raw", "test_formats"],
-    "_io/scales.py": ["test_roles", "test_raw"],
-    "_io/vocabulary.py": ["test_roles", "test_raw"],
-    "_io/choosing.py": ["test_tables", "test_roles", "test_raw", "test_formats", "test_cli"],
-    "_io/formats.py": ["test_formats", "test_around"],
-    "_io/around.py": ["test_around"],
-    "_io/arrays.py": ["test_scan"],
-    "_io/scratch.py": ["test_scan"],
-    "_io/choicefile.py": ["test_auto", "test_modelfile"],
-    "_scanned.py": ["test_scan"],
-    "_dask.py": ["test_dask"],
-    "_io/ratings.py": ["test_formats"],
-    "_io/blanks.py": ["test_formats", "test_tables"],
-    "_io/written.py": ["test_raw", "test_tables", "test_roles", "test_formats"],
-    "_io/columns.py": ["test_tables", "test_raw", "test_roles", "test_formats"],
-    "_io/files.py": ["test_files", "test_cli"],
-    "_io/marks.py": ["test_tables", "test_raw", "test_new_rows", "test_cli"],
-    "_io/dates.py": ["test_around", "test_roles", "test_raw"],
-    "cli/applying.py": ["test_applying", "test_new_rows", "test_cli"],
-    "cli/impute.py": ["test_applying", "test_new_rows", "test_cli"],
-    "_minibatch.py": ["test_minibatch"],
-    "_choice.py": ["test_choose", "test_auto"],
-    "_io/large.py": ["test_large", "test_scan"],
-    "_io/scanning.py": ["test_scan", "test_large"],
-    "_io/sources.py": ["test_scan", "test_large"],
-    "_io/*": ["test_tables", "test_files", "test_formats", "test_cli"],
-    "cli/*": [*COMMAND, "test_raw", "test_formats"],
-}  # fmt: skip
+# What makes no difference but in speed: sizes at which another way is taken to the same result.
+LEFT_OUT = ["_engine/sizes.py"]
+# The tests of the kernels, which cannot be seen calling anything.
+KERNEL_TESTS = ["test_kernels", "test_solvers", "test_engine", "test_promises", "test_sparse", "test_gaps"]
 
 # Mutants of the kernels: file, what is there, what is put in its place. Not among them is what makes
 # no difference but in speed: looser bounds, and a first look in single precision that sees less or
@@ -159,13 +100,19 @@ KERNELS = [
     ),
     ("passes.h", "value -= parts[l];", ""),
     ("passes.inc", "weight + r, about", "weight, about"),
-    # What gaps take off: the columns of a group, groups after the first, the last strip of centers.
-    ("gaps.h", "(first + last < p ? terms[(first + last) * stride + c] : 0)", "terms[first * stride + c]"),
-    ("gaps.h", "g++, table += GAP_PATTERNS * stride", "g++"),
+    # What gaps take off: the columns of a group, groups after the first, the last strip of centers, and how
+    # far it may be off.
+    ("gaps.h", "&& g * GAP_COLUMNS + bit < p", ""),
+    ("gaps.h", "group += 2 * GAP_PATTERNS * wide", "group += GAP_PATTERNS * wide"),
     ("gaps.h", "left < strip ? left : strip", "strip"),
-    ("gaps.h", "patterns + r * n_groups", "patterns"),
-    ("compact.h", "COMPACT_GAP(gaps, j + 4, ~mask >> 4 & 15)", ";"),
-    ("compact.h", "<< (j & 3);", "<< 0;"),
+    ("gaps.h", "gaps[r * n_bytes + b]", "gaps[b]"),
+    ("gaps.h", "(common[r] + unit * taken[l])", "unit * taken[l]"),
+    ("gaps.h", "largest / (32000 - n_groups)", "largest / 64000"),
+    ("panel.pyx", "self.gap_error = 0.5 * n_groups * self.gap_unit", "self.gap_error = 0"),
+    ("panel.pyx", "self.largest_terms < LARGEST_TERMS", "True"),
+    ("compact.h", "gaps[j / 8] = (uint8_t)~mask;", "gaps[j / 8] = (uint8_t)(~mask & 15);"),
+    ("compact.h", "(~mask & 15) << 4 :", "(~mask & 15) :"),
+    ("compact.h", "<< (j & 7);", "<< 0;"),
     ("panel.pyx", "<float> (shifts[c] + added)", "<float> shifts[c]"),
     # Hidden entries, rows that leave a cluster.
     ("rows.pxd", "== rows.only_hidden", "!= rows.only_hidden"),
@@ -343,11 +290,11 @@ def mutants_of(path: str, source: str) -> Iterator[Mutant]:
 
 
 def all_mutants(package: Path, pattern: str) -> list[Mutant]:
-    """Those of all files with tests of their own, chosen by a pattern."""
+    """Those of all files, chosen by a pattern."""
     out: list[Mutant] = []
     for file in sorted(package.rglob("*.py")):
         path = file.relative_to(package).as_posix()
-        if any(fnmatch.fnmatch(path, known) for known in TESTS_OF):
+        if path not in LEFT_OUT:
             out += mutants_of(path, file.read_text("utf-8"))
     return [mutant for mutant in out if pattern in mutant.place]
 
@@ -362,11 +309,6 @@ def sampled(mutants: list[Mutant], size: int | None, seed: int) -> list[Mutant]:
     return [mutant for same in by_file.values() for mutant in same[:size]]
 
 
-def tests_of(path: str) -> list[str]:
-    names = next(names for known, names in TESTS_OF.items() if fnmatch.fnmatch(path, known))
-    return [str(TESTS / f"{name}.py") for name in names]
-
-
 def measured() -> dict[str, tuple[float, list[str]]]:
     """Seconds of processor time and functions called by test, as far as they are known."""
     return json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
@@ -375,20 +317,29 @@ def measured() -> dict[str, tuple[float, list[str]]]:
 class Choice:
     """A pytest plugin: a few parameters of each test, the cheapest first, for a number of seconds."""
 
-    def __init__(self, budget: float, each: int, function: str | None = None) -> None:
-        self.budget, self.each, self.function = budget, each, function
+    def __init__(self, budget: float, each: int, calls: str = "") -> None:
+        self.budget, self.each, self.calls = budget, each, calls
         self.known = measured()
 
-    def of(self, function: str | None) -> Choice:
-        """The tests that call one function."""
-        return Choice(self.budget, self.each, function)
+    def of(self, mutant: Mutant) -> Choice:
+        """The tests that call the function it is in; outside of functions, any of the file."""
+        return Choice(self.budget, self.each, mutant.function or f"{mutant.path} ")
+
+    @property
+    def files(self) -> list[str]:
+        found = {name.split("::")[0] for name in self.known if self.concerns(name)}
+        return sorted(str(ROOT / name) for name in found)
 
     def seconds(self, item) -> float:
         return self.known.get(item.nodeid, (1.0, []))[0]
 
-    def concerns(self, item) -> bool:
-        known = self.known.get(item.nodeid)
-        return self.function is None or known is None or self.function in known[1]
+    def concerns(self, test: str) -> bool:
+        if not self.calls:
+            return True
+        called = self.known.get(test, (0, []))[1]
+        return any(
+            name.startswith(self.calls) if self.calls.endswith(" ") else name == self.calls for name in called
+        )
 
     def pytest_collection_modifyitems(self, items):
         by_test: dict[str, list] = {}
@@ -396,7 +347,7 @@ class Choice:
             by_test.setdefault(item.nodeid.split("[")[0], []).append(item)
         draw = random.Random(0)
         chosen = [item for same in by_test.values() for item in draw.sample(same, min(self.each, len(same)))]
-        chosen = sorted(filter(self.concerns, chosen), key=self.seconds)
+        chosen = sorted((item for item in chosen if self.concerns(item.nodeid)), key=self.seconds)
         total = itertools.accumulate(map(self.seconds, chosen))
         items[:] = [item for item, until in zip(chosen, total, strict=True) if until <= self.budget]
 
@@ -513,18 +464,20 @@ def verdict(mutant: Mutant, package: Path, choice: Choice, log: Path) -> str:
     for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
         compiled.unlink()
     try:
-        return run(package, tests_of(mutant.path), choice.of(mutant.function), 2 * choice.budget + 8, log)
+        tests = choice.of(mutant)
+        return run(package, tests.files, tests, 2 * choice.budget + 8, log) if tests.files else "untested"
     finally:
         file.write_text(original, "utf-8")
 
 
-def measure_tests(package: Path, paths: set[str], each: int, log: Path) -> None:
-    """Run the tests not run before once, to know that they pass and how long they take."""
+def measure_tests(package: Path, files: list[Path], each: int, log: Path) -> None:
+    """Run the tests not run before once, to know that they pass, how long they take and what they call."""
     known = {name.split("::")[0] for name in measured()}
-    for file in sorted({file for path in paths for file in tests_of(path)}):
-        if Path(file).relative_to(ROOT).as_posix() in known:
+    for file in files:
+        if file.relative_to(ROOT).as_posix() in known:
             continue
-        if run(package, [file], Stopwatch(each, package), 1800, log) != "survived":
+        print(f"measuring {file.name}", file=sys.stderr, flush=True)
+        if run(package, [str(file)], Stopwatch(each, package), 1800, log) != "survived":
             sys.exit(f"the tests fail without any change: {log.read_text()}")
 
 
@@ -575,7 +528,7 @@ def try_kernels(pattern: str, package: Path, choice: Choice, log: Path) -> None:
     """Build and test each mutant of the kernels."""
     with tempfile.TemporaryDirectory() as folder:
         kernels = Kernels(Path(folder), package, log)
-        limit, files = 2 * choice.budget + 8, tests_of("_kernels/*")
+        limit, files = 2 * choice.budget + 8, [str(TESTS / f"{name}.py") for name in KERNEL_TESTS]
         said = run(package, files, choice, limit, log)
         if said != "survived":
             sys.exit(f"the tests fail without any change: {log.read_text()}")
@@ -604,14 +557,14 @@ def main() -> None:
     with scratch_copy(installed()) as package:
         log = package.parent / "log.txt"
         if options.kernels:
-            measure_tests(package, {"_kernels/*"}, options.each, log)
+            measure_tests(package, [TESTS / f"{name}.py" for name in KERNEL_TESTS], options.each, log)
             try_kernels(options.pattern, package, Choice(options.budget, options.each), log)
             return
         mutants = sampled(all_mutants(package, options.pattern), options.sample, options.seed)
         if options.list:
             print(*sorted(map(str, mutants)), sep="\n")
             return
-        measure_tests(package, {mutant.path for mutant in mutants}, options.each, log)
+        measure_tests(package, sorted(TESTS.glob("test_*.py")), options.each, log)
         choice = Choice(options.budget, options.each)
         counts: dict[str, Counter[str]] = {}
         for mutant in mutants:

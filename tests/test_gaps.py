@@ -177,21 +177,47 @@ def test_weights_are_repetition(rng):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("p", [1, 3, 4, 7, 8, 13, 50])
 @pytest.mark.parametrize("k", [17, 24, 105, 115, 217])
-def test_gaps_looked_up_in_tables_are_those_added_one_by_one(p, k, dtype):
-    """Groups of four columns, the last one not whole; strips of centers of uneven widths."""
+@pytest.mark.parametrize("size", [3.0, 3000.0])
+def test_gaps_looked_up_in_tables_are_those_added_one_by_one(p, k, size, dtype):
+    """Groups of four columns, the last one not whole; strips of centers of uneven widths; terms so large that
+    their digits in the table cannot tell centers apart.
+    """
     rng = np.random.default_rng(p)
     X = rng.normal(size=(300, p)).astype(dtype)
     X[rng.random(X.shape) < 0.4] = np.nan
     X[0], X[1] = np.nan, 1
-    centers, terms = rng.normal(size=(2, k, p))
-    terms = 3 * terms + 9
+    centers, terms = rng.normal(size=(k, p)), 6 * size * rng.random((k, p))
+    terms[1::2] = terms[: k - 1 : 2]  # pairs that only values tell apart
     offsets = 5 * rng.random(k)
+    offsets[1::2] = offsets[: k - 1 : 2]
     table = make_table(X, Executor(), units=Units(np.zeros(p), 1.0))
-    labels = nearest_labels(table, Executor(), Panel(centers, offsets, terms))
+    states, _ = Executor().accumulate(
+        step.Assign(Panel(centers, offsets, terms), step.Drift.none(k)),
+        table.blocks,
+        [None] * len(table.blocks),
+        lambda: step.Partial(None),
+    )
+    (state,) = states
     each = (X.astype(np.float64)[:, None] - centers) ** 2 + terms
     compared = offsets + np.nansum(each, axis=2)
+    assert_array_equal(state.labels, compared.argmin(axis=1))
+    assert len(set(state.labels)) > min(p, 3)
+    nearest, second = np.sqrt(np.partition(compared, 1, axis=1)[:, :2].T)
+    assert (nearest <= state.upper * (1 + 1e-6)).all()
+    assert (second >= state.lower * (1 - 1e-6)).all()
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-40, 1e36])
+def test_terms_that_no_table_can_hold(size, rng):
+    """Equal, below what single precision holds, and beyond it."""
+    X = rng.normal(size=(50, 6))
+    X[rng.random(X.shape) < 0.4] = np.nan
+    centers = rng.normal(size=(30, 6))
+    terms = size * rng.random((30, 6))
+    table = make_table(X, Executor(), units=Units(np.zeros(6), 1.0))
+    labels = nearest_labels(table, Executor(), Panel(centers, None, terms))
+    compared = np.nansum((X[:, None] - centers) ** 2 + terms, axis=2)
     assert_array_equal(labels, compared.argmin(axis=1))
-    assert len(set(labels)) > 3
 
 
 def test_gaps_that_speak_find_the_clusters(rng):

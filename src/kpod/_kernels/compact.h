@@ -1,5 +1,5 @@
-/* The observed entries of a dense row: their columns and values, as z = (x - shift) * scale; and on demand its gaps:
- * of every four columns, which are missing, as a pattern of bits (see gaps.h).
+/* The observed entries of a dense row: their columns and values, as z = (x - shift) * scale; and on demand its gaps,
+ * a byte for every eight columns.
  *
  * A branch per entry would be mispredicted at every third gap, so there is none. Where the
  * processor has AVX2, eight columns are done at a time: the mask of the observed ones looks
@@ -15,20 +15,16 @@
 
 /* The rest of a row, from a multiple of four on. */
 #define COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps)                                                  \
-    for (int32_t pattern = 0; j < p; j++) {                                                                            \
+    for (unsigned some = (gaps) && ((j) & 7) ? (gaps)[(j) / 8] : 0; j < p; j++) {                                      \
         values[m] = (x[j] - shift[j]) * scale;                                                                         \
         columns[m] = (int32_t)j;                                                                                       \
-        if (gaps) {                                                                                                    \
-            pattern |= (int32_t)(values[m] != values[m]) << (j & 3);                                                   \
-            if ((j & 3) == 3 || j + 1 == p) {                                                                          \
-                COMPACT_GAP(gaps, j, pattern)                                                                          \
-                pattern = 0;                                                                                           \
-            }                                                                                                          \
-        }                                                                                                              \
+        some |= (unsigned)(values[m] != values[m]) << (j & 7);                                                         \
         m += values[m] == values[m];                                                                                   \
+        if ((gaps) && ((j & 7) == 7 || j + 1 == p)) {                                                                  \
+            (gaps)[j / 8] = (uint8_t)some;                                                                             \
+            some = 0;                                                                                                  \
+        }                                                                                                              \
     }
-
-#define COMPACT_GAP(gaps, j, pattern) (gaps)[(j) / 4] = (uint8_t)(pattern);
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -57,10 +53,8 @@ COMPACT_AVX2 ptrdiff_t list_avx2_f32(const float *x, const float *shift, float s
         _mm256_storeu_ps(values + m, _mm256_permutevar8x32_ps(z, order));
         _mm256_storeu_si256((__m256i *)(columns + m), _mm256_add_epi32(order, _mm256_set1_epi32((int)j)));
         m += _mm_popcnt_u32(mask);
-        if (gaps) {
-            COMPACT_GAP(gaps, j, ~mask & 15)
-            COMPACT_GAP(gaps, j + 4, ~mask >> 4 & 15)
-        }
+        if (gaps)
+            gaps[j / 8] = (uint8_t)~mask;
     }
     COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps)
     return m;
@@ -82,9 +76,8 @@ COMPACT_AVX2 ptrdiff_t list_avx2_f64(const double *x, const double *shift, doubl
                          _mm256_castsi256_pd(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(z), lanes)));
         _mm_storeu_si128((__m128i *)(columns + m), _mm_add_epi32(order, _mm_set1_epi32((int)j)));
         m += _mm_popcnt_u32(mask);
-        if (gaps) {
-            COMPACT_GAP(gaps, j, ~mask & 15)
-        }
+        if (gaps)
+            gaps[j / 8] = (uint8_t)(j & 4 ? gaps[j / 8] | (~mask & 15) << 4 : ~mask & 15);
     }
     COMPACT_REST(x, shift, scale, j, p, columns, values, m, gaps)
     return m;

@@ -14,7 +14,7 @@ that could come out otherwise.
 """
 
 from libc.math cimport INFINITY, sqrt, sqrtf
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from kpod._kernels.panel cimport Panel, slack_of_terms
 from kpod._kernels.rows cimport (
@@ -41,9 +41,10 @@ cdef extern from "bounds.h" nogil:
     ) noexcept
 
 cdef extern from "gaps.h" nogil:
-    int GAP_COLUMNS
+    Py_ssize_t GAP_BYTES(Py_ssize_t) noexcept
     void start_with_gaps(
-        const uint8_t*, Py_ssize_t, Py_ssize_t, const float*, const float*, Py_ssize_t, float*
+        const uint8_t*, Py_ssize_t, Py_ssize_t, const float*, const int16_t*, float, Py_ssize_t, const float*,
+        Py_ssize_t, float*, float*
     ) noexcept
 
 cdef extern from "few.h" nogil:
@@ -83,10 +84,6 @@ cdef inline float slack_of(Py_ssize_t m, double epsilon) noexcept nogil:
     return <float> ((m + 3) * epsilon + 3e-7)
 
 
-cdef inline Py_ssize_t groups_of(Rows rows) noexcept nogil:
-    return (rows.n_columns + GAP_COLUMNS - 1) // GAP_COLUMNS
-
-
 cdef void single_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space) noexcept nogil:
     """What the rows space.index[:n] are compared with each center by, in single precision."""
     cdef const int32_t* columns
@@ -105,8 +102,8 @@ cdef void single_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space
     else:
         list_entries(rows, n, by_gaps, space, &columns, &values)
     if by_gaps:
-        start_with_gaps(space.gaps, groups_of(rows), n, panel.gap_table, panel.complete, panel.single_stride,
-                        <float*> space.distances)
+        start_with_gaps(space.gaps, GAP_BYTES(rows.n_columns), n, panel.gap_means, panel.gap_table, panel.gap_unit,
+                        panel.wide, panel.complete, panel.single_stride, space.common, <float*> space.distances)
         terms, begin_with, step = NULL, <float*> space.distances, panel.single_stride
     distances_f32(columns, values, space.begin, space.end, n, panel.singles, NULL, terms, begin_with, step,
                   panel.single_stride, <float*> space.distances)
@@ -132,7 +129,7 @@ cdef inline void list_entries(
     values[0] = listed
     for r in range(n):
         row = row_at(rows, space.index[r], <real*> space.copies)
-        gaps = space.gaps + r * groups_of(rows)
+        gaps = space.gaps + r * GAP_BYTES(p)
         space.begin[r] = at
         if real is float:
             at += compact_gaps_f32(row, <const float*> rows.shift, <float> rows.scale, p, space.columns + at,
@@ -203,7 +200,7 @@ cdef Py_ssize_t assign_in_single(
     cdef float* second = <float*> space.second
     cdef Py_ssize_t r, i, n_left = 0
     cdef float slack = slack_of(rows.n_columns, SINGLE), margin, own, other
-    cdef float absolute = <float> slack_of_terms(panel, rows.n_columns, 2 * SINGLE)
+    cdef float absolute = <float> (slack_of_terms(panel, rows.n_columns, 2 * SINGLE) + panel.gap_error)
     cdef float roundoff = <float> (2 * SINGLE), of_centers = <float> (4 * SINGLE * panel.longest) + UNDERFLOW_SLACK
     nearest_in_single(rows, n, panel, space)
     for r in range(n):

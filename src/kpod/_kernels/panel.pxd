@@ -1,3 +1,6 @@
+from libc.stdint cimport int16_t
+
+
 cdef class Panel:
     cdef readonly Py_ssize_t k, n_columns, stride, single_stride
     cdef readonly object centers, offsets, terms, roots
@@ -13,7 +16,11 @@ cdef class Panel:
     cdef float* single_offsets
     cdef float* single_terms
     cdef float* complete   # offset and all terms of each center: what a row without gaps begins with,
-    cdef float* gap_table  # and what gaps take off, see gaps.h; NULL: terms are added one by one
+    cdef float* gap_means  # and what gaps take off, see gaps.h: of all centers,
+    cdef int16_t* gap_table  # and of each beyond that; NULL: terms are added one by one
+    cdef Py_ssize_t wide   # stride of that table,
+    cdef float gap_unit    # its unit, and
+    cdef readonly double gap_error  # how far what gaps take off may be off
 
 
 cdef inline double slack_of_terms(Panel panel, Py_ssize_t m, double unit) noexcept nogil:

@@ -3,6 +3,7 @@
 """What rows are compared with: centers, an offset for each, and optional terms for each entry."""
 
 from libc.math cimport INFINITY, fabs, sqrt
+from libc.stdint cimport int16_t
 from libc.string cimport memset
 
 import math
@@ -15,14 +16,18 @@ cdef extern from "memory.h" nogil:
     void free_lines(void*) noexcept
 
 cdef extern from "gaps.h" nogil:
-    int GAP_COLUMNS, GAP_PATTERNS
-    void make_gap_table(const float*, Py_ssize_t, Py_ssize_t, float*) noexcept
+    int GAP_PATTERNS, GAP_LANES
+    Py_ssize_t GAP_BYTES(Py_ssize_t) noexcept
+    float make_gap_table(
+        const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, int16_t*
+    ) noexcept
 
 cdef extern from "vectors.h" nogil:
     int FEW_CENTERS
 
 VECTOR_BYTES = 32
-cdef size_t MOST_GAP_BYTES = 1 << 22
+cdef size_t MOST_GAP_BYTES = 1 << 20
+cdef double LARGEST_TERMS = 1e30  # that a table is made of
 
 
 def aligned_zeros(shape, dtype):
@@ -82,7 +87,10 @@ cdef class Panel:
         cdef size_t narrow = whole_lines(p * self.single_stride * sizeof(float))
         cdef size_t n_tables = 1 if terms is None else 2, size = doubles + 2 * singles + n_tables * (wide + narrow)
         # Few centers are compared side by side, with their terms; and a large table would cost more than it saves.
-        cdef size_t gap_bytes = (p + GAP_COLUMNS - 1) // GAP_COLUMNS * GAP_PATTERNS * self.single_stride * sizeof(float)
+        cdef size_t n_groups = 2 * GAP_BYTES(p), n_patterns = n_groups * GAP_PATTERNS
+        self.wide = (self.k + GAP_LANES - 1) // GAP_LANES * GAP_LANES
+        cdef size_t means = whole_lines(n_patterns * sizeof(float))
+        cdef size_t gap_bytes = means + n_patterns * self.wide * sizeof(int16_t)
         cdef bint by_gaps = terms is not None and self.k > FEW_CENTERS and gap_bytes <= MOST_GAP_BYTES
         if by_gaps:
             size += gap_bytes
@@ -103,9 +111,6 @@ cdef class Panel:
             self.double_terms = <double*> at
             self.single_terms = <float*> (at + wide)
             transpose(by_entry, self.stride, self.single_stride, self.double_terms, self.single_terms)
-        if by_gaps:
-            self.gap_table = <float*> (at + wide + narrow)
-            make_gap_table(self.single_terms, self.n_columns, self.single_stride, self.gap_table)
         transpose(rows, self.stride, self.single_stride, self.doubles, self.singles)
         cdef Py_ssize_t c, j
         cdef double sizes, squares, added
@@ -129,6 +134,12 @@ cdef class Panel:
             self.largest_terms = max(self.largest_terms, sizes)
             self.largest_offset = max(self.largest_offset, fabs(shifts[c]))
             self.longest = max(self.longest, sqrt(squares))
+        if by_gaps and self.largest_terms < LARGEST_TERMS:
+            self.gap_means = <float*> (at + wide + narrow)
+            self.gap_table = <int16_t*> (at + wide + narrow + means)
+            self.gap_unit = make_gap_table(self.single_terms, self.n_columns, self.k, self.single_stride, self.wide,
+                                           self.gap_means, self.gap_table)
+            self.gap_error = 0.5 * n_groups * self.gap_unit
 
     def __dealloc__(self):
         free_lines(self.memory)

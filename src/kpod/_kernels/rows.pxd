@@ -95,6 +95,7 @@ cdef class Workspace:
     cdef void* second
     cdef int32_t* nearest
     cdef uint8_t* gaps
+    cdef float* common
 
     cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1
 

@@ -141,11 +141,13 @@ cdef class Workspace:
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
-        self.gaps = <uint8_t*> malloc(1 if rows.is_sparse else (rows.n_columns + 3) // 4 * chunk)
+        self.gaps = <uint8_t*> malloc(1 if rows.is_sparse else (rows.n_columns + 7) // 8 * chunk)
+        self.common = <float*> malloc(chunk * sizeof(float))
         if not (
             self.index and self.looked and self.before and self.pointers and self.begin and self.end
             and self.columns and self.values and self.copies and self.singles and self.widened
             and self.distances and self.best and self.second and self.nearest and self.gaps
+            and self.common
         ):
             raise MemoryError
 
@@ -166,6 +168,7 @@ cdef class Workspace:
         free(self.second)
         free(self.nearest)
         free(self.gaps)
+        free(self.common)
 
     cdef int check_fits(self, Rows rows, Py_ssize_t stride) except -1:
         cdef bint lists = not rows.is_sparse or rows.hidden != NULL

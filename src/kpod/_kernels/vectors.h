@@ -49,6 +49,7 @@
 
 typedef float vector_f32 __attribute__((vector_size(32), aligned(32), may_alias));
 typedef int32_t mask_f32 __attribute__((vector_size(32), aligned(32), may_alias));
+typedef int16_t vector_i16 __attribute__((vector_size(32), aligned(32), may_alias));
 typedef double vector_f64 __attribute__((vector_size(32), aligned(32), may_alias));
 typedef int64_t mask_f64 __attribute__((vector_size(32), aligned(32), may_alias));
 
