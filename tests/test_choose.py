@@ -10,11 +10,13 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
 
-from kpod import KPOD, _search, choose_k
+from kpod import KPOD, _search, choose_k, load, save
 from kpod._borders import n_apart
 from kpod._choice import rival, why_unclear
 from kpod._holdout import Errors
+from kpod._io import choicefile
 from kpod._search import Verdict
 from kpod.datasets import make_mixture
 from kpod.missingness import mcar
@@ -238,7 +240,7 @@ def curve(rng, *means):
     """Errors of 1, 2, ... clusters on 400 rows; their differences have a standard error of about .07."""
     noise = rng.normal(size=(len(means), 400))
     rows = np.array(means)[:, None] + noise - noise.mean(axis=1, keepdims=True)
-    return {k: Errors(row, np.ones(1), 400.0, np.ones(1)) for k, row in enumerate(rows, 1)}
+    return {k: Errors(row, np.ones(1), 400.0, np.ones(1), np.arange(400)) for k, row in enumerate(rows, 1)}
 
 
 def test_two_numbers_with_worse_ones_between_are_rivals(rng):
@@ -405,3 +407,58 @@ def test_the_scale_does_not_matter(power):
     for name in ("above_best", "above_best_se"):
         assert_allclose(there.table_[name] / 4.0**power, here.table_[name], rtol=1e-6)
     assert_allclose(there.table_["silhouette"], here.table_["silhouette"], rtol=1e-6)
+
+
+def speaking(rng, container=np.asarray):
+    """Three classes whose values hardly differ, and whose gaps do."""
+    truth = rng.integers(3, size=400)
+    X = 0.5 * rng.normal(size=(3, 9))[truth] + rng.normal(size=(400, 9))
+    rates = np.where(np.arange(9) % 3 == np.arange(3)[:, None], 0.7, 0.15)
+    X[rng.random(X.shape) < rates[truth]] = np.nan
+    return container(X), truth
+
+
+@pytest.mark.parametrize("container", [np.asarray, as_csr])
+def test_where_gaps_count_they_are_predicted_too(container):
+    X, truth = speaking(np.random.default_rng(3), container)
+    plain, informed = (
+        choose_k(X, range(1, 6), estimator=KPOD(missingness=word), random_state=0)
+        for word in ("ignore", "informative")
+    )
+    assert plain.best_k_ < 3  # values alone do not show the classes
+    assert informed.best_k_ == 3
+    assert adjusted_rand_score(truth, informed.model_.labels_) > 0.6
+    assert not plain.gaps_
+    assert informed.gaps_
+    assert "predict them and the gaps best" in informed.sentence_
+    labels = [ChooseKDisplay.from_choice(choice).ax_.get_ylabel() for choice in (plain, informed)]
+    plt.close("all")
+    assert labels == [f"squared error on hidden entries{more}" for more in ("", " and gaps")]
+
+
+def test_gaps_that_say_nothing_change_no_number(rng):
+    X, _ = make_mixture(3, n_samples=200, n_features=8, rng=rng)
+    X = mcar(X, 0.3, rng)
+    for word in ("ignore", "informative", "auto"):
+        assert choose_k(X, range(1, 6), estimator=KPOD(missingness=word), random_state=0).best_k_ == 3
+
+
+def test_weights_are_repetition_where_gaps_count(rng):
+    X, _ = speaking(rng)
+    X = X[:120]
+    one, two = (
+        choose_k(X, range(1, 4), estimator=KPOD(missingness="informative"), sample_weight=w, random_state=0)
+        for w in (None, np.full(120, 2.0))
+    )
+    assert_allclose(one.table_["error"], two.table_["error"], rtol=0.03)
+
+
+def test_choices_in_files_know_whether_gaps_counted(tmp_path):
+    X, _ = speaking(np.random.default_rng(3))
+    model = KPOD("auto", missingness="informative", random_state=0, n_init=2).fit(X)
+    file = tmp_path / "model.kpod"
+    save(model, file)
+    assert load(file).choice_.gaps_
+    content = json.loads(choicefile.to_json(model.choice_))
+    del content["gaps_"]  # as written before there was such a thing
+    assert not choicefile.from_json(json.dumps(content), model.n_clusters_).gaps_

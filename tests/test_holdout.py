@@ -150,3 +150,11 @@ def test_the_paired_standard_error_covers_the_difference(rng):
         z.append(above / error)
     assert 0.8 < np.std(z) < 1.2
     assert one.above(one) == (0.0, 0.0)
+
+
+def test_what_is_added_to_rows_counts_where_nothing_was_hidden_too():
+    errors = _holdout.Errors(np.array([1.0, 3.0]), np.ones(1), 2.0, np.ones(1), np.array([0, 2]))
+    more = np.array([1.0, 2.0, 0.5, 0.0])
+    assert_array_equal(errors.plus(more).by_row, [2.0, 2.0, 3.5, 0.0])
+    assert errors.plus(more).mean == 7.5 / 2
+    assert_array_equal(more, [1.0, 2.0, 0.5, 0.0])

@@ -237,3 +237,61 @@ def test_gaps_count_in_the_posterior_where_they_have_rates(rng):
     for _ in range(5):
         steps.append(_mixture.step(entries, steps[-1], isotropic=False))
     assert (np.diff([each.log_likelihood for each in steps[1:]]) > 0).all()
+
+
+def gaps_of_each_class(rng, n=60, p=5, k=3):
+    """Rows with gaps, classes, and hidden entries in the order of rows."""
+    X = rng.normal(size=(n, p))
+    labels = rng.integers(k, size=n)
+    X[rng.random((n, p)) < np.array([0.1, 0.4, 0.7])[labels][:, None]] = np.nan
+    X[:, 0] = rng.normal(size=n)  # all rows have it, so that it says nothing
+    hidden = np.nonzero(~np.isnan(X) & (rng.random((n, p)) < 0.2))
+    return X, labels, hidden
+
+
+@pytest.mark.parametrize("container", [np.asarray, as_csr])
+def test_hidden_entries_are_hidden_from_values_not_from_gaps(container, rng):
+    X, labels, hidden = gaps_of_each_class(rng)
+    whole, covered = (_mixture.Entries(container(X), hidden=some) for some in (None, hidden))
+    mixtures = [
+        _mixture.from_labels(entries, labels, 3, isotropic=True, gaps=True) for entries in (whole, covered)
+    ]
+    assert_allclose(mixtures[0].rates, mixtures[1].rates)
+    covered_X = X.copy()
+    covered_X[hidden] = np.nan
+    alone = _mixture.from_labels(_mixture.Entries(covered_X), labels, 3, isotropic=True)
+    assert_allclose(mixtures[1].centers, alone.centers)
+    stepped = [_mixture.step(entries, mixtures[1], isotropic=True) for entries in (whole, covered)]
+    overall = (~np.isnan(X)).mean(axis=0)
+    assert_allclose(covered.seen_counts / 60, overall)
+    assert np.abs(stepped[0].rates - stepped[1].rates).max() < 0.1  # posteriors differ, masks do not
+
+
+@pytest.mark.parametrize("container", [np.asarray, as_csr])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container, weighted, rng, monkeypatch):
+    monkeypatch.setattr(_mixture, "CHUNK", 23)
+    X, labels, hidden = gaps_of_each_class(rng)
+    weights = rng.uniform(0.5, 2, size=60) if weighted else np.ones(60)
+    entries = _mixture.Entries(container(X), weights, hidden=hidden)
+    m = _mixture.from_labels(entries, labels, 3, isotropic=True, gaps=True)
+    seen = ~np.isnan(X)
+    covered = X.copy()
+    covered[hidden] = np.nan
+    values = slow_log_density(covered - entries.means, m)
+    likely = np.where(seen[:, None], m.rates, 1 - m.rates)  # rows, clusters, columns
+
+    def posterior(of_gaps):
+        weight = np.exp(values) * of_gaps
+        return weight / weight.sum(axis=1, keepdims=True)
+
+    r = posterior(likely.prod(axis=2)) * weights[:, None]
+    q = weights @ seen / weights.sum()
+    expected = np.zeros(60)
+    for j in range(1, 5):
+        others = posterior(np.delete(likely, j, axis=2).prod(axis=2))
+        for i in range(60):
+            without = np.arange(60) != i
+            rates = (r[without].T @ seen[without, j] + q[j]) / (r[without].sum(axis=0) + 1)
+            expected[i] -= 2 * np.log(others[i] @ (rates if seen[i, j] else 1 - rates))
+    assert_allclose(_mixture.surprise_of_gaps(entries, m), expected)

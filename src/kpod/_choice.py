@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kpod._holdout import Errors, above
-from kpod._search import Search, Verdict
+from kpod._search import Search, Verdict, predicted
 from kpod._typing import Floats
 
 RIVAL = 2.0  # standard errors above the best: another number that close is a rival of the one chosen
@@ -39,9 +39,11 @@ class KChoice:
         entries predicted by the centers, and its standard error `error_se`; `above_best`, by how much
         it lies above the smallest, with the paired standard error `above_best_se`; `loss`, the loss
         for each observed entry; `silhouette`; `correlated_error`, the error of the best mixture with
-        correlated columns, NaN where none was tried.
+        correlated columns, NaN where none was tried. Where `gaps_` is True, errors count what was not
+        foreseen about gaps, too: minus twice its log-likelihood, times the variance of hidden entries.
     column_errors_ : ndarray of shape (len(k), n_features) or None
-        `error` by column; NaN where nothing of a column was hidden. Not kept in model files.
+        Squared errors of hidden entries by column; NaN where nothing of a column was hidden. Not kept in
+        model files.
     centers_k_ : int
         The number that centers alone ask for. More than `best_k_` where columns are correlated within
         clusters.
@@ -51,6 +53,8 @@ class KChoice:
         Number of entries that were hidden, over all folds.
     n_rows_ : int
         Number of rows that the choice rests on; fewer than the table has if it is large.
+    gaps_ : bool
+        Whether gaps counted, so that they were to be predicted as well.
     model_ : KPOD or None
         Fitted with `best_k_` clusters on the whole table; None in `KPOD.choice_`, whose owner is that model.
     """
@@ -65,6 +69,7 @@ class KChoice:
     correlated_: bool
     n_hidden_: int
     n_rows_: int
+    gaps_: bool = False
     model_: Any = None
 
     def __str__(self) -> str:
@@ -98,7 +103,8 @@ def conclusion(search: Search, extendable: bool) -> KChoice:
     search.settle(verdict.k)
     reason = why_unclear(search, verdict, extendable)
     numbers = sorted(search.centers)
-    errors = [search.centers[n].errors for n in numbers]
+    curve = search.by_centers
+    errors = [curve[n] for n in numbers]
     best = min(errors, key=lambda e: e.mean)
     above_best = [e.above(best) for e in errors]
     mixtures = [search.correlated.get(n) for n in numbers]
@@ -123,6 +129,7 @@ def conclusion(search: Search, extendable: bool) -> KChoice:
         correlated_=verdict.correlated,
         n_hidden_=sum(len(fold.rows) for fold in search.folds),
         n_rows_=search.table.n_rows,
+        gaps_=search.gaps,
     )
 
 
@@ -145,10 +152,10 @@ def too_little(reason: str) -> KChoice:
 
 def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
     """The reason why the choice is not clear; empty if it is."""
-    k, curve, last = verdict.k, verdict.curve, max(search.centers)
+    k, curve, last, hidden = verdict.k, verdict.curve, max(search.centers), predicted(search.gaps)
     if k == last and len(search.centers) > 1 and k > 1:
         where = "the most that were tried" if extendable else "the end of the range"
-        return f"the error on hidden values is still falling at {last} clusters, {where}"
+        return f"the error on {hidden} is still falling at {last} clusters, {where}"
     if verdict.doubt:
         return verdict.doubt
     pieces = verdict.by_centers
@@ -156,16 +163,15 @@ def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
         narrow = above(curve[pieces], curve[1]) < CLEARLY_WORSE
         if narrow and search.n_apart(pieces) == pieces:
             return (
-                "columns are correlated, and one correlated group predicts hidden values slightly better "
+                f"columns are correlated, and one correlated group predicts {hidden} slightly better "
                 f"than {pieces} clusters do, but these are separate: few rows lie between them"
             )
-    by_centers = {n: trial.errors for n, trial in search.centers.items()}
-    for found, number in ((curve, k), (by_centers, pieces)):
+    for found, number in ((curve, k), (search.by_centers, pieces)):
         other = rival(found, number) if k > 1 else None
         if other is not None:
             fewer, more = sorted((number, other))
             return (
-                f"{fewer} and {more} clusters predict hidden values about equally well, and numbers in "
+                f"{fewer} and {more} clusters predict {hidden} about equally well, and numbers in "
                 "between predict them worse"
             )
     apart = search.n_apart(k) if k > 1 else k
@@ -173,7 +179,7 @@ def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
         only = f"they form only {apart} separate groups" if apart > 1 else "they are not separate groups"
         between = "them as inside them" if apart == 1 else "some of them as inside them"
         return (
-            f"{k} clusters predict hidden values best, but {only}: rows are as dense between {between}, "
+            f"{k} clusters predict {hidden} best, but {only}: rows are as dense between {between}, "
             "as when a curve or a trend is cut into pieces"
         )
     return ""
@@ -194,6 +200,7 @@ def rival(curve: dict[int, Errors], k: int) -> int | None:
 def in_words(search: Search, verdict: Verdict, reason: str) -> str:
     """The finding as a reader without statistics would want it."""
     k, curve = verdict.k, verdict.curve
+    them = "them and the gaps" if search.gaps else "them"
     sentences = []
     if len(search.centers) == 1:
         sentences.append(f"Only one number was tried, {k}, so there was nothing to choose from.")
@@ -207,19 +214,19 @@ def in_words(search: Search, verdict: Verdict, reason: str) -> str:
             gain = f" (error {1 - curve[k].mean / curve[1].mean:.0%} lower than with {one})"
         fewer = "fewer do worse" if k > min(search.centers) else "fewer were not tried"
         sentences.append(
-            f"{k} clusters: when observed values are hidden, {k} clusters predict them best{gain}; {fewer}, "
-            "and more do no better."
+            f"{k} clusters: when observed values are hidden, {k} clusters predict {them} best{gain}; "
+            f"{fewer}, and more do no better."
         )
     elif verdict.correlated:
         sentences.append(
             "One cluster, so no separate groups: the columns are correlated, and a single group with "
-            "correlated columns predicts hidden values as well as several clusters do. k-means alone would "
-            f"have cut it into {verdict.by_centers} pieces."
+            f"correlated columns predicts {predicted(search.gaps)} as well as several clusters do. k-means "
+            f"alone would have cut it into {verdict.by_centers} pieces."
         )
     else:
         sentences.append(
             "One cluster, so no separate groups: when observed values are hidden, more clusters do not "
-            "predict them any better."
+            f"predict {them} any better."
         )
     if verdict.correlated and k > 1:
         alone = f"; k-means alone would have asked for {verdict.by_centers}" if verdict.by_centers > k else ""

@@ -85,13 +85,14 @@ class Errors:
     """Weighted squared errors on hidden entries, summed over the folds by row and by column.
 
     `by_row` and `by_column` are sums over the hidden entries, `count` and `column_counts` their
-    weights.
+    weights. `rows` are those of which something was hidden.
     """
 
     by_row: Floats
     by_column: Floats
     count: float
     column_counts: Floats
+    rows: Positions
 
     @property
     def mean(self) -> float:
@@ -108,6 +109,12 @@ class Errors:
         """Mean squared error by column; NaN where nothing was hidden."""
         with np.errstate(invalid="ignore"):
             return np.where(self.column_counts > 0, self.by_column / self.column_counts, np.nan)
+
+    def plus(self, more: Floats) -> Errors:
+        """With something to add for each row of the table."""
+        by_row = np.array(more, dtype=np.float64)
+        by_row[self.rows] += self.by_row
+        return replace(self, by_row=by_row, rows=np.arange(len(by_row)))
 
     def above(self, other: Errors) -> tuple[float, float]:
         """By how much the mean lies above another's, and the standard error of that (paired)."""
@@ -148,11 +155,13 @@ def add_up(
     all_squared = np.concatenate(squared) * weight
     # A row of which nothing was hidden, or without weight, is no observation of the error.
     by_row = np.bincount(rows, all_squared, n_rows).astype(np.float64)
+    counted = np.flatnonzero(np.bincount(rows, weight, n_rows) > 0)
     return Errors(
-        by_row[np.bincount(rows, weight, n_rows) > 0],
+        by_row[counted],
         np.bincount(columns, all_squared, n_columns).astype(np.float64),
         float(weight.sum()),
         np.bincount(columns, weight, n_columns).astype(np.float64),
+        counted,
     )
 
 

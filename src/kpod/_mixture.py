@@ -61,11 +61,15 @@ class Mixture:
 
 @dataclass
 class Part:
-    """A chunk of rows: values less the column means (0 where missing), squares, mask, weights."""
+    """A chunk of rows: values less the column means (0 where missing), squares, mask, weights.
+
+    `seen` is the mask with what is hidden: the value of an entry is hidden, not that it was observed.
+    """
 
     values: Any
     squares: Any
     mask: Any
+    seen: Any
     weights: Floats
     at: slice
 
@@ -81,12 +85,16 @@ class Entries:
         weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
         chunks = [slice(start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
         tables = [(*_without(*_values_and_mask(X[at]), at, hidden), at) for at in chunks]
+        nothing = np.zeros(self.n_columns)
         self.weight = float(weights.sum())
-        self.counts = sum((mask.T @ weights[at] for _, mask, at in tables), np.zeros(self.n_columns))
+        self.counts = sum((mask.T @ weights[at] for _, mask, _, at in tables), nothing)
+        self.seen_counts = sum((seen.T @ weights[at] for _, _, seen, at in tables), nothing)
         counts = np.where(self.counts > 0, self.counts, 1)
-        sums = sum((values.T @ weights[at] for values, _, at in tables), np.zeros(self.n_columns))
+        sums = sum((values.T @ weights[at] for values, _, _, at in tables), nothing)
         self.means = sums / counts
-        self.parts = [_part(values, mask, self.means, weights[at], at) for values, mask, at in tables]
+        self.parts = [
+            _part(values, mask, seen, self.means, weights[at], at) for values, mask, seen, at in tables
+        ]
         self.squares = sum((p.squares.T @ p.weights for p in self.parts), np.zeros(self.n_columns))
         variances = self.squares / counts
         typical = float(variances[variances > 0].mean()) if (variances > 0).any() else 1.0
@@ -100,7 +108,8 @@ def parts(X: Any, means: Floats) -> Iterator[Part]:
     """Chunks of a table whose column means are given."""
     for start in range(0, X.shape[0], CHUNK):
         at = slice(start, min(start + CHUNK, X.shape[0]))
-        yield _part(*_values_and_mask(X[at]), means, np.ones(at.stop - at.start), at)
+        values, mask = _values_and_mask(X[at])
+        yield _part(values, mask, mask, means, np.ones(at.stop - at.start), at)
 
 
 def _values_and_mask(X: Any) -> tuple[Any, Any]:
@@ -115,32 +124,33 @@ def _values_and_mask(X: Any) -> tuple[Any, Any]:
 
 
 def _without(
-    values: Any, mask: Any, at: slice, hidden: tuple[Positions, Positions] | None
-) -> tuple[Any, Any]:
-    """The same without the hidden entries of the rows `at`."""
+    values: Any, seen: Any, at: slice, hidden: tuple[Positions, Positions] | None
+) -> tuple[Any, Any, Any]:
+    """Values and mask without the hidden entries of the rows `at`, and the mask with them."""
     if hidden is None:
-        return values, mask
+        return values, seen, seen
     low, high = np.searchsorted(hidden[0], [at.start, at.stop])
     rows, columns = hidden[0][low:high] - at.start, hidden[1][low:high]
     if not sparse.issparse(values):
+        mask = seen.copy()
         values[rows, columns] = mask[rows, columns] = 0.0
-        return values, mask
+        return values, mask, seen
     n_columns = values.shape[1]
     own = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr)) * n_columns + values.indices
     data = np.where(np.isin(own, rows * n_columns + columns), np.nan, values.data)
-    return _values_and_mask(_like(values, data))
+    return *_values_and_mask(_like(values, data)), seen
 
 
 def _like(table: Any, data: Floats) -> Any:
     return sparse.csr_array((data, table.indices, table.indptr), shape=table.shape)
 
 
-def _part(values: Any, mask: Any, means: Floats, weights: Floats, at: slice) -> Part:
+def _part(values: Any, mask: Any, seen: Any, means: Floats, weights: Floats, at: slice) -> Part:
     if sparse.issparse(values):
         values = _like(values, values.data - means[values.indices])
-        return Part(values, _like(values, values.data**2), mask, weights, at)
+        return Part(values, _like(values, values.data**2), mask, seen, weights, at)
     values = values - mask * means
-    return Part(values, values**2, mask, weights, at)
+    return Part(values, values**2, mask, seen, weights, at)
 
 
 @dataclass
@@ -182,7 +192,7 @@ def expect(part: Part, m: Mixture) -> Expected:
     with np.errstate(divide="ignore"):
         log_density += np.log(m.shares)
     if m.rates is not None:
-        log_density += part.mask @ np.log(m.rates / (1 - m.rates)).T + np.log(1 - m.rates).sum(axis=1)
+        log_density += part.seen @ np.log(m.rates / (1 - m.rates)).T + np.log(1 - m.rates).sum(axis=1)
     if not q:
         return Expected(log_density, common, np.zeros((n, k, 0)), np.zeros((n, own, 0, 0)))
     weighted = m.loadings * precision[:, None]
@@ -206,7 +216,7 @@ def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
     """One EM step. Given labels and factors, a column is a weighted regression on them."""
     (k, p), q, own = m.centers.shape, m.n_factors, len(m.loadings)
     shares, total = np.zeros(k), 0.0
-    s, t = np.zeros((p, k)), np.zeros((p, k))
+    s, t, seen = np.zeros((p, k)), np.zeros((p, k)), np.zeros((p, k))
     s_z, s_zz, t_z = np.zeros((p, k * q)), np.zeros((p, own * q * q)), np.zeros((p, own * q))
     second_moment = np.zeros((own, q, q))
     for part in entries:
@@ -216,6 +226,8 @@ def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
         shares += r.sum(axis=0)
         s += part.mask.T @ r
         t += part.values.T @ r
+        if m.rates is not None:
+            seen += part.seen.T @ r
         if q:
             n = len(r)
             rz = r[:, :, None] * e.scores
@@ -230,7 +242,7 @@ def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
             s_z += part.mask.T @ rz.reshape(n, k * q)
             s_zz += part.mask.T @ zz.reshape(n, own * q * q)
             t_z += part.values.T @ linear
-    rates = None if m.rates is None else _rates(entries, s, shares)
+    rates = None if m.rates is None else _rates(entries, seen, shares)
     s += PRIOR
     centers, loadings = (t / s).T, np.zeros((own, p, 0))
     explained = (centers.T * t).sum(axis=1)
@@ -255,10 +267,10 @@ def step(entries: Entries, m: Mixture, *, isotropic: bool) -> Mixture:
     return Mixture(shares / shares.sum(), centers, loadings, variances, total, rates)
 
 
-def _rates(entries: Entries, observed: Floats, shares: Floats) -> Floats:
+def _rates(entries: Entries, seen: Floats, shares: Floats) -> Floats:
     """How often each cluster has an entry of each column, with one row of the whole table behind it."""
-    overall = entries.counts / max(entries.weight, 1e-300)
-    rates = (observed + overall[:, None]) / (shares + 1)
+    overall = entries.seen_counts / max(entries.weight, 1e-300)
+    rates = (seen + overall[:, None]) / (shares + 1)
     return np.clip(rates.T, SMALLEST_RATE, 1 - SMALLEST_RATE)
 
 
@@ -282,15 +294,16 @@ def run(entries: Entries, m: Mixture, *, isotropic: bool, n_steps: int, tol: flo
 def from_labels(entries: Entries, labels: Labels, k: int, *, isotropic: bool, gaps: bool = False) -> Mixture:
     """Shares, means and variances of a clustering, and with `gaps` its rates; no factors yet."""
     p = entries.n_columns
-    s, t, shares = np.zeros((p, k)), np.zeros((p, k)), np.zeros(k)
+    s, t, seen, shares = np.zeros((p, k)), np.zeros((p, k)), np.zeros((p, k)), np.zeros(k)
     for part in entries:
         r = (labels[part.at][:, None] == np.arange(k)) * part.weights[:, None]
         shares += r.sum(axis=0)
         s += part.mask.T @ r
         t += part.values.T @ r
+        seen += part.seen.T @ r
     centers = (t / np.maximum(s, PRIOR)).T
     residual = np.maximum(entries.squares - (centers.T * t).sum(axis=1), 0)
-    rates = _rates(entries, s, shares) if gaps else None
+    rates = _rates(entries, seen, shares) if gaps else None
     shares = (shares + 1) / (shares.sum() + k)
     variances = _variances(entries, residual, isotropic)
     return Mixture(shares, centers, np.zeros((1, p, 0)), variances, rates=rates)
@@ -368,3 +381,35 @@ def predict_entries(entries: Entries, m: Mixture, rows: Positions, columns: Posi
 def posterior(entries: Entries, m: Mixture) -> Floats:
     """Probability of each cluster for each row (n, k); the shares where nothing was observed."""
     return np.vstack([expect(part, m).posterior() for part in entries])
+
+
+def surprise_of_gaps(entries: Entries, m: Mixture) -> Floats:
+    r"""How unexpected it is what each row lacks (n,).
+
+    .. math:: -2 \sum_j \log \sum_l P(l \mid \text{row } i \text{ but for the gap in } j)\, P(o_{ij} \mid l)
+
+    Each row is left out of the rates that it is judged by. Columns that all rows have, or none, say nothing.
+    """
+    assert m.rates is not None
+    expected = [expect(part, m) for part in entries]
+    p, k = entries.n_columns, len(m.shares)
+    total, seen = np.zeros(k), np.zeros((p, k))
+    for part, e in zip(entries, expected, strict=True):
+        r = e.posterior() * part.weights[:, None]
+        total += r.sum(axis=0)
+        seen += part.seen.T @ r
+    overall = entries.seen_counts / max(entries.weight, 1e-300)
+    columns = np.flatnonzero((overall > 0) & (overall < 1))
+    out = np.zeros(sum(len(part.weights) for part in entries))
+    for part, e in zip(entries, expected, strict=True):
+        r = e.posterior() * part.weights[:, None]
+        for j in columns:
+            here = part.seen[:, [j]]
+            here = here.toarray() if sparse.issparse(here) else here
+            rate = m.rates[:, j]
+            others = e.log_density - np.where(here, np.log(rate), np.log(1 - rate))
+            others = np.exp(others - others.max(axis=1, keepdims=True))
+            rates = (seen[j] - r * here + overall[j]) / (total - r + 1)
+            chance = (others * np.where(here, rates, 1 - rates)).sum(axis=1) / others.sum(axis=1)
+            out[part.at] -= 2 * np.log(np.maximum(chance, SMALLEST_RATE))
+    return out

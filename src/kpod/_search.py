@@ -10,7 +10,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, NamedTuple, Protocol
 
@@ -32,6 +32,7 @@ FIRST_RANGE = 10  # "auto" looks at 1 to 10 first,
 LAST_RANGE = 40  # and at up to 40 while more clusters keep helping
 MOST_ROWS = 20_000
 MOST_MIXTURE_ENTRIES = 200_000
+MOST_GAP_CELLS = 5_000_000  # observed or not, of all folds that gaps are predicted in
 MOST_SILHOUETTE_ROWS = 2_000
 STARTS = 3
 MANY_ENTRIES = 20_000  # observed, beyond which half the folds tell as much as is needed
@@ -72,9 +73,13 @@ class Fitter(Protocol):
 
 @dataclass
 class Trial:
-    """What is known about one number of clusters: on hidden entries, and on all that is observed."""
+    """What is known about one number of clusters: on hidden entries, and on all that is observed.
+
+    Where gaps count, also how unexpected those of each row are.
+    """
 
     errors: Errors
+    surprise: Floats | None
     labels: list[Labels]  # of each fold
     whole: Solution
 
@@ -152,7 +157,8 @@ class Search:
                 "X has one column (n_features = 1): with its entry hidden, nothing is left of a row to "
                 f"predict it from. {YOURSELF}"
             )
-        rows = usable if len(usable) <= MOST_ROWS else np.sort(rng.permutation(usable)[:MOST_ROWS])
+        most = min(MOST_ROWS, most_mixture_rows(table)) if gaps else MOST_ROWS
+        rows = usable if len(usable) <= most else np.sort(rng.permutation(usable)[:most])
         if len(rows) < table.n_rows:
             values = some_rows(values, rows)
             weights = None if table.weights is None else table.weights[rows]
@@ -210,7 +216,10 @@ class Search:
             n_starts = None if self.table.n_observed <= MANY_ENTRIES else STARTS
             whole = self.fitter(self.table, self.executor, k, self.shrinkage, n_starts)
             self.tell(counted(k))
-            self.centers[k] = Trial(trial.errors, trial.labels, whole)
+            errors, surprise = trial.errors, None
+            if self.gaps:
+                errors, surprise = self.mixtures.of_labels(trial.labels, k)
+            self.centers[k] = Trial(errors, surprise, trial.labels, whole)
 
     def settle(self, k: int) -> None:
         """Fit the number that was chosen with all the starts that a fit has."""
@@ -236,13 +245,35 @@ class Search:
         return smallest_within(curve, NOISE)
 
     def centers_choice(self) -> int:
-        return smallest_within({k: trial.errors for k, trial in self.centers.items()}, NOISE)
+        return smallest_within(self.by_centers, NOISE)
+
+    @property
+    def by_centers(self) -> dict[int, Errors]:
+        """What each number of clusters fails to predict."""
+        return {k: self.with_gaps(trial.errors, trial.surprise) for k, trial in self.centers.items()}
+
+    def with_gaps(self, errors: Errors, surprise: Floats | None) -> Errors:
+        r"""Errors on hidden values, and what was unexpected about gaps, as parts of one likelihood.
+
+        A squared error e is worth :math:`e / \sigma^2` of minus twice the log-likelihood, so what gaps add is
+        taken :math:`\sigma^2` times, the smallest mean error so far; and by the share of the observed values
+        that was hidden.
+        """
+        if surprise is None:
+            return errors
+        variance = min(trial.errors.mean for trial in self.centers.values())
+        share = errors.count / float(self.table.about.weights.sum())
+        weights = 1.0 if self.weights is None else self.weights
+        return errors.plus(variance * share * weights * surprise)
+
+    @cached_property
+    def mixtures(self) -> Mixtures:
+        return Mixtures(self, self.mixture_rows())
 
     def mixture_rows(self) -> Any:
         """A sample of the rows where the table is too large for mixtures: evenly spaced."""
         n = self.table.n_rows
-        most = max(200, int(MOST_MIXTURE_ENTRIES / max(1, self.table.n_entries / n)))
-        return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+        return np.linspace(0, n - 1, min(n, most_mixture_rows(self.table))).astype(np.intp)
 
     def loss(self, k: int) -> float:
         """The loss for each observed entry, on the same scale as the error."""
@@ -288,10 +319,13 @@ class Search:
     def verdict(self) -> Verdict:
         by_centers = self.centers_choice()
         if by_centers == 1:
-            errors = {k: trial.errors for k, trial in self.centers.items()}
-            return Verdict(1, 1, False, errors, None, "")
+            return Verdict(1, 1, False, self.by_centers, None, "")
         with one_thread():
-            return Mixtures(self, self.mixture_rows()).verdict(by_centers)
+            return self.mixtures.verdict(by_centers)
+
+
+def most_mixture_rows(table: Table) -> int:
+    return max(200, int(MOST_MIXTURE_ENTRIES / max(1, table.n_entries / table.n_rows)))
 
 
 def counted(k: int) -> str:
@@ -327,6 +361,10 @@ class Mixtures:
         return self.search.executor.map(of_fold, range(len(self.folds)))
 
     def errors(self, fitted: list[_mixture.Mixture]) -> Errors:
+        surprise = self.surprise(fitted) if self.search.gaps else None
+        return self.search.with_gaps(self.errors_on_values(fitted), surprise)
+
+    def errors_on_values(self, fitted: list[_mixture.Mixture]) -> Errors:
         def of_fold(number: int) -> Floats:
             fold = self.folds[number]
             predicted = _mixture.predict_entries(
@@ -337,6 +375,29 @@ class Mixtures:
         squared = self.search.executor.map(of_fold, range(len(self.folds)))
         shape = (len(self.rows), self.search.table.n_columns)
         return _holdout.add_up(shape, self.folds, squared, self.weights)
+
+    def surprise(self, fitted: list[_mixture.Mixture]) -> Floats:
+        """How unexpected the gaps of each row are, in the mean of some folds."""
+        n_cells = len(self.rows) * self.search.table.n_columns
+        some = range(max(1, min(len(self.folds), MOST_GAP_CELLS // n_cells)))
+
+        def of_fold(number: int) -> Floats:
+            return _mixture.surprise_of_gaps(self.entries[number], fitted[number])
+
+        found: Floats = np.mean(self.search.executor.map(of_fold, some), axis=0)
+        return found
+
+    def of_labels(self, labels: list[Labels], k: int) -> tuple[Errors, Floats]:
+        """What clusters with gaps of their own fail to predict: values, and gaps.
+
+        A row whose values say little of its cluster is predicted by all clusters that its gaps allow.
+        """
+        fitted = [
+            _mixture.from_labels(entries, label[self.rows], k, isotropic=True, gaps=True)
+            for entries, label in zip(self.entries, labels, strict=True)
+        ]
+        with one_thread():
+            return self.errors_on_values(fitted), self.surprise(fitted)
 
     def at(self, k: int) -> Correlated:
         """With k clusters: no factors, then more at a time for as long as that helps.
@@ -404,16 +465,15 @@ class Mixtures:
         kind, curve, k = ("own", own, with_own) if gain > OWN_GAIN else ("common", common, with_common)
         doubt = ""
         if k < by_centers and above(curve[by_centers], curve[k]) <= CORRELATED_GAIN:
-            doubt = as_well(k, by_centers)
+            doubt = self.as_well(k, by_centers)
             k = by_centers
         elif OWN_DOUBT < gain <= OWN_GAIN and with_own != k:
-            doubt = as_well(with_own, k)
+            doubt = self.as_well(with_own, k)
         elif k > 1 and 1 in curve and above(curve[1], lowest(curve.values())) <= NOISE:
-            doubt = as_well(1, k)
+            doubt = self.as_well(1, k)
         matters = k < by_centers or above(tried[k].plain, curve[k]) > NOISE
         if not matters:
-            errors = {n: trial.errors for n, trial in self.search.centers.items()}
-            return Verdict(k, by_centers, False, errors, None, doubt)
+            return Verdict(k, by_centers, False, self.search.by_centers, None, doubt)
         # Would more clusters than centers ask for help, too? Then neither number is to be trusted.
         more = min((n for n in self.search.centers if n > by_centers), default=None)
         if k == by_centers and more is not None and not doubt:
@@ -426,6 +486,11 @@ class Mixtures:
                 )
         return Verdict(k, by_centers, True, curve, kind, doubt)
 
+    def as_well(self, fewer: int, more: int) -> str:
+        one = "one correlated group predicts" if fewer == 1 else f"{fewer} correlated groups predict"
+        hidden = predicted(self.search.gaps)
+        return f"columns are correlated, and {one} {hidden} about as well as {more} clusters do"
+
     @staticmethod
     def smallest(curve: dict[int, Errors], by_centers: int) -> int:
         """The number that centers ask for if it is the best here, too; else the smallest in the noise."""
@@ -433,9 +498,9 @@ class Mixtures:
         return by_centers if best == by_centers else smallest_within(curve, NOISE)
 
 
-def as_well(fewer: int, more: int) -> str:
-    one = "one correlated group predicts" if fewer == 1 else f"{fewer} correlated groups predict"
-    return f"columns are correlated, and {one} hidden values about as well as {more} clusters do"
+def predicted(gaps: bool) -> str:
+    """What numbers of clusters are compared by."""
+    return "hidden values and gaps" if gaps else "hidden values"
 
 
 class HiddenEntries(NamedTuple):

@@ -21,6 +21,7 @@ PLAIN = {
     "correlated_": bool,
     "n_hidden_": int,
     "n_rows_": int,
+    "gaps_": bool,
 }
 
 
@@ -33,7 +34,7 @@ def to_json(choice: KChoice) -> str:
 
 def from_json(text: str, k: int) -> KChoice:
     """The choice of a model with k clusters, or a ValueError on what is wrong with it."""
-    content = json.loads(text)
+    content = {"gaps_": False, **json.loads(text)}  # before gaps were predicted, too
     plain = {name: content[name] for name in PLAIN}
     if any(type(plain[name]) is not kind for name, kind in PLAIN.items()) or plain["best_k_"] != k:
         raise ValueError("invalid choice of the number of clusters")

@@ -306,6 +306,7 @@ def choice_of(choice: KChoice | None) -> dict[str, Any] | None:
         "sentence": choice.sentence_,
         "clear": choice.clear_,
         "hidden": f"{choice.n_hidden_:,}",
+        "gaps": choice.gaps_,
         "rows": [
             {name: float(values[i]) for name, values in choice.table_.items()}
             for i in range(len(choice.table_["k"]))

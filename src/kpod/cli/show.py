@@ -156,7 +156,8 @@ def show_choice(
         table.add_row(str(row["clusters"]), *cells, bar + mark)
     out.print(table)
     correlated = "; correlated: the same with groups whose columns are correlated" if with_correlation else ""
-    out.print(f"error: mean squared error of hidden values, predicted by the clusters{correlated}\n")
+    gaps = ", and what they do not foresee about gaps" if choice["gaps_predicted"] else ""
+    out.print(f"error: mean squared error of hidden values, predicted by the clusters{gaps}{correlated}\n")
     out.print(choice["sentence"])
     if choice["clusters"] == 1:
         out.print(DIVIDE_ANYWAY)

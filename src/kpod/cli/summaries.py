@@ -135,6 +135,7 @@ def summary_of_choice(number: KChoice) -> dict[str, Any]:
         "reason": number.reason_,
         "sentence": number.sentence_,
         "hidden_entries": number.n_hidden_,
+        "gaps_predicted": number.gaps_,
         "rows": number.n_rows_,
         "tried": [
             {

@@ -35,6 +35,8 @@ class ChooseKDisplay(Display):
         The number chosen.
     clear : bool
         Whether the choice is clear.
+    gaps : bool, default=False
+        Whether gaps were to be predicted, too.
 
     Examples
     --------
@@ -59,9 +61,10 @@ class ChooseKDisplay(Display):
         correlated_error: Floats,
         best_k: int,
         clear: bool,
+        gaps: bool = False,
     ) -> None:
         self.k, self.error, self.above_best_se = k, error, above_best_se
-        self.correlated_error, self.best_k, self.clear = correlated_error, best_k, clear
+        self.correlated_error, self.best_k, self.clear, self.gaps = correlated_error, best_k, clear, gaps
 
     @classmethod
     def from_choice(cls, choice: KChoice, *, ax: Any = None) -> ChooseKDisplay:
@@ -86,7 +89,7 @@ class ChooseKDisplay(Display):
         """Work out what is to be shown, and draw nothing."""
         names = ["k", "error", "above_best_se", "correlated_error"]
         about = {name: choice.table_[name] for name in names}
-        return cls(**about, best_k=choice.best_k_, clear=choice.clear_)
+        return cls(**about, best_k=choice.best_k_, clear=choice.clear_, gaps=choice.gaps_)
 
     @classmethod
     def from_estimator(
@@ -131,7 +134,8 @@ class ChooseKDisplay(Display):
                     linewidth=1.4, label="groups with correlated columns")  # fmt: skip
         text = f"{self.best_k} chosen" if self.clear else f"{self.best_k} used, no clear choice"
         ax.axvline(self.best_k, color=INK, linewidth=0.9, linestyle=":" if self.clear else "--", label=text)
-        ax.set(xlabel="number of clusters", ylabel="squared error on hidden entries")
+        of = "hidden entries and gaps" if self.gaps else "hidden entries"
+        ax.set(xlabel="number of clusters", ylabel=f"squared error on {of}")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         tidy(ax, grid="y")
         ax.legend(frameon=False, fontsize=9, labelcolor=INK)
