@@ -314,12 +314,20 @@ def measured() -> dict[str, tuple[float, list[str]]]:
     return json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
 
 
+def base_of(test: str) -> str:
+    """The name of a test without its parameters."""
+    return test.split("[", maxsplit=1)[0]
+
+
 class Choice:
     """A pytest plugin: a few parameters of each test, the cheapest first, for a number of seconds."""
 
     def __init__(self, budget: float, each: int, calls: str = "") -> None:
         self.budget, self.each, self.calls = budget, each, calls
-        self.known = measured()
+        self.known: dict[str, tuple[float, set[str]]] = {}
+        for name, (spent, called) in measured().items():
+            before = self.known.get(base_of(name), (0.0, set()))
+            self.known[base_of(name)] = max(before[0], spent), before[1].union(called)
 
     def of(self, mutant: Mutant) -> Choice:
         """The tests that call the function it is in; outside of functions, any of the file."""
@@ -331,20 +339,20 @@ class Choice:
         return sorted(str(ROOT / name) for name in found)
 
     def seconds(self, item) -> float:
-        return self.known.get(item.nodeid, (1.0, []))[0]
+        return self.known.get(base_of(item.nodeid), (1.0, set()))[0]
 
     def concerns(self, test: str) -> bool:
         if not self.calls:
             return True
-        called = self.known.get(test, (0, []))[1]
-        return any(
-            name.startswith(self.calls) if self.calls.endswith(" ") else name == self.calls for name in called
-        )
+        called = self.known.get(base_of(test), (0, set()))[1]
+        if self.calls.endswith(" "):
+            return any(name.startswith(self.calls) for name in called)
+        return self.calls in called
 
     def pytest_collection_modifyitems(self, items):
         by_test: dict[str, list] = {}
         for item in items:
-            by_test.setdefault(item.nodeid.split("[")[0], []).append(item)
+            by_test.setdefault(base_of(item.nodeid), []).append(item)
         draw = random.Random(0)
         chosen = [item for same in by_test.values() for item in draw.sample(same, min(self.each, len(same)))]
         chosen = sorted((item for item in chosen if self.concerns(item.nodeid)), key=self.seconds)
@@ -569,6 +577,8 @@ def main() -> None:
         counts: dict[str, Counter[str]] = {}
         for mutant in mutants:
             said = verdict(mutant, package, choice, log)
+            if said == "survived":  # perhaps for want of the right parameters
+                said = verdict(mutant, package, Choice(4 * options.budget, 1_000), log)
             counts.setdefault(mutant.path, Counter())[said] += 1
             print(f"{said:9}  {mutant}", flush=True)
     for path, count in sorted(counts.items()):

@@ -243,6 +243,27 @@ def test_directories(tmp_path):
     ):
         KPOD(2, checkpoint=tmp_path / "used").fit(X)
     KPOD(2, checkpoint=str(tmp_path / "used")).fit(X)
+    KPOD(2, checkpoint=tmp_path / "of" / "several" / "levels").fit(X)
+    assert (tmp_path / "of" / "several" / "levels").is_dir()
+
+
+class Payload:
+    """An object that runs code when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_a_checkpoint_from_elsewhere_runs_no_code(tmp_path):
+    """Files from elsewhere are hostile."""
+    X, _ = clustered(np.random.default_rng(2), 100, 5)
+    np.savez(tmp_path / "fit.npz", head=np.array([Payload(tmp_path / "ran")], dtype=object))
+    with pytest.raises(ValueError, match=r"fit.npz: damaged, or not a checkpoint"):
+        KPOD(2, checkpoint=tmp_path).fit(X)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_writes_are_seconds_apart(tmp_path, monkeypatch):

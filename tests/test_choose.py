@@ -254,9 +254,7 @@ def test_two_numbers_with_worse_ones_between_are_rivals(rng):
 def test_separate_clusters_raise_doubts_about_one_correlated_group(rng):
     def reason(one, two, apart):
         errors = curve(rng, one, two)
-        search = SimpleNamespace(
-            centers={k: SimpleNamespace(errors=e) for k, e in errors.items()}, n_apart=lambda k: apart
-        )
+        search = SimpleNamespace(centers=errors, by_centers=errors, gaps=False, n_apart=lambda k: apart)
         return why_unclear(search, Verdict(1, 2, True, errors, "common", ""), True)
 
     assert "these are separate" in reason(3.0, 3.1, apart=2)

@@ -117,6 +117,37 @@ def test_verbose_prints_every_iteration(X, capsys):
     assert len(lines) == len(model.loss_curve_) + 1
 
 
+@pytest.mark.parametrize("size", [1.0, 300.0])
+@pytest.mark.parametrize(
+    ("algorithm", "missingness"),
+    [("hartigan", "ignore"), ("lloyd", "ignore"), ("mm", "ignore"), ("lloyd", "informative")],
+)
+def test_what_verbose_prints_is_what_is_minimised(X, size, algorithm, missingness, capsys):
+    """In the units of the table."""
+    settings = {"algorithm": algorithm, "missingness": missingness, "n_init": 1, "random_state": 0}
+    model = KPOD(3, verbose=2, **settings).fit(size * X)
+    lines = capsys.readouterr().out.splitlines()
+    word = "loss" if missingness == "ignore" else "objective"
+    printed = [float(line.partition(f": {word} ")[2]) for line in lines]
+    assert len(printed) > 2
+    assert_allclose(printed[-1], model.objective_, rtol=1e-5)
+    n = len(printed) - 2  # mm ends with other centers than its last iteration has
+    assert_allclose(printed[:n], model.objective_curve_[:n], rtol=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", ["hartigan", "lloyd"])
+def test_a_larger_tol_stops_sooner(algorithm):
+    """And not far from where a smaller one does."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2000, 6))
+    X[:, 1:][rng.random((2000, 5)) < 0.3] = np.nan
+    settings = {"algorithm": algorithm, "init": np.nan_to_num(X[:12])}
+    sooner, later = (KPOD(12, tol=tol, **settings).fit(X) for tol in (1e-2, 1e-7))
+    assert len(sooner.loss_curve_) < len(later.loss_curve_)
+    assert sooner.converged_
+    assert later.inertia_ < sooner.inertia_ < 1.1 * later.inertia_
+
+
 def test_precision_is_kept(X, dtype):
     model = KPOD(3, random_state=0).fit(X.astype(dtype))
     assert model.cluster_centers_.dtype == model.transform(X.astype(dtype)).dtype == dtype

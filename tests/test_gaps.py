@@ -14,7 +14,7 @@ from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS
 from kpod._engine.lloyd import Settings, Start, nearest_labels
-from kpod._engine.objective import GapObjective
+from kpod._engine.objective import GapModel, GapObjective, panel_of
 from kpod._engine.table import make_table
 from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel
@@ -218,6 +218,38 @@ def test_terms_that_no_table_can_hold(size, rng):
     labels = nearest_labels(table, Executor(), Panel(centers, None, terms))
     compared = np.nansum((X[:, None] - centers) ** 2 + terms, axis=2)
     assert_array_equal(labels, compared.argmin(axis=1))
+
+
+@pytest.mark.parametrize("what", ["centers", "rates", "shares", "all"])
+def test_no_row_is_compared_by_more_than_the_drift_otherwise(what, rng):
+    """Bounds rest on it. Where shares alone change, nothing makes up for a drift that is too small."""
+    X, _ = speaking(rng, n=300, p=6, k=5)
+    table = make_table(X, Executor(), units=Units(np.zeros(6), 1.0))
+    objective = GapObjective(table, 5, 0.0)
+    panels, compared = [], []
+    centers, rates, shares = (
+        rng.normal(size=(5, 6)),
+        rng.uniform(0.05, 0.95, (5, 6)),
+        rng.dirichlet(np.ones(5)),
+    )
+    seen = ~np.isnan(X)
+    for _ in range(2):
+        variance = 1.3
+        panels.append(panel_of(centers, GapModel(rates, shares, variance)))
+        of_values = np.nansum((X[:, None] - centers) ** 2, axis=2)
+        of_gaps = -2 * np.log(np.where(seen[:, None], 1 - rates, rates)).sum(axis=2) - 2 * np.log(shares)
+        compared.append(np.sqrt(of_values + variance * of_gaps))
+        if what in ("centers", "all"):
+            centers = centers + 0.1 * rng.normal(size=centers.shape)
+        if what in ("rates", "all"):
+            rates = np.clip(rates + rng.uniform(-0.1, 0.1, rates.shape), 0.02, 0.98)
+        if what in ("shares", "all"):
+            shares = rng.dirichlet(np.ones(5))
+    drift = objective.drift(*panels)
+    change = np.abs(compared[1] - compared[0])
+    assert (change <= drift.own).all()
+    for c in range(5):
+        assert drift.other[c] >= np.delete(drift.own, c).max()
 
 
 def test_gaps_that_speak_find_the_clusters(rng):

@@ -10,6 +10,9 @@ from scipy import sparse
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD
+from kpod._engine.executors import Executor
+from kpod._engine.minibatch import Running
+from kpod._engine.table import make_table
 
 from .conftest import clustered
 from .test_sparse import as_csr_for_engine
@@ -109,6 +112,20 @@ def test_starved_centers_are_put_where_the_loss_is(rng):
     assert (models[0].cluster_centers_[1:] == 1e6).all()
     assert (abs(models[0.01].cluster_centers_) < 100).all()
     assert models[0.01].inertia_ < 0.75 * models[0].inertia_
+
+
+def test_a_center_that_was_put_at_a_row_rests_on_that_row_alone(rng):
+    X, _ = clustered(rng, 300, 4, missing=0.2)
+    table = make_table(X, Executor(), weights=rng.uniform(0.5, 2, size=300))
+    learned = Running.at(np.vstack([np.zeros((2, 4)), np.full((2, 4), 1e6)]))
+    learned.counts[:] = 50.0
+    learned.column_means = table.column_means.copy()
+    learned._reassign(np.array([2, 3]), table, rng)
+    for center, counts in zip(learned.centers[2:], learned.counts[2:], strict=True):
+        close = np.isclose(X, center, rtol=1e-9) | (np.isnan(X) & np.isnan(center))
+        (row,) = np.flatnonzero(close.all(axis=1))
+        assert_allclose(counts, np.where(np.isnan(X[row]), 0, table.weights[row]))
+    assert (learned.counts[:2] == 50).all()
 
 
 def test_centers_follow_a_drift_with_a_half_life(rng):

@@ -30,7 +30,7 @@ from kpod._engine.blocks import Block, Units
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.fit import SOLVERS
 from kpod._engine.lloyd import Solution, loss_of, nearest, nearest_labels, sizes_of
-from kpod._engine.objective import GapModel, GapObjective, panel_of
+from kpod._engine.objective import GapModel, GapObjective, Objective, panel_of
 from kpod._engine.seeding import SEEDINGS
 from kpod._engine.table import Table, make_table
 from kpod._fitting import checkpoint_of, choose, is_auto, solve, teller, warn_of_empty
@@ -645,21 +645,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _attributes(self, solution: Solution, losses: list[float], table: Table) -> dict[str, Any]:
         """What a fit leaves behind, in the table's own units."""
         labels, scale, gaps = solution.labels, table.units.scale, solution.gaps
-        trace, ends = np.array(solution.trace), np.array(losses)
+        objective = (Objective if gaps is None else GapObjective)(table, len(solution.centers))
+        trace, ends = (objective.in_own_units(np.array(values)) for values in (solution.trace, losses))
         fitted: dict[str, Any] = {}
         if gaps is None:
             labels[table.observed == 0] = -1
-            trace, ends = trace / scale / scale, ends / scale / scale
         else:
-            # A table in other units has another F, by a constant.
             variance = gaps.variance / scale / scale
             if variance < np.finfo(np.float64).tiny:
                 raise ValueError(
                     "missingness='informative' compares gaps with the variance of the entries of X, which is "
                     "too small to compute with. Use smaller units: multiply X, by 1e100 for instance."
                 )
-            constant = -2 * np.log(scale) * GapObjective(table, len(solution.centers)).degrees
-            trace, ends = trace + constant, ends + constant
             fitted = {
                 "missing_rates_": gaps.missing_rates,
                 "cluster_shares_": gaps.shares,

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,10 @@ from kpod._engine.checkpoint import Checkpoint, fingerprint
 from kpod._engine.executors import Executor
 from kpod._engine.fit import best_of, drawn_starts, enough_starts
 from kpod._engine.lloyd import Settings, Solution, Start
+from kpod._engine.objective import GapObjective, Objective
 from kpod._engine.seeding import fill_gaps
 from kpod._engine.table import Table
-from kpod._gapchoice import GapChoice, choose_gaps
+from kpod._gapchoice import LEVEL, GapChoice, choose_gaps
 from kpod._search import YOURSELF, Progress, Search, TooLittleError
 from kpod._typing import Labels
 
@@ -106,18 +107,25 @@ def choose(
     if not is_auto(kpod.missingness):
         return search(gaps=kpod.missingness == "informative" and table.has_gaps)
     without = search(gaps=False)
-    searched = table.has_gaps and (is_auto(kpod.n_clusters) or is_auto(kpod.shrinkage))
-    with_gaps = search(gaps=True) if searched else replace(without, gaps=True)
-    n_clusters = max(with_gaps.n_clusters, without.n_clusters if with_gaps.n_clusters == 1 else 1)
     seed = int(check_random_state(copy.deepcopy(kpod.random_state)).randint(2**31 - 1))
     if checkpoint is not None:
         seed = checkpoint.seed = seed if checkpoint.seed is None else checkpoint.seed
 
-    def labels(table: Table, executor: Executor, gaps: bool) -> Labels:
-        chosen = replace(with_gaps if gaps else without, n_clusters=n_clusters, gaps=gaps)
-        return solve(kpod, table, executor, chosen, np.random.RandomState(seed), GAP_STARTS)[0].labels
+    @cache
+    def decision(n_clusters: int, shrinkage: float) -> GapChoice:
+        def labels(table: Table, executor: Executor, gaps: bool) -> Labels:
+            chosen = Chosen(n_clusters, shrinkage if gaps else without.shrinkage, gaps=gaps)
+            return solve(kpod, table, executor, chosen, np.random.RandomState(seed), GAP_STARTS)[0].labels
 
-    found = choose_gaps(values, table, executor, labels, n_clusters, np.random.default_rng(seed))
+        return choose_gaps(values, table, executor, labels, n_clusters, np.random.default_rng(seed))
+
+    with_gaps = replace(without, gaps=True)
+    if table.has_gaps and (is_auto(kpod.n_clusters) or is_auto(kpod.shrinkage)):
+        # Gaps that have nothing to do with the clusters ask for one for each pattern of gaps, and so for more
+        # and more of them.
+        with_gaps = search(gaps=True, extend=lambda k: decision(k, without.shrinkage).p <= LEVEL)
+    n_clusters = max(with_gaps.n_clusters, without.n_clusters if with_gaps.n_clusters == 1 else 1)
+    found = decision(n_clusters, with_gaps.shrinkage)
     tell = teller(kpod, 1)
     if tell is not None:
         tell(str(found))
@@ -137,11 +145,13 @@ def search_for(
     checkpoint: Checkpoint | None = None,
     *,
     gaps: bool,
+    extend: Callable[[int], bool] | None = None,
 ) -> Chosen:
     """The number of clusters and the shrinkage: as given, or by the error on hidden entries.
 
     Where both are chosen, the number comes first; shrinkage that helps makes more clusters
-    affordable, so the number is then chosen once more.
+    affordable, so the number is then chosen once more. Where so many clusters are not enough, `extend` says
+    whether to try more.
     """
     auto_k, auto_shrinkage = is_auto(kpod.n_clusters), is_auto(kpod.shrinkage)
     shrinkage = 0.0 if auto_shrinkage else float(kpod.shrinkage)
@@ -169,7 +179,9 @@ def search_for(
 
     progress = progress or tell_search(kpod)
     try:
-        search = Search.of(values, table, executor, fitter, shrinkage, rng, progress, gaps=gaps)
+        search = Search.of(
+            values, table, executor, fitter, shrinkage, rng, progress, gaps=gaps, extend=extend
+        )
     except TooLittleError as error:
         if numbers is not None:
             raise
@@ -208,14 +220,15 @@ def solve(
     told: bool = False,
 ) -> tuple[Solution, list[float]]:
     """The best of several starts, and the losses of all; a callable init is called with `given`."""
+    value = told_value(table, chosen.n_clusters, gaps=chosen.gaps)
     settings = Settings(
-        kpod.max_iter, kpod.tol, chosen.shrinkage, chosen.gaps, observer(kpod) if told else None
+        kpod.max_iter, kpod.tol, chosen.shrinkage, chosen.gaps, observer(kpod, value) if told else None
     )
     algorithm = algorithm or kpod.algorithm
     starts = starts_of(
         kpod, given, table, executor, chosen, n_starts, random_state, algorithm, settings, checkpoint
     )
-    done = tell_start(kpod, len(starts)) if told else None
+    done = tell_start(kpod, len(starts), value) if told else None
     return best_of(
         starts,
         table,
@@ -281,18 +294,29 @@ def teller(kpod: KPOD, level: int) -> Callable[[str], None] | None:
     return kpod._listener or (print if kpod.verbose >= level else None)
 
 
-def observer(kpod: KPOD) -> Callable[[str, int, float], None] | None:
+def told_value(table: Table, n_clusters: int, *, gaps: bool = False) -> Callable[[float], str]:
+    """What is minimised, in words: the loss in the units of the table, or the objective where gaps count."""
+    if gaps:
+        objective = GapObjective(table, n_clusters)
+        return lambda value: f"objective {objective.in_own_units(value):.6g}"
+    plain = Objective(table, n_clusters)
+    return lambda value: f"loss {plain.in_own_units(value):.6g}"
+
+
+def observer(kpod: KPOD, value: Callable[[float], str]) -> Callable[[str, int, float], None] | None:
     tell = teller(kpod, 2)
     if tell is None:
         return None
-    return lambda what, iteration, loss: tell(f"  {what} {iteration}: loss {loss:.6g}")
+    return lambda what, iteration, now: tell(f"  {what} {iteration}: {value(now)}")
 
 
-def tell_start(kpod: KPOD, n_starts: int) -> Callable[[int, Solution], None] | None:
+def tell_start(
+    kpod: KPOD, n_starts: int, value: Callable[[float], str]
+) -> Callable[[int, Solution], None] | None:
     tell = teller(kpod, 1)
     if tell is None:
         return None
-    return lambda number, solution: tell(f"start {number + 1}/{n_starts}: loss {solution.loss:.6g}")
+    return lambda number, solution: tell(f"start {number + 1}/{n_starts}: {value(solution.objective)}")
 
 
 def tell_search(kpod: KPOD) -> Progress | None:

@@ -20,7 +20,7 @@ from kpod._engine.minibatch import Pace, Running
 from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
 from kpod._engine.table import Table, make_table
 from kpod._estimator import KPOD, check_integer
-from kpod._fitting import Chosen, is_auto, observer, solve, start_at, teller
+from kpod._fitting import Chosen, is_auto, observer, solve, start_at, teller, told_value
 from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels, Positions
 
@@ -316,7 +316,8 @@ class MiniBatchKPOD(KPOD):
         return float(loss / (usable.sum() if table.weights is None else table.weights[usable].sum()))
 
     def _run_full_passes(self, table: Table, executor: Executor) -> None:
-        settings = Settings(self.full_passes, self.tol, observer=observer(self))
+        told = observer(self, told_value(table, int(self.n_clusters)))
+        settings = Settings(self.full_passes, self.tol, observer=told)
         solution = lloyd(table, executor, Start(table.units.to(self._running.filled)), settings)
         self.n_iter_ += solution.n_iter
         self._running.centers = table.units.back(solution.centers)

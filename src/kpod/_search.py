@@ -131,6 +131,7 @@ class Search:
     folds: list[Fold]
     progress: Progress | None = None
     gaps: bool = False  # whether they count in the clustering, and so in the mixtures
+    extend: Callable[[int], bool] | None = None  # whether to try more clusters than so many, if they help
     centers: dict[int, Trial] = field(default_factory=dict)
     correlated: dict[int, Correlated] = field(default_factory=dict)
     done: int = 0
@@ -149,6 +150,7 @@ class Search:
         progress: Progress | None = None,
         *,
         gaps: bool = False,
+        extend: Callable[[int], bool] | None = None,
     ) -> Search:
         """A search on a table, or on a sample of its rows."""
         usable = np.flatnonzero(table.usable)
@@ -173,7 +175,7 @@ class Search:
                 f"least {LEAST_HIDDEN} are needed (n_samples = {table.n_rows}; every row must keep one entry "
                 f"and every column two). {YOURSELF}"
             )
-        return cls(values, table, executor, fitter, shrinkage, len(usable), folds, progress, gaps)
+        return cls(values, table, executor, fitter, shrinkage, len(usable), folds, progress, gaps, extend)
 
     def with_shrinkage(self, shrinkage: float) -> Search:
         """The same search from the beginning, on the same folds, with another shrinkage."""
@@ -232,6 +234,8 @@ class Search:
         self.try_centers(ks)
         while extendable and self.centers_choice() == max(self.centers) and max(self.centers) < self.most:
             end = max(self.centers)
+            if self.extend is not None and not self.extend(end):
+                break
             self.try_centers(range(end + 1, min(2 * end, LAST_RANGE, self.most) + 1))
         return extendable
 

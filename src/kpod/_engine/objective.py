@@ -130,6 +130,10 @@ class Objective:
         """What is minimised, from the loss (with its penalty) of the best centers of the totals."""
         return loss
 
+    def in_own_units(self, value: Any) -> Any:
+        """Values of the objective in the units of the table instead of those that are computed with."""
+        return value / self.table.units.scale / self.table.units.scale
+
     def is_little(self, fall: float, share: float, value: float) -> bool:
         """Whether a fall of the objective is no more than a share of it."""
         return fall <= share * value
@@ -247,6 +251,10 @@ class GapObjective(Objective):
         likelihood = (xlogy(seen + q, seen + q) + xlogy(of_gaps + 1 - q, of_gaps + 1 - q)).sum()
         likelihood += (1 - len(q)) * xlogy(weight + 1, weight + 1).sum()
         return float(loss / variance + self.degrees * np.log(variance) - 2 * likelihood)
+
+    def in_own_units(self, value: Any) -> Any:
+        """A table in other units has another F, by a constant."""
+        return value - 2 * np.log(self.table.units.scale) * self.degrees
 
     def is_little(self, fall: float, share: float, value: float) -> bool:
         """As of the loss: what lowers that by a share of it lowers F by this share of the degrees."""
