@@ -1,9 +1,9 @@
 """How many clusters: how often the number is right, next to peers; how sure; and what it costs.
 
 The draws are those of seeds from 1000 on, which no rule was tuned on. To check with others, set
-`FIRST_SEED` in the environment; `PARTS=cost,confidence,choices,peers` runs some parts only. Every answer
-goes to results/choose_draws.csv at once, so that a run that was stopped can be continued; delete that
-file after changing the rule.
+`FIRST_SEED` in the environment; `PARTS=cost,confidence,choices,gaps,peers` runs some parts only. Every answer
+of `choices` and `peers` goes to results/choose_draws.csv at once, so that a run that was stopped can be
+continued; delete that file after changing the rule.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import silhouette_score
 
 from benchmarks import peers
-from benchmarks.harness import RESULTS, Sheet, progress, timed
+from benchmarks.gaps import MISLEADING, SPEAKING
+from benchmarks.harness import RESULTS, Sheet, ari, progress, timed
 from kpod import KPOD, choose_k
 from kpod._confidence import soften
 from kpod.datasets import make_mixture, make_perturbed_wine
@@ -32,7 +33,8 @@ FIRST_SEED = int(os.environ.get("FIRST_SEED", "1000"))
 N_DRAWS = int(os.environ.get("N_DRAWS", "20"))
 N_LONG_DRAWS = int(os.environ.get("N_LONG_DRAWS", "20"))  # of the paper's mixtures, which take longest
 N_PEER_DRAWS = int(os.environ.get("N_PEER_DRAWS", "5"))
-PARTS = os.environ.get("PARTS", "cost,confidence,choices,peers").split(",")
+N_GAP_DRAWS = int(os.environ.get("N_GAP_DRAWS", "5"))
+PARTS = os.environ.get("PARTS", "cost,confidence,choices,gaps,peers").split(",")
 DRAWS = RESULTS / "choose_draws.csv"
 
 Table = tuple[np.ndarray, int]
@@ -129,6 +131,20 @@ DESIGNS = {
     "3 clusters, signs of their own, r = .3": (three_correlated(0.3, "own"), range(1, 11), None, True),
     "3 clusters, signs of their own, r = .6": (three_correlated(0.6, "own"), range(1, 11), None, True),
 }
+GAP_DESIGNS = [
+    "wine NMAR 25 %",
+    "wine NMAR 45 %",
+    "by class (MNARz)",
+    "by value (MNARy)",
+    "detection limit, means .6",
+    "detection limit, means 1",
+    "unequal classes",
+    "wine MCAR 25 %",
+    "nuisance group, means 1.0",
+    "modules, means 1.0",
+    "rows that answer little, means 1.0",
+    "one driver, means 1.0",
+]
 PEER_DESIGNS = [
     "wine, 25 % missing",
     "one Gaussian, independent",
@@ -353,6 +369,30 @@ def confidence() -> None:
     sheet.show()
 
 
+def with_gaps() -> None:
+    """The number of clusters and whether gaps count, both left open, on designs of `benchmarks.gaps`."""
+    sheet = Sheet(
+        "choose_gaps",
+        f"KPOD('auto', missingness='auto') on draws from seed {FIRST_SEED} on; (k): no clear choice",
+        ["design", "true", "draws", "gaps used", "chosen", "ari", "ari, gaps ignored"],
+    )
+    known = SPEAKING | MISLEADING
+    for name in GAP_DESIGNS:
+        make, true = known[name]
+        answers, used, scores = [], 0, []
+        for seed in range(FIRST_SEED, FIRST_SEED + N_GAP_DRAWS):
+            progress(f"choose: {name}, draw {seed - FIRST_SEED + 1}")
+            X, classes = make(np.random.default_rng([seed, len(name)]))
+            X = standardised(X)
+            models = [KPOD("auto", missingness=word, random_state=seed).fit(X) for word in ("auto", "ignore")]
+            answers.append((models[0].n_clusters_, models[0].choice_.clear_, 0.0))
+            used += models[0].gap_choice_.use
+            scores.append([ari(classes, model.labels_) for model in models])
+        sheet.add(name, true, N_GAP_DRAWS, used, numbers(answers), *np.mean(scores, axis=0).tolist())
+        sheet.save()
+    sheet.show()
+
+
 def best_of_three(X: np.ndarray) -> tuple[KPOD, float]:
     """One default fit with 10 clusters, and the shortest of three times."""
     return min((timed(lambda: KPOD(10, random_state=0).fit(X)) for _ in range(3)), key=lambda fit: fit[1])
@@ -385,6 +425,12 @@ def cost() -> None:
 
 
 def run() -> None:
-    parts = {"cost": cost, "confidence": confidence, "choices": choices, "peers": against_peers}
+    parts = {
+        "cost": cost,
+        "confidence": confidence,
+        "choices": choices,
+        "gaps": with_gaps,
+        "peers": against_peers,
+    }
     for part in PARTS:
         parts[part]()

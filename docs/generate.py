@@ -199,6 +199,22 @@ def choose_peers_table():
     return markdown(["table", "true", *methods], rows)
 
 
+def choose_gaps_table():
+    header = ["table", "true", "gaps used", "answers", "adjusted Rand score", "the same, gaps ignored"]
+    rows = [
+        [
+            line["design"],
+            line["true"],
+            f"{line['gaps used']} of {line['draws']}",
+            line["chosen"],
+            f"{float(line['ari']):.2f}",
+            f"{float(line['ari, gaps ignored']):.2f}",
+        ]
+        for line in read_results("choose_gaps")
+    ]
+    return markdown(header, rows)
+
+
 def choose_cost_table():
     rows = [
         [
@@ -230,6 +246,7 @@ TABLES = {
     "choose": choose_table,
     "choose-confidence": confidence_table,
     "choose-cost": choose_cost_table,
+    "choose-gaps": choose_gaps_table,
     "choose-peers": choose_peers_table,
     "dense": dense_table,
     "dense-quality": dense_quality_table,

@@ -578,7 +578,7 @@ def main() -> None:
         for mutant in mutants:
             said = verdict(mutant, package, choice, log)
             if said == "survived":  # perhaps for want of the right parameters
-                said = verdict(mutant, package, Choice(4 * options.budget, 1_000), log)
+                said = verdict(mutant, package, Choice(2 * options.budget, 1_000), log)
             counts.setdefault(mutant.path, Counter())[said] += 1
             print(f"{said:9}  {mutant}", flush=True)
     for path, count in sorted(counts.items()):

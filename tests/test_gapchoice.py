@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import kpod
-from kpod import KPOD
+from kpod import KPOD, _search
 from kpod._gapchoice import GapChoice, hang_together, prediction_errors, share_lost, verdict
+from kpod._search import Search
 from kpod.missingness import by_class, by_driver, by_row, detection_limit, mcar, modules
 
 
@@ -223,3 +224,29 @@ def test_the_verdict():
     assert not elsewhere.use
     assert "but they miss 40% of what clusters of the values alone explain" in elsewhere.reason
     assert str(GapChoice(use=True, reason="why not")) == "gaps used: why not"
+
+
+def test_more_clusters_are_tried_only_for_gaps_that_have_to_do_with_clusters(monkeypatch):
+    """Gaps by questionnaire make a cluster of each pattern, and more and more of them."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(3, size=300)
+    X = 2 * rng.normal(size=(3, 12))[truth] + rng.normal(size=(300, 12))
+    X[:, 3:][np.repeat(rng.random((300, 3)) < 0.5, 3, axis=1)] = np.nan
+    tried = []
+    once = Search.try_centers
+
+    def try_centers(search, ks):
+        ks = list(ks)
+        tried.append((search.gaps, max(ks)))
+        once(search, ks)
+
+    monkeypatch.setattr(Search, "try_centers", try_centers)
+    monkeypatch.setattr(_search, "FIRST_RANGE", 5)
+    model = KPOD("auto", missingness="auto", random_state=0, n_init=2).fit(X)
+    assert model.n_clusters_ == 3
+    assert not model.gap_choice_.use
+    assert model.gap_choice_.p > 0.01
+    assert tried == [(False, 5), (True, 5)]
+    tried.clear()
+    KPOD("auto", missingness="informative", random_state=0, n_init=2).fit(X)
+    assert len(tried) > 1, "gaps alone ask for more clusters"
