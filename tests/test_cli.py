@@ -808,3 +808,18 @@ def test_standard_output_that_takes_nothing(table, buffered):
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_choose_k_does_not_overwrite_what_it_reads(kpod, table, tmp_path):
+    before = Path(table).read_bytes()
+    report = tmp_path / "report.html"
+    report.symlink_to(table)
+    assert "would overwrite the data" in one_line(kpod("choose-k", table, "-k", "1-2", "--report", report))
+    assert Path(table).read_bytes() == before
+
+
+def test_a_traceback_on_demand(kpod, table, monkeypatch):
+    assert one_line(kpod("fit", table, "-k", 100_000))
+    monkeypatch.setenv("KPOD_TRACEBACK", "1")
+    with pytest.raises(ValueError, match="100000"):
+        kpod("fit", table, "-k", 100_000)
