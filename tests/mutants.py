@@ -322,8 +322,8 @@ def base_of(test: str) -> str:
 class Choice:
     """A pytest plugin: a few parameters of each test, the cheapest first, for a number of seconds."""
 
-    def __init__(self, budget: float, each: int, calls: str = "") -> None:
-        self.budget, self.each, self.calls = budget, each, calls
+    def __init__(self, budget: float, each: int, calls: str = "", *, whole_files: bool = False) -> None:
+        self.budget, self.each, self.calls, self.whole_files = budget, each, calls, whole_files
         self.known: dict[str, tuple[float, set[str]]] = {}
         for name, (spent, called) in measured().items():
             before = self.known.get(base_of(name), (0.0, set()))
@@ -331,7 +331,8 @@ class Choice:
 
     def of(self, mutant: Mutant) -> Choice:
         """The tests that call the function it is in; outside of functions, any of the file."""
-        return Choice(self.budget, self.each, mutant.function or f"{mutant.path} ")
+        calls = mutant.function or f"{mutant.path} "
+        return Choice(self.budget, self.each, calls, whole_files=self.whole_files)
 
     @property
     def files(self) -> list[str]:
@@ -355,7 +356,8 @@ class Choice:
             by_test.setdefault(base_of(item.nodeid), []).append(item)
         draw = random.Random(0)
         chosen = [item for same in by_test.values() for item in draw.sample(same, min(self.each, len(same)))]
-        chosen = sorted((item for item in chosen if self.concerns(item.nodeid)), key=self.seconds)
+        wanted = (item for item in chosen if self.whole_files or self.concerns(item.nodeid))
+        chosen = sorted(wanted, key=self.seconds)
         total = itertools.accumulate(map(self.seconds, chosen))
         items[:] = [item for item, until in zip(chosen, total, strict=True) if until <= self.budget]
 
@@ -577,8 +579,9 @@ def main() -> None:
         counts: dict[str, Counter[str]] = {}
         for mutant in mutants:
             said = verdict(mutant, package, choice, log)
-            if said == "survived":  # perhaps for want of the right parameters
-                said = verdict(mutant, package, Choice(2 * options.budget, 1_000), log)
+            if said == "survived":  # perhaps for want of the right parameters, which were not measured
+                all_of_them = Choice(3 * options.budget, 1_000, whole_files=True)
+                said = verdict(mutant, package, all_of_them, log)
             counts.setdefault(mutant.path, Counter())[said] += 1
             print(f"{said:9}  {mutant}", flush=True)
     for path, count in sorted(counts.items()):

@@ -1,12 +1,19 @@
 """The step can be run anywhere: other processes, other orders, without its states."""
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from kpod._engine import blocks, fit
+import kpod
+from kpod._engine import blocks, fit, step
 from kpod._engine.executors import Executor, threads
 from kpod._engine.lloyd import Settings, Start
+from kpod._engine.sizes import SMALL_ROOM
+from kpod._engine.table import make_table
+from kpod._engine.windows import scratch_of
 
 from .conftest import clustered, table_of
 from .processes import Processes, process_pool
@@ -97,3 +104,37 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with threads(3) as executor, pytest.raises(RuntimeError, match="three"):
         executor.map(fail, range(10))
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 3e7])
+def test_units_take_off_what_is_far_from_zero_and_bring_entries_near_one(size, dtype, rng):
+    """A column around zero keeps its zero, a constant one becomes zero, and one far out loses its mean."""
+    X = rng.normal(size=(200, 4)) + np.array([0, 1000, 0.1, 0])
+    X[:, 3] = 17
+    X[rng.random(X.shape) < 0.2] = np.nan
+    units = make_table((size * X).astype(dtype), Executor()).units
+    shift = units.shift / size
+    assert shift[0] == shift[2] == 0
+    assert abs(shift[1] - 1000) < 1
+    assert_allclose(shift[3], 17, rtol=1e-6)
+    assert 1e-4 < size * units.scale < 1e4  # roughly: what rounding left of the constant counts, too
+    assert np.log2(units.scale) % 1 == 0
+
+
+def test_large_states_are_where_scratch_files_are(tmp_path):
+    mapped = Path("/proc/self/maps")
+    if not mapped.exists():
+        pytest.skip("no list of what is mapped")
+    values = step.room(SMALL_ROOM, np.dtype(np.float32), str(tmp_path))
+    values[:] = 1
+    assert str(tmp_path) in mapped.read_text()
+    assert not list(tmp_path.iterdir()), "without a name, it goes with the process"
+    with kpod.scan(saved(tmp_path / "a.npy"), scratch=tmp_path, scale=True) as table:
+        assert scratch_of(table.values) == str(tmp_path)
+    with kpod.scan(saved(tmp_path / "b.npy"), scratch=tmp_path) as table:
+        assert scratch_of(table.values) == tempfile.gettempdir(), "what a user has is no place for ours"
+
+
+def saved(path):
+    np.save(path, np.ones((5, 2)))
+    return path

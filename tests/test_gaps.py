@@ -248,6 +248,9 @@ def test_no_row_is_compared_by_more_than_the_drift_otherwise(what, rng):
     drift = objective.drift(*panels)
     change = np.abs(compared[1] - compared[0])
     assert (change <= drift.own).all()
+    first = objective.drift(panel_of(panels[0].centers), panels[1])  # as a start does, from values alone
+    plain = np.sqrt(np.nansum((X[:, None] - panels[0].centers) ** 2, axis=2))
+    assert (np.abs(compared[1] - plain) <= first.own).all()
     for c in range(5):
         assert drift.other[c] >= np.delete(drift.own, c).max()
 
