@@ -9,7 +9,9 @@ from scipy import sparse
 
 import kpod
 from kpod import KPOD, _search
-from kpod._gapchoice import GapChoice, hang_together, prediction_errors, share_lost, verdict
+from kpod._engine.executors import Executor
+from kpod._engine.table import make_table
+from kpod._gapchoice import GapChoice, choose_gaps, hang_together, prediction_errors, share_lost, verdict
 from kpod._search import Search
 from kpod.missingness import by_class, by_driver, by_row, detection_limit, mcar, modules
 
@@ -250,3 +252,24 @@ def test_more_clusters_are_tried_only_for_gaps_that_have_to_do_with_clusters(mon
     tried.clear()
     KPOD("auto", missingness="informative", random_state=0, n_init=2).fit(X)
     assert len(tried) > 1, "gaps alone ask for more clusters"
+
+
+def test_gaps_have_to_beat_the_clusters_that_would_be_taken_without_them(rng):
+    """With as many clusters as gaps ask for, plain ones may be so poor that any others are better."""
+    truth = rng.integers(4, size=400)
+    X = rng.normal(size=(4, 10))[truth] + 0.5 * rng.normal(size=(400, 10))
+    group = rng.integers(2, size=400)
+    X[:, 1:][rng.random((400, 9)) < np.where(group, 0.5, 0.1)[:, None]] = np.nan
+    noisy = np.where(rng.random(400) < 0.3, rng.integers(4, size=400), truth) + 4 * group
+    poor = np.where(rng.random(400) < 0.3, rng.integers(8, size=400), group)
+
+    def fit(table, _executor, k, gaps):
+        assert table.n_columns in (8, 10)
+        return noisy if gaps else truth if k == 4 else poor
+
+    table = make_table(X, Executor())
+    decisions = [
+        choose_gaps(X, table, Executor(), fit, 8, np.random.default_rng(0), n_plain) for n_plain in (None, 4)
+    ]
+    assert [decision.use for decision in decisions] == [True, False]
+    assert decisions[1].n_better == 0

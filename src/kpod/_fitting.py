@@ -113,11 +113,12 @@ def choose(
 
     @cache
     def decision(n_clusters: int, shrinkage: float) -> GapChoice:
-        def labels(table: Table, executor: Executor, gaps: bool) -> Labels:
-            chosen = Chosen(n_clusters, shrinkage if gaps else without.shrinkage, gaps=gaps)
+        def labels(table: Table, executor: Executor, k: int, gaps: bool) -> Labels:
+            chosen = Chosen(k, shrinkage if gaps else without.shrinkage, gaps=gaps)
             return solve(kpod, table, executor, chosen, np.random.RandomState(seed), GAP_STARTS)[0].labels
 
-        return choose_gaps(values, table, executor, labels, n_clusters, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        return choose_gaps(values, table, executor, labels, n_clusters, rng, without.n_clusters)
 
     with_gaps = replace(without, gaps=True)
     if table.has_gaps and (is_auto(kpod.n_clusters) or is_auto(kpod.shrinkage)):

@@ -8,7 +8,8 @@ Four questions, asked of (a sample of) the rows with ordinary fits:
 3. **Columns are left out, values and gaps alike**, and clusters are found from the others, once with
    their gaps and once without. Which clusters predict the values of a column that they have not seen
    better? Gaps that speak of something else than the clusters (a driver, a nuisance group, a module)
-   predict the gaps of a column, but not its values.
+   predict the gaps of a column, but not its values. Where the number of clusters is open, too, the clusters
+   without gaps are those that would be taken, or as many as with gaps, whichever predict better.
 4. Do the clusters found with the gaps still know what the plain ones knew of the left-out columns? Gaps
    that follow factors of the values predict other columns well, but what they find is something else.
 
@@ -48,8 +49,8 @@ CLEARLY = 2.0  # by so many standard errors,
 AT_LEAST = 0.5  # instead of so many
 MOST_LOST = 0.08  # of what plain clusters explain: more, and the gaps follow something else
 
-Fit = Callable[[Table, Executor, bool], Labels]
-"""The labels of a table with its gaps used or not."""
+Fit = Callable[[Table, Executor, int, bool], Labels]
+"""The labels of a table with so many clusters, its gaps used or not."""
 
 
 class TooFewRowsError(ValueError):
@@ -93,11 +94,18 @@ class GapChoice:
 
 
 def choose_gaps(
-    values: Any, table: Table, executor: Executor, fit: Fit, n_clusters: int, rng: np.random.Generator
+    values: Any,
+    table: Table,
+    executor: Executor,
+    fit: Fit,
+    n_clusters: int,
+    rng: np.random.Generator,
+    n_plain: int | None = None,
 ) -> GapChoice:
     """Decide whether the gaps of a table are to be used for so many clusters.
 
-    `values` is the table as an array with NaN or CSR; `fit` gives labels.
+    `values` is the table as an array with NaN or CSR; `fit` gives labels. Where another number of clusters
+    would be taken with the gaps ignored, `n_plain`, gaps have to predict better than these clusters, too.
     """
     rows = np.flatnonzero(table.usable)
     most = max(MOST_ROWS, ROWS_PER_CLUSTER * n_clusters)
@@ -110,21 +118,26 @@ def choose_gaps(
     weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
     part = _columns(some_rows(values, rows), columns)
 
-    def labels(kept: Positions, *, gaps: bool) -> Labels:
+    def labels(kept: Positions, n_clusters: int = n_clusters, *, gaps: bool) -> Labels:
         given = None if table.weights is None else weights
         of_columns = make_table(_columns(part, kept), executor, weights=given)
         if of_columns.usable.sum() < n_clusters:
             raise TooFewRowsError
-        return fit(of_columns, executor, gaps)
+        return fit(of_columns, executor, n_clusters, gaps)
 
     try:
-        return asked(part, labels, weights, n_clusters, rng)
+        return asked(part, labels, weights, n_clusters, n_plain or n_clusters, rng)
     except TooFewRowsError:
         return GapChoice(use=False, reason="too little is observed to check the gaps by")
 
 
 def asked(
-    part: Any, labels: Callable[..., Labels], weights: Floats, n_clusters: int, rng: np.random.Generator
+    part: Any,
+    labels: Callable[..., Labels],
+    weights: Floats,
+    n_clusters: int,
+    n_plain: int,
+    rng: np.random.Generator,
 ) -> GapChoice:
     """The four questions; `labels(columns, gaps=)` clusters by some of the columns."""
     n_columns = part.shape[1]
@@ -138,18 +151,22 @@ def asked(
         )
     together = hang_together(gaps, plain[placed], rng)
     n_folds = min(N_FOLDS, n_columns)
-    errors = np.zeros((N_DIVISIONS, 4, n_columns))
+    errors = np.zeros((N_DIVISIONS, 5, n_columns))
+    most = max(n_clusters, n_plain)
     for division in range(N_DIVISIONS):
         order = rng.permutation(n_columns)
         for fold in range(n_folds):
             out = np.sort(order[fold::n_folds])
             kept = np.setdiff1d(np.arange(n_columns), out)
             without, with_gaps = labels(kept, gaps=False), labels(kept, gaps=True)
-            for at, by in enumerate(((), (without,), (with_gaps,), (with_gaps, without))):
-                errors[division, at, out] = prediction_errors(_columns(part, out), weights, n_clusters, *by)
+            own = without if n_plain == n_clusters else labels(kept, n_plain, gaps=False)
+            for at, by in enumerate(((), (without,), (with_gaps,), (with_gaps, without), (own,))):
+                errors[division, at, out] = prediction_errors(_columns(part, out), weights, most, *by)
+    varies = errors[0, 0] > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        changes = np.log(errors[:, 2] / errors[:, 1]).mean(axis=0)
-    return verdict(changes, share_lost(errors.mean(axis=0)), test.p, together)
+        explained = (errors[:, [1, 4]] / errors[:, [0]])[:, :, varies].sum(axis=(0, 2))
+        changes = np.log(errors[:, 2] / errors[:, [1, 4][int(explained.argmin())]]).mean(axis=0)
+    return verdict(changes, share_lost(errors.mean(axis=0)[:4]), test.p, together)
 
 
 def why_not(table: Table, n_clusters: int, n_rows: int, n_columns: int) -> str:
