@@ -23,7 +23,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import feather
 from sklearn.preprocessing import StandardScaler
 
-from kpod import KPOD, _validation
+from kpod import KPOD, _validation, load
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod as run_here
 from tests.command import program
@@ -823,3 +823,41 @@ def test_a_traceback_on_demand(kpod, table, monkeypatch):
     monkeypatch.setenv("KPOD_TRACEBACK", "1")
     with pytest.raises(ValueError, match="100000"):
         kpod("fit", table, "-k", 100_000)
+
+
+def test_scales_asked_for_are_those_clustered_by(kpod, tmp_path):
+    """Groups a hundredfold apart are three groups of their logarithms only."""
+    rng = np.random.default_rng(0)
+    amounts = np.exp(np.repeat([0.0, 3.0, 6.0], 40) + 0.3 * rng.normal(size=120))
+    pd.DataFrame({"amount": amounts, "noise": rng.normal(size=120)}).to_csv(tmp_path / "t.csv", index=False)
+    file, model = tmp_path / "t.csv", tmp_path / "m.kpod"
+    for options, expected in (
+        (["--log", "amount"], {"log": ["amount"], "clip": None, "scale": "standard"}),
+        (["--robust"], {"log": [], "clip": None, "scale": "robust"}),
+        (["--clip", 0.05], {"log": [], "clip": 0.05, "scale": "standard"}),
+    ):
+        out = tmp_path / "out.csv"
+        fitted = kpod(
+            "fit", file, "-k", 3, "--columns", "amount", *options, "--model", model, "-o", out, "-q"
+        )
+        assert fitted.code == 0
+        encoder = load(model)[0]
+        assert {name: getattr(encoder, name) or expected[name] for name in expected} == expected
+        table = pd.read_csv(out)
+        sizes = table.groupby(pd.qcut(table["amount"], 3, labels=False))["cluster"].nunique()
+        assert (sizes == 1).all() == ("--log" in options)
+
+
+@pytest.mark.parametrize("command", ["fit", "choose-k", "predict", "describe"])
+def test_usage_errors_point_to_the_help_of_the_command(kpod, table, command):
+    assert f"; see kpod {command} --help." in one_line(kpod(command, table, "--no-such-option"), code=2)
+
+
+def test_what_is_excluded_is_not_chosen_by(kpod, table):
+    """Nor read: a column that cannot be excluded is said to be missing."""
+    with_all, without = (
+        json.loads(kpod("choose-k", table, "-k", "1-2", "--json", *options).out)
+        for options in ([], ["--exclude", "smokes"])
+    )
+    assert with_all["hidden_entries"] > without["hidden_entries"]
+    assert "no column 'smoked'" in one_line(kpod("choose-k", table, "-k", "1-2", "--exclude", "smoked"))
