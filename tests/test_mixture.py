@@ -271,6 +271,7 @@ def test_hidden_entries_are_hidden_from_values_not_from_gaps(container, rng):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container, weighted, rng, monkeypatch):
     monkeypatch.setattr(_mixture, "CHUNK", 23)
+    monkeypatch.setattr(_mixture, "COLUMNS_AT_ONCE", 3)
     X, labels, hidden = gaps_of_each_class(rng)
     weights = rng.uniform(0.5, 2, size=60) if weighted else np.ones(60)
     entries = _mixture.Entries(container(X), weights, hidden=hidden)

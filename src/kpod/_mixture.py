@@ -27,6 +27,7 @@ from scipy import sparse
 from kpod._typing import Floats, Labels, Positions
 
 CHUNK = 4096
+COLUMNS_AT_ONCE = 256
 SMALLEST_VARIANCE = 1e-6  # of a column's own, so that a constant or doubled column divides nothing
 SMALLEST_RATE = 1e-3  # at which entries are observed or missing: nothing is impossible
 PRIOR = 1e-3  # rows at the column's mean behind every center: none rests on nothing
@@ -402,14 +403,18 @@ def surprise_of_gaps(entries: Entries, m: Mixture) -> Floats:
     columns = np.flatnonzero((overall > 0) & (overall < 1))
     out = np.zeros(sum(len(part.weights) for part in entries))
     for part, e in zip(entries, expected, strict=True):
-        r = e.posterior() * part.weights[:, None]
-        for j in columns:
-            here = part.seen[:, [j]]
+        p_own = e.posterior()
+        r = p_own * part.weights[:, None]
+        per = p_own / (total - r + 1)
+        for start in range(0, len(columns), COLUMNS_AT_ONCE):
+            some = columns[start : start + COLUMNS_AT_ONCE]
+            here = part.seen[:, some]
             here = here.toarray() if sparse.issparse(here) else here
-            rate = m.rates[:, j]
-            others = e.log_density - np.where(here, np.log(rate), np.log(1 - rate))
-            others = np.exp(others - others.max(axis=1, keepdims=True))
-            rates = (seen[j] - r * here + overall[j]) / (total - r + 1)
-            chance = (others * np.where(here, rates, 1 - rates)).sum(axis=1) / others.sum(axis=1)
-            out[part.at] -= 2 * np.log(np.maximum(chance, SMALLEST_RATE))
+            # Without the gap of a column, the posterior is what it is with it, over how likely the gap was.
+            seen_there, rate = seen[some].T + overall[some], m.rates[:, some]
+            if_seen = (per @ (seen_there / rate) - (per * r) @ (1 / rate)) / (p_own @ (1 / rate))
+            missing = p_own @ (1 / (1 - rate))
+            if_missing = 1 - per @ (seen_there / (1 - rate)) / missing
+            chance = np.where(here, if_seen, if_missing)
+            out[part.at] -= 2 * np.log(np.maximum(chance, SMALLEST_RATE)).sum(axis=1)
     return out
