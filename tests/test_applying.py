@@ -135,3 +135,17 @@ def test_dates_are_not_filled(kpod, tmp_path):
     done = kpod("impute", tmp_path / "m", tmp_path / "t.csv")
     assert done.out == (tmp_path / "t.csv").read_text()
     assert "when: dates are not filled." in done.err
+
+
+def test_impute_without_scales_is_what_the_library_imputes(kpod, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) + 5 * np.eye(3)[rng.integers(3, size=60)]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 1.0
+    file, model, out = (tmp_path / name for name in ("t.csv", "m.kpod", "out.csv"))
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame.to_csv(file, index=False)
+    assert kpod("fit", file, "-k", 3, "--no-scale", "--model", model, "-q", "-o", out).code == 0
+    assert kpod("impute", model, file, "-o", out).code == 0
+    expected = package.load(model).impute(frame)
+    assert_allclose(pd.read_csv(out)[list("abc")], expected, rtol=1e-5)  # six digits are written

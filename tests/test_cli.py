@@ -24,6 +24,7 @@ from pyarrow import feather
 from sklearn.preprocessing import StandardScaler
 
 from kpod import KPOD, _validation, load
+from kpod.cli.progress import Progress
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod as run_here
 from tests.command import program
@@ -861,3 +862,24 @@ def test_what_is_excluded_is_not_chosen_by(kpod, table):
     )
     assert with_all["hidden_entries"] > without["hidden_entries"]
     assert "no column 'smoked'" in one_line(kpod("choose-k", table, "-k", "1-2", "--exclude", "smoked"))
+
+
+def test_every_command_tells_what_it_is_doing(kpod, table, tmp_path, monkeypatch):
+    """At a terminal: what is told, and that nothing is quiet which was not asked to be."""
+    told, model = [], tmp_path / "m.kpod"
+    doing, made = Progress.doing, Progress.__init__
+    monkeypatch.setattr(Progress, "doing", lambda self, text: told.append(text) or doing(self, text))
+    monkeypatch.setattr(Progress, "__init__", lambda self, quiet: told.append(quiet) or made(self, quiet))
+    commands = {
+        ("fit", table, "-k", 2, "--model", model): f"reading {table}",
+        ("predict", model, table): f"reading {table}",
+        ("impute", model, table): f"reading {table}",
+        ("describe", table): f"reading {table}",
+        ("choose-k", table, "-k", "1-2"): f"reading {table}",
+        ("demo", "--report", tmp_path / "r.html"): "drawing the report",
+    }
+    for command, expected in commands.items():
+        told.clear()
+        assert kpod(*command).code == 0
+        assert expected in told
+        assert told[0] is False
