@@ -282,6 +282,15 @@ def test_gaps_in_one_cluster_only(rng):
     assert np.isfinite(model.transform(X)).all()
 
 
+@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+def test_a_cluster_that_empties_takes_a_row(algorithm, rng):
+    X, _ = speaking(rng, n=100, apart=3.0)
+    init = np.vstack([np.nan_to_num(X[:2]), np.full((1, 6), 1e3)])
+    model = KPOD(3, missingness="informative", algorithm=algorithm, init=init).fit(X)
+    assert (np.bincount(model.labels_, minlength=3) > 0).all()
+    assert np.abs(model.cluster_centers_).max() < 100
+
+
 def test_a_complete_table_has_nothing_to_use(rng):
     X = rng.normal(size=(50, 3))
     informed = KPOD(2, missingness="informative", random_state=0).fit(X)

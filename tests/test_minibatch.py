@@ -141,6 +141,15 @@ def test_centers_follow_a_drift_with_a_half_life(rng):
     assert errors[1] < 0.6 < errors[0]
 
 
+def test_means_of_columns_fade_too():
+    """Half of the first batch is left when the second, as large, has come."""
+    model = MiniBatchKPOD(1, init=np.zeros((1, 2)), half_life=30)
+    for value in (0.0, 1.0):
+        model.partial_fit(np.full((30, 2), value))
+    assert_allclose(model.column_means_, 2 / 3)
+    assert_allclose(model.cluster_centers_, 2 / 3)
+
+
 def test_weights_are_repetition(rng):
     (X, more), _ = stream(rng, n_batches=2)
     times = rng.integers(3, size=len(X))
