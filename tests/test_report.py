@@ -379,12 +379,18 @@ def test_a_column_named_script_is_a_column_name(browser, hostile, tmp_path):
 
 
 @in_browser
-def test_a_large_report_opens_at_once(browser, large, tmp_path):
-    opened(browser, large.html, tmp_path / "r.html")
-    timing = browser.execute_script(
-        "const t = performance.getEntriesByType('navigation')[0]; return t.loadEventEnd - t.startTime"
-    )
-    assert 0 < timing < 3000
+def test_a_large_report_opens_as_a_small_one_does(browser, large, wine, tmp_path):
+    """Whatever else the machine is doing: both are opened in turn, and the shortest times compared."""
+
+    def milliseconds(html):
+        opened(browser, html, tmp_path / "r.html")
+        return browser.execute_script(
+            "const t = performance.getEntriesByType('navigation')[0]; return t.loadEventEnd - t.startTime"
+        )
+
+    times = np.array([[milliseconds(report.html) for report in (wine, large)] for _ in range(3)])
+    small, of_large = times.min(axis=0)
+    assert 0 < of_large < 10 * small
 
 
 @in_browser
