@@ -410,7 +410,7 @@ def test_the_scale_does_not_matter(power):
 def speaking(rng, container=np.asarray):
     """Three classes whose values hardly differ, and whose gaps do."""
     truth = rng.integers(3, size=400)
-    X = 0.5 * rng.normal(size=(3, 9))[truth] + rng.normal(size=(400, 9))
+    X = 0.2 * rng.normal(size=(3, 9))[truth] + rng.normal(size=(400, 9))
     rates = np.where(np.arange(9) % 3 == np.arange(3)[:, None], 0.7, 0.15)
     X[rng.random(X.shape) < rates[truth]] = np.nan
     return container(X), truth
