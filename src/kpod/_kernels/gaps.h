@@ -17,7 +17,6 @@
 #define GAP_PATTERNS 16
 #define GAP_VECTORS 13
 #define GAP_LANES 16
-#define GAP_BYTES(p) (((p) + 7) / 8)
 
 /* Fill the tables of means (n_groups, GAP_PATTERNS) and of what k centers take off beyond them (n_groups,
  * GAP_PATTERNS, wide), from terms (p, stride); there are two groups of columns for each byte of gaps. All are 0 before.

@@ -18,7 +18,8 @@ from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from kpod._kernels.panel cimport Panel, slack_of_terms
 from kpod._kernels.rows cimport (
-    Rows, Sums, Workspace, chunk_entries, entries_of, join, compact_gaps_f32, compact_gaps_f64, real, row_at
+    GAP_BYTES, Rows, Sums, Workspace, chunk_entries, entries_of, join, compact_gaps_f32, compact_gaps_f64, real,
+    row_at
 )
 
 cdef extern from "distances.h" nogil:
@@ -41,7 +42,6 @@ cdef extern from "bounds.h" nogil:
     ) noexcept
 
 cdef extern from "gaps.h" nogil:
-    Py_ssize_t GAP_BYTES(Py_ssize_t) noexcept
     void start_with_gaps(
         const uint8_t*, Py_ssize_t, Py_ssize_t, const float*, const int16_t*, float, Py_ssize_t, const float*,
         Py_ssize_t, float*, float*
@@ -103,7 +103,7 @@ cdef void single_distances(Rows rows, Py_ssize_t n, Panel panel, Workspace space
         list_entries(rows, n, by_gaps, space, &columns, &values)
     if by_gaps:
         start_with_gaps(space.gaps, GAP_BYTES(rows.n_columns), n, panel.gap_means, panel.gap_table, panel.gap_unit,
-                        panel.wide, panel.complete, panel.single_stride, space.common, <float*> space.distances)
+                        panel.gap_stride, panel.complete, panel.single_stride, space.common, <float*> space.distances)
         terms, begin_with, step = NULL, <float*> space.distances, panel.single_stride
     distances_f32(columns, values, space.begin, space.end, n, panel.singles, NULL, terms, begin_with, step,
                   panel.single_stride, <float*> space.distances)

@@ -18,7 +18,7 @@ cdef class Panel:
     cdef float* complete   # offset and all terms of each center: what a row without gaps begins with,
     cdef float* gap_means  # and what gaps take off, see gaps.h: of all centers,
     cdef int16_t* gap_table  # and of each beyond that; NULL: terms are added one by one
-    cdef Py_ssize_t wide   # stride of that table,
+    cdef Py_ssize_t gap_stride  # of that table,
     cdef float gap_unit    # its unit, and
     cdef readonly double gap_error  # how far what gaps take off may be off
 

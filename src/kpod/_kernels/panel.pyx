@@ -17,13 +17,13 @@ cdef extern from "memory.h" nogil:
 
 cdef extern from "gaps.h" nogil:
     int GAP_PATTERNS, GAP_LANES
-    Py_ssize_t GAP_BYTES(Py_ssize_t) noexcept
     float make_gap_table(
         const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, int16_t*
     ) noexcept
 
 cdef extern from "vectors.h" nogil:
     int FEW_CENTERS
+    Py_ssize_t GAP_BYTES(Py_ssize_t) noexcept
 
 VECTOR_BYTES = 32
 cdef size_t MOST_GAP_BYTES = 1 << 20
@@ -88,9 +88,9 @@ cdef class Panel:
         cdef size_t n_tables = 1 if terms is None else 2, size = doubles + 2 * singles + n_tables * (wide + narrow)
         # Few centers are compared side by side, with their terms; and a large table would cost more than it saves.
         cdef size_t n_groups = 2 * GAP_BYTES(p), n_patterns = n_groups * GAP_PATTERNS
-        self.wide = (self.k + GAP_LANES - 1) // GAP_LANES * GAP_LANES
+        self.gap_stride = (self.k + GAP_LANES - 1) // GAP_LANES * GAP_LANES
         cdef size_t means = whole_lines(n_patterns * sizeof(float))
-        cdef size_t gap_bytes = means + n_patterns * self.wide * sizeof(int16_t)
+        cdef size_t gap_bytes = means + n_patterns * self.gap_stride * sizeof(int16_t)
         cdef bint by_gaps = terms is not None and self.k > FEW_CENTERS and gap_bytes <= MOST_GAP_BYTES
         if by_gaps:
             size += gap_bytes
@@ -137,8 +137,10 @@ cdef class Panel:
         if by_gaps and self.largest_terms < LARGEST_TERMS:
             self.gap_means = <float*> (at + wide + narrow)
             self.gap_table = <int16_t*> (at + wide + narrow + means)
-            self.gap_unit = make_gap_table(self.single_terms, self.n_columns, self.k, self.single_stride, self.wide,
-                                           self.gap_means, self.gap_table)
+            self.gap_unit = make_gap_table(
+                self.single_terms, self.n_columns, self.k, self.single_stride, self.gap_stride,
+                self.gap_means, self.gap_table
+            )
             self.gap_error = 0.5 * n_groups * self.gap_unit
 
     def __dealloc__(self):

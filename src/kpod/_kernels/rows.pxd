@@ -6,6 +6,9 @@ ctypedef fused real:
     float
     double
 
+cdef extern from "vectors.h" nogil:
+    Py_ssize_t GAP_BYTES(Py_ssize_t) noexcept
+
 cdef extern from "compact.h" nogil:
     int COMPACT_SLACK
     Py_ssize_t compact_f32(const float*, const float*, float, Py_ssize_t, int32_t*, float*) noexcept

@@ -141,7 +141,7 @@ cdef class Workspace:
         self.best = malloc(chunk * sizeof(double))
         self.second = malloc(chunk * sizeof(double))
         self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
-        self.gaps = <uint8_t*> malloc(1 if rows.is_sparse else (rows.n_columns + 7) // 8 * chunk)
+        self.gaps = <uint8_t*> malloc(1 if rows.is_sparse else GAP_BYTES(rows.n_columns) * chunk)
         self.common = <float*> malloc(chunk * sizeof(float))
         if not (
             self.index and self.looked and self.before and self.pointers and self.begin and self.end

@@ -42,6 +42,9 @@
 /* So many centers are compared with rows side by side (few.h), more with one row at a time (distances.h). */
 #define FEW_CENTERS 16
 
+/* Bytes for the gaps of a row of p columns, one bit each: compact.h writes them, gaps.h reads them. */
+#define GAP_BYTES(p) (((p) + 7) / 8)
+
 #define KPOD_INLINE static inline __attribute__((always_inline))
 #define KPOD_PASTE_(a, b) a##_##b
 #define KPOD_PASTE(a, b) KPOD_PASTE_(a, b)
