@@ -79,6 +79,9 @@ def test_clusters_with_correlated_columns_are_counted(rng):
     choice = choose_k(X, range(1, 8), random_state=0)
     assert choice.best_k_ == 3 or not choice.clear_
     assert choice.correlated_
+    if choice.clear_:
+        assert "3 groups with correlated columns predict them best" in choice.sentence_
+        assert f"would have asked for {choice.centers_k_}" in choice.sentence_
 
 
 def test_a_curve_is_cut_into_pieces_and_that_is_said(rng):
@@ -318,6 +321,21 @@ def test_choose_k_shows_table_curve_and_sentence(monkeypatch, table, tmp_path):
     assert summary["clear"]
     assert [row["clusters"] for row in summary["tried"]] == [1, 2, 3, 4, 5]
     assert summary["tried"][0]["silhouette"] is None
+
+
+def test_choose_k_says_which_of_its_columns_decides(monkeypatch, tmp_path, rng):
+    truth = np.arange(300) % 3
+    X = 4 * np.kron(np.eye(3), np.ones(3))[truth] + correlated(rng, 300, 9, 0.6)
+    path = tmp_path / "data.csv"
+    pd.DataFrame(mcar(X, 0.1, rng)).rename(columns="c{}".format).to_csv(path, index=False)
+    done = kpod(monkeypatch, "choose-k", path, "-k", "1-8")
+    summary = json.loads(kpod(monkeypatch, "choose-k", path, "-k", "1-8", "--json").out)
+    assert summary["correlated"]
+    assert "which is what the choice rests on and the bars show" in " ".join(done.out.split())
+    bars = {int(line.split()[0]): line.count("#") for line in done.out.splitlines() if "#" in line}
+    errors = {row["clusters"]: row["correlated_error"] for row in summary["tried"]}
+    known = {k: error for k, error in errors.items() if error is not None}
+    assert_allclose([bars[k] / bars[1] for k in known], [e / known[1] for e in known.values()], atol=0.03)
 
 
 def test_repeated_measurements_are_recognised(monkeypatch, tmp_path, rng):

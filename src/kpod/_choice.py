@@ -208,13 +208,15 @@ def in_words(search: Search, verdict: Verdict, reason: str) -> str:
         guess = "One cluster is" if k == 1 else f"{k} clusters are"
         sentences.append(f"No clear choice: {reason}. {guess} used as the best guess.")
     elif k > 1:
+        clusters, one = f"{k} clusters", "one cluster"
+        if verdict.correlated:
+            clusters, one = f"{k} groups with correlated columns", "one such group"
         gain = ""
         if 1 in curve and curve[1].mean > 0:
-            one = "one correlated group" if verdict.correlated else "one cluster"
             gain = f" (error {1 - curve[k].mean / curve[1].mean:.0%} lower than with {one})"
         fewer = "fewer do worse" if k > min(search.centers) else "fewer were not tried"
         sentences.append(
-            f"{k} clusters: when observed values are hidden, {k} clusters predict {them} best{gain}; "
+            f"{k} clusters: when observed values are hidden, {clusters} predict {them} best{gain}; "
             f"{fewer}, and more do no better."
         )
     elif verdict.correlated:
@@ -229,8 +231,10 @@ def in_words(search: Search, verdict: Verdict, reason: str) -> str:
             f"predict {them} any better."
         )
     if verdict.correlated and k > 1:
-        alone = f"; k-means alone would have asked for {verdict.by_centers}" if verdict.by_centers > k else ""
-        sentences.append(f"Columns are correlated within clusters; the choice allows for that{alone}.")
+        if verdict.by_centers > k:
+            sentences.append(
+                f"k-means, which knows nothing of correlation, would have asked for {verdict.by_centers}."
+            )
         agreement = search.agreement(verdict)
         if agreement < DISAGREEMENT:
             sentences.append(

@@ -141,7 +141,8 @@ def show_choice(
     out = console(sys.stdout)
     out.print(about_data(data) + "\n")
     tried = choice["tried"]
-    largest = max(row["error"] for row in tried) or 1.0
+    decides = "correlated_error" if choice["correlated"] else "error"
+    largest = max(row[decides] or 0.0 for row in tried) or 1.0
     with_correlation = any(row["correlated_error"] is not None for row in tried)
     headers = ["clusters", "error", "above best", "silhouette", *(["correlated"] if with_correlation else [])]
     table = grid(*headers, "", right=1)
@@ -152,12 +153,16 @@ def show_choice(
         if with_correlation:
             cells.append(plain(row["correlated_error"], ".4g"))
         mark = " <" if row["clusters"] == choice["clusters"] else ""
-        bar = "#" * max(1, round(BAR * row["error"] / largest))
+        bar = "" if row[decides] is None else "#" * max(1, round(BAR * row[decides] / largest))
         table.add_row(str(row["clusters"]), *cells, bar + mark)
     out.print(table)
-    correlated = "; correlated: the same with groups whose columns are correlated" if with_correlation else ""
     gaps = ", and what they do not foresee about gaps" if choice["gaps_predicted"] else ""
-    out.print(f"error: mean squared error of hidden values, predicted by the clusters{gaps}{correlated}\n")
+    legend = f"error: mean squared error of hidden values, predicted by the clusters{gaps}"
+    if with_correlation:
+        legend += "; correlated: the same for groups whose columns are correlated"
+    if choice["correlated"]:
+        legend += ", which is what the choice rests on and the bars show"
+    out.print(legend + "\n")
     out.print(choice["sentence"])
     if choice["clusters"] == 1:
         out.print(DIVIDE_ANYWAY)

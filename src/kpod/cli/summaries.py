@@ -136,6 +136,7 @@ def summary_of_choice(number: KChoice) -> dict[str, Any]:
         "sentence": number.sentence_,
         "hidden_entries": number.n_hidden_,
         "gaps_predicted": number.gaps_,
+        "correlated": number.correlated_,
         "rows": number.n_rows_,
         "tried": [
             {
