@@ -33,7 +33,7 @@ from kpod._engine.lloyd import Solution, loss_of, nearest, nearest_labels, sizes
 from kpod._engine.objective import GapModel, GapObjective, Objective, panel_of
 from kpod._engine.seeding import SEEDINGS
 from kpod._engine.table import Table, make_table
-from kpod._fitting import checkpoint_of, choose, is_auto, solve, teller, warn_of_empty
+from kpod._fitting import Fitting, checkpoint_of, is_auto, teller, warn_of_empty
 from kpod._kernels.panel import Panel
 from kpod._search import Progress
 from kpod._typing import AnyFloats, Floats, Labels
@@ -322,20 +322,10 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             table = make_table(values, executor, weights=weights)
             _validation.check_finite(table, names)
             self._check_table(table, names)
-            given = values if callable(self.init) else None
             with checkpoint_of(self, table, executor, numbers) as checkpoint:
-                chosen = choose(self, values, table, executor, numbers, progress, checkpoint)
-                solution, losses = solve(
-                    self,
-                    table,
-                    executor,
-                    chosen,
-                    random_state,
-                    algorithm=algorithm,
-                    given=given,
-                    checkpoint=checkpoint,
-                    told=True,
-                )
+                fitting = Fitting(self, table, executor, values, checkpoint)
+                chosen = fitting.choose(numbers, progress)
+                solution, losses = fitting.solve(chosen, random_state, algorithm=algorithm, told=True)
         tell = teller(self, 1)
         if tell is not None and len(losses) > 1:
             tell(starts_text(losses))

@@ -1,6 +1,6 @@
 """What a fit does with a checked table: choose what was left open, draw the starts, keep the best.
 
-The functions take the estimator for its parameters and leave it as it is.
+The estimator is asked for its parameters, and left as it is.
 """
 
 from __future__ import annotations
@@ -90,191 +90,199 @@ def checkpoint_of(
     )
 
 
-def choose(
-    kpod: KPOD,
-    values: Any,
-    table: Table,
-    executor: Executor,
-    numbers: Any,
-    progress: Progress | None,
-    checkpoint: Checkpoint | None = None,
-) -> Chosen:
-    """The number of clusters, the shrinkage and whether gaps count: as given, or chosen.
+@dataclass(frozen=True)
+class Fitting:
+    """A fit of a table by an estimator, which is asked for its parameters and left as it is.
 
-    Whether gaps count is decided for the number of clusters that is found when they do.
+    Parameters
+    ----------
+    kpod : the estimator
+    table : the table
+    executor : where its blocks are worked on
+    values : the entries as an array or CSR array, for mixtures and an `init` that is a function
+    checkpoint : what an earlier fit left, and where this one leaves what is needed to go on
     """
-    search = partial(search_for, kpod, values, table, executor, numbers, progress, checkpoint)
-    if not is_auto(kpod.missingness):
-        return search(gaps=kpod.missingness == "informative" and table.has_gaps)
-    without = search(gaps=False)
-    seed = int(check_random_state(copy.deepcopy(kpod.random_state)).randint(2**31 - 1))
-    if checkpoint is not None:
-        seed = checkpoint.seed = seed if checkpoint.seed is None else checkpoint.seed
 
-    @cache
-    def decision(n_clusters: int, shrinkage: float) -> GapChoice:
-        def labels(table: Table, executor: Executor, k: int, gaps: bool) -> Labels:
-            chosen = Chosen(k, shrinkage if gaps else without.shrinkage, gaps=gaps)
-            return solve(kpod, table, executor, chosen, np.random.RandomState(seed), GAP_STARTS)[0].labels
+    kpod: KPOD
+    table: Table
+    executor: Executor
+    values: Any = None
+    checkpoint: Checkpoint | None = None
 
-        rng = np.random.default_rng(seed)
-        return choose_gaps(values, table, executor, labels, n_clusters, rng, without.n_clusters)
+    def choose(self, numbers: Any, progress: Progress | None) -> Chosen:
+        """The number of clusters, the shrinkage and whether gaps count: as given, or chosen.
 
-    with_gaps = replace(without, gaps=True)
-    if table.has_gaps and (is_auto(kpod.n_clusters) or is_auto(kpod.shrinkage)):
-        # Gaps that have nothing to do with the clusters ask for one for each pattern of gaps, and so for more
-        # and more of them.
-        with_gaps = search(gaps=True, extend=lambda k: decision(k, without.shrinkage).p <= LEVEL)
-    n_clusters = max(with_gaps.n_clusters, without.n_clusters if with_gaps.n_clusters == 1 else 1)
-    found = decision(n_clusters, with_gaps.shrinkage)
-    tell = teller(kpod, 1)
-    if tell is not None:
-        tell(str(found))
-    n_empty = int((table.observed == 0).sum())
-    if n_empty and not found.use:
-        warn_of_empty(n_empty, table, 5)
-    return replace(with_gaps if found.use else without, gap_choice=found)
+        Whether gaps count is decided for the number of clusters that is found when they do.
+        """
+        kpod, table = self.kpod, self.table
+        search = partial(self._search, numbers, progress)
+        if not is_auto(kpod.missingness):
+            return search(gaps=kpod.missingness == "informative" and table.has_gaps)
+        without = search(gaps=False)
+        seed = self._drawn_seed()
 
+        @cache
+        def decision(n_clusters: int, shrinkage: float) -> GapChoice:
+            def labels(table: Table, executor: Executor, k: int, gaps: bool) -> Labels:
+                chosen = Chosen(k, shrinkage if gaps else without.shrinkage, gaps=gaps)
+                part = Fitting(kpod, table, executor)
+                return part.solve(chosen, np.random.RandomState(seed), GAP_STARTS)[0].labels
 
-def search_for(
-    kpod: KPOD,
-    values: Any,
-    table: Table,
-    executor: Executor,
-    numbers: Any,
-    progress: Progress | None,
-    checkpoint: Checkpoint | None = None,
-    *,
-    gaps: bool,
-    extend: Callable[[int], bool] | None = None,
-) -> Chosen:
-    """The number of clusters and the shrinkage: as given, or by the error on hidden entries.
+            rng = np.random.default_rng(seed)
+            return choose_gaps(self.values, table, self.executor, labels, n_clusters, rng, without.n_clusters)
 
-    Where both are chosen, the number comes first; shrinkage that helps makes more clusters
-    affordable, so the number is then chosen once more. Where so many clusters are not enough, `extend` says
-    whether to try more.
-    """
-    auto_k, auto_shrinkage = is_auto(kpod.n_clusters), is_auto(kpod.shrinkage)
-    shrinkage = 0.0 if auto_shrinkage else float(kpod.shrinkage)
-    if not auto_k and not auto_shrinkage:
-        return Chosen(int(kpod.n_clusters), shrinkage, gaps=gaps)
-    drawn = int(check_random_state(copy.deepcopy(kpod.random_state)).randint(2**31 - 1))
-    if checkpoint is not None:
-        drawn = checkpoint.seed = drawn if checkpoint.seed is None else checkpoint.seed
-    rng = np.random.RandomState(drawn)
-    seed = int(rng.randint(2**31 - 1))
+        with_gaps = replace(without, gaps=True)
+        if table.has_gaps and (is_auto(kpod.n_clusters) or is_auto(kpod.shrinkage)):
+            # Gaps that have nothing to do with the clusters ask for one for each pattern of gaps, and so for
+            # more and more of them.
+            with_gaps = search(gaps=True, extend=lambda k: decision(k, without.shrinkage).p <= LEVEL)
+        n_clusters = max(with_gaps.n_clusters, without.n_clusters if with_gaps.n_clusters == 1 else 1)
+        found = decision(n_clusters, with_gaps.shrinkage)
+        tell = teller(kpod, 1)
+        if tell is not None:
+            tell(str(found))
+        n_empty = int((table.observed == 0).sum())
+        if n_empty and not found.use:
+            warn_of_empty(n_empty, table, 5)
+        return replace(with_gaps if found.use else without, gap_choice=found)
 
-    def fitter(
-        table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
+    def _search(
+        self,
+        numbers: Any,
+        progress: Progress | None,
+        *,
+        gaps: bool,
+        extend: Callable[[int], bool] | None = None,
+    ) -> Chosen:
+        """The number of clusters and the shrinkage: as given, or by the error on hidden entries.
+
+        Where both are chosen, the number comes first; shrinkage that helps makes more clusters
+        affordable, so the number is then chosen once more. Where so many clusters are not enough, `extend`
+        says whether to try more.
+        """
+        kpod = self.kpod
+        auto_k, auto_shrinkage = is_auto(kpod.n_clusters), is_auto(kpod.shrinkage)
+        shrinkage = 0.0 if auto_shrinkage else float(kpod.shrinkage)
+        if not auto_k and not auto_shrinkage:
+            return Chosen(int(kpod.n_clusters), shrinkage, gaps=gaps)
+        rng = np.random.RandomState(self._drawn_seed())
+        fitter = partial(self._fit_part, int(rng.randint(2**31 - 1)), gaps)
+        progress = progress or tell_search(kpod)
+        try:
+            search = Search.of(
+                self.values, self.table, self.executor, fitter, shrinkage, rng, progress,
+                gaps=gaps, extend=extend,
+            )  # fmt: skip
+        except TooLittleError as error:
+            if numbers is not None:
+                raise
+            choice = too_little(str(error)) if auto_k else None
+            if auto_k:
+                message = f"{error} One cluster is used."
+            else:
+                message = f"{str(error).removesuffix(YOURSELF)}No shrinkage is used."
+            warnings.warn(message, UserWarning, stacklevel=5)
+            return Chosen(int(kpod.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
+        if not auto_k:
+            return Chosen(int(kpod.n_clusters), search.best_shrinkage(int(kpod.n_clusters)), gaps=gaps)
+        choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
+        if auto_shrinkage:
+            shrinkage = search.best_shrinkage(choice.best_k_)
+            if shrinkage > 0:
+                search = search.with_shrinkage(shrinkage)
+                choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
+        tell = teller(kpod, 1)
+        if tell is not None:
+            tell(choice.sentence_)
+        return Chosen(choice.best_k_, shrinkage, choice, gaps)
+
+    def _drawn_seed(self) -> int:
+        """What choices begin with: drawn without a change to the estimator's generator, or kept."""
+        seed = int(check_random_state(copy.deepcopy(self.kpod.random_state)).randint(2**31 - 1))
+        if self.checkpoint is not None:
+            seed = self.checkpoint.seed = seed if self.checkpoint.seed is None else self.checkpoint.seed
+        return seed
+
+    def _fit_part(
+        self,
+        seed: int,
+        gaps: bool,
+        table: Table,
+        executor: Executor,
+        n_clusters: int,
+        shrinkage: float,
+        n_starts: int | None,
     ) -> Solution:
-        chosen = Chosen(n_clusters, shrinkage, gaps=gaps)
+        """A fit that a choice rests on, of a table with hidden entries; the same seed for all."""
 
         def solved() -> Solution:
-            return solve(kpod, table, executor, chosen, np.random.RandomState(seed), n_starts)[0]
+            chosen = Chosen(n_clusters, shrinkage, gaps=gaps)
+            return Fitting(self.kpod, table, executor).solve(chosen, np.random.RandomState(seed), n_starts)[0]
 
-        if checkpoint is None:
+        if self.checkpoint is None:
             return solved()
-        return checkpoint.solved(
+        return self.checkpoint.solved(
             f"{n_clusters} {shrinkage!r} {n_starts} {gaps} {table.blocks[0].hidden}", solved
         )
 
-    progress = progress or tell_search(kpod)
-    try:
-        search = Search.of(
-            values, table, executor, fitter, shrinkage, rng, progress, gaps=gaps, extend=extend
+    def solve(
+        self,
+        chosen: Chosen,
+        random_state: np.random.RandomState,
+        n_starts: int | None = None,
+        *,
+        algorithm: str | None = None,
+        told: bool = False,
+    ) -> tuple[Solution, list[float]]:
+        """The best of several starts, and the losses of all."""
+        kpod, table = self.kpod, self.table
+        value = told_value(table, chosen.n_clusters, gaps=chosen.gaps)
+        settings = Settings(
+            kpod.max_iter, kpod.tol, chosen.shrinkage, chosen.gaps, observer(kpod, value) if told else None
         )
-    except TooLittleError as error:
-        if numbers is not None:
-            raise
-        choice = too_little(str(error)) if auto_k else None
-        if auto_k:
-            message = f"{error} One cluster is used."
-        else:
-            message = f"{str(error).removesuffix(YOURSELF)}No shrinkage is used."
-        warnings.warn(message, UserWarning, stacklevel=5)
-        return Chosen(int(kpod.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
-    if not auto_k:
-        return Chosen(int(kpod.n_clusters), search.best_shrinkage(int(kpod.n_clusters)), gaps=gaps)
-    choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
-    if auto_shrinkage:
-        shrinkage = search.best_shrinkage(choice.best_k_)
-        if shrinkage > 0:
-            search = search.with_shrinkage(shrinkage)
-            choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
-    tell = teller(kpod, 1)
-    if tell is not None:
-        tell(choice.sentence_)
-    return Chosen(choice.best_k_, shrinkage, choice, gaps)
+        algorithm = algorithm or kpod.algorithm
+        starts = self._starts(chosen.n_clusters, n_starts, random_state, algorithm, settings)
+        return best_of(
+            starts,
+            table,
+            self.executor,
+            algorithm,
+            chosen.n_clusters,
+            settings,
+            tell_start(kpod, len(starts), value) if told else None,
+            self.checkpoint,
+        )
 
-
-def solve(
-    kpod: KPOD,
-    table: Table,
-    executor: Executor,
-    chosen: Chosen,
-    random_state: np.random.RandomState,
-    n_starts: int | None = None,
-    *,
-    algorithm: str | None = None,
-    given: Any = None,
-    checkpoint: Checkpoint | None = None,
-    told: bool = False,
-) -> tuple[Solution, list[float]]:
-    """The best of several starts, and the losses of all; a callable init is called with `given`."""
-    value = told_value(table, chosen.n_clusters, gaps=chosen.gaps)
-    settings = Settings(
-        kpod.max_iter, kpod.tol, chosen.shrinkage, chosen.gaps, observer(kpod, value) if told else None
-    )
-    algorithm = algorithm or kpod.algorithm
-    starts = starts_of(
-        kpod, given, table, executor, chosen, n_starts, random_state, algorithm, settings, checkpoint
-    )
-    done = tell_start(kpod, len(starts), value) if told else None
-    return best_of(
-        starts,
-        table,
-        executor,
-        algorithm,
-        chosen.n_clusters,
-        settings,
-        done,
-        checkpoint,
-    )
-
-
-def starts_of(
-    kpod: KPOD,
-    given: Any,
-    table: Table,
-    executor: Executor,
-    chosen: Chosen,
-    n_starts: int | None,
-    random_state: np.random.RandomState,
-    algorithm: str,
-    settings: Settings,
-    checkpoint: Checkpoint | None = None,
-) -> list[Callable[[], Start]]:
-    """What to start from."""
-    n_clusters = chosen.n_clusters
-    if not isinstance(kpod.init, str) and not callable(kpod.init):
-        if kpod.n_init not in ("auto", 1):
-            warnings.warn(
-                f"init is an array, so a single start is run and n_init={kpod.n_init} is ignored.",
-                RuntimeWarning,
-                stacklevel=5,
-            )
-        return [partial(start_at, kpod, kpod.init, table, n_clusters)]
-    if n_starts is None and not is_auto(kpod.n_init):
-        n_starts = int(kpod.n_init)
-    if callable(kpod.init):
-        centers = [
-            kpod.init(given, n_clusters, random_state=random_state)
-            for _ in range(n_starts or enough_starts(table))
-        ]
-        return [partial(start_at, kpod, of_start, table, n_clusters) for of_start in centers]
-    return drawn_starts(
-        table, executor, kpod.init, n_clusters, n_starts, random_state, algorithm, settings, checkpoint
-    )
+    def _starts(
+        self,
+        n_clusters: int,
+        n_starts: int | None,
+        random_state: np.random.RandomState,
+        algorithm: str,
+        settings: Settings,
+    ) -> list[Callable[[], Start]]:
+        """What to start from."""
+        kpod, table = self.kpod, self.table
+        if not isinstance(kpod.init, str) and not callable(kpod.init):
+            if kpod.n_init not in ("auto", 1):
+                warnings.warn(
+                    f"init is an array, so a single start is run and n_init={kpod.n_init} is ignored.",
+                    RuntimeWarning,
+                    stacklevel=5,
+                )
+            return [partial(start_at, kpod, kpod.init, table, n_clusters)]
+        if n_starts is None and not is_auto(kpod.n_init):
+            n_starts = int(kpod.n_init)
+        if callable(kpod.init):
+            centers = [
+                kpod.init(self.values, n_clusters, random_state=random_state)
+                for _ in range(n_starts or enough_starts(table))
+            ]
+            return [partial(start_at, kpod, of_start, table, n_clusters) for of_start in centers]
+        return drawn_starts(
+            table, self.executor, kpod.init, n_clusters, n_starts, random_state, algorithm, settings,
+            self.checkpoint,
+        )  # fmt: skip
 
 
 def start_at(kpod: KPOD, centers: Any, table: Table, n_clusters: int) -> Start:

@@ -20,7 +20,7 @@ from kpod._engine.minibatch import Pace, Running
 from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
 from kpod._engine.table import Table, make_table
 from kpod._estimator import KPOD, check_integer
-from kpod._fitting import Chosen, is_auto, observer, solve, start_at, teller, told_value
+from kpod._fitting import Chosen, Fitting, is_auto, observer, start_at, teller, told_value
 from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels, Positions
 
@@ -273,15 +273,8 @@ class MiniBatchKPOD(KPOD):
             rows = np.sort(self._random.choice(rows, size, replace=False, shuffle=False))
             values, weights = taken(values, rows), None if weights is None else weights[rows]
             table = make_table(values, executor, weights=weights)
-        solution, _ = solve(
-            self,
-            table,
-            executor,
-            Chosen(k, 0.0),
-            random_state,
-            STARTS_ON_SAMPLE if is_auto(self.n_init) else None,
-            given=values if callable(self.init) else None,
-        )
+        n_starts = STARTS_ON_SAMPLE if is_auto(self.n_init) else None
+        solution, _ = Fitting(self, table, executor, values).solve(Chosen(k, 0.0), random_state, n_starts)
         known = np.where(solution.counts > 0, table.units.back(solution.centers), np.nan)
         running = Running.at(known, solution.counts)
         if whole:  # the first batch has been learnt by that

@@ -24,7 +24,7 @@ from kpod._engine.blocks import some_rows
 from kpod._engine.executors import threads
 from kpod._engine.table import make_table
 from kpod._estimator import KPOD
-from kpod._fitting import Chosen, solve
+from kpod._fitting import Chosen, Fitting
 from kpod._typing import Floats, Labels
 
 RESAMPLES = 50
@@ -150,7 +150,8 @@ def stability(
             whole = make_table(table, executor, weights=drawn)
             (fold,) = _holdout.folds(whole, executor, seed, n_folds=1)
             chosen = Chosen(k, getattr(kpod, "shrinkage_", 0.0), gaps=hasattr(kpod, "missing_rates_"))
-            solution, _ = solve(again, fold.table, executor, chosen, np.random.RandomState(seed), STARTS)
+            fitting = Fitting(again, fold.table, executor)
+            solution, _ = fitting.solve(chosen, np.random.RandomState(seed), STARTS)
             inside = drawn > 0
             jaccard[b] = similarities(labels[inside], solution.labels[inside], k)
             ari[b] = adjusted_rand_score(labels[inside], solution.labels[inside])
