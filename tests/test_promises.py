@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import nan_euclidean_distances
+from sklearn.pipeline import make_pipeline
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder
@@ -502,3 +503,28 @@ def test_a_model_whose_centers_do_not_fit_is_refused(rng):
     for use in (model.predict, model.transform, model.score):
         with pytest.raises(ValueError, match=r"its centers have shape \(3, 4\), expected \(3, 5\)"):
             use(X)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X: KPOD(2, random_state=0).fit(X),
+        lambda X: KPOD(2, random_state=0).fit_predict(X),
+        lambda X: KPOD(2, max_iter=1, tol=0, random_state=0).fit_transform(X),
+        lambda X: KPOD("auto", random_state=0).fit(X),
+        lambda X: KPOD(2, missingness="auto", random_state=0).fit(X),
+        lambda X: KPOD(2, init=np.eye(2, 3), n_init=5).fit(X),
+        lambda X: MiniBatchKPOD(2, random_state=0).fit(X),
+        lambda X: kpod.choose_k(X, range(1, 4), random_state=0),
+        lambda X: KPOD(2, random_state=0).fit(as_csr(np.where(X > 0, 1.0, np.nan))),
+        lambda X: make_pipeline(ObservedScaler(), KPOD(2, random_state=0)).fit(X),
+    ],
+)
+def test_warnings_point_at_the_line_that_called(call):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[5], X[:, 2] = np.nan, np.nan
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        call(X)
+    assert told
+    assert {(w.filename, w.lineno) for w in told} == {(__file__, call.__code__.co_firstlineno)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -37,6 +36,7 @@ from kpod._fitting import Fitting, checkpoint_of, is_auto, teller, warn_of_empty
 from kpod._kernels.panel import Panel
 from kpod._search import Progress
 from kpod._typing import AnyFloats, Floats, Labels
+from kpod._warnings import warn
 from kpod._words import starts_text
 
 # What `probability` adds to a fitted model.
@@ -604,32 +604,28 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"{n_usable} have an observed entry and a positive weight. Ask for fewer clusters."
             )
         if n_empty and self.missingness == "ignore":
-            warn_of_empty(n_empty, table, 5)
+            warn_of_empty(n_empty, table)
         ignored = np.flatnonzero(~table.live)
         if len(ignored):
-            warnings.warn(
+            warn(
                 f"No observed entries in column {_validation.name_columns(ignored, names)}: ignored, and "
-                "NaN in the centers.",
-                UserWarning,
-                stacklevel=4,
+                "NaN in the centers."
             )
 
     def _warn_of(self, solution: Solution, table: Table) -> None:
         if not solution.converged:
-            warnings.warn(
+            warn(
                 f"Not converged after {self.max_iter} iterations; the result is usable, and increasing "
                 "max_iter or tol may help.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         k = len(solution.centers)
         n_distinct = int((sizes_of(solution.labels, table, k) > 0).sum())
         if n_distinct < k:
-            warnings.warn(
+            warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
                 f"({k}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _attributes(self, solution: Solution, losses: list[float], table: Table) -> dict[str, Any]:

@@ -6,7 +6,6 @@ The estimator is asked for its parameters, and left as it is.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from kpod._engine.table import Table
 from kpod._gapchoice import LEVEL, GapChoice, choose_gaps
 from kpod._search import YOURSELF, Progress, Search, TooLittleError
 from kpod._typing import Labels
+from kpod._warnings import warn
 
 if TYPE_CHECKING:
     from kpod._estimator import KPOD
@@ -143,7 +143,7 @@ class Fitting:
             tell(str(found))
         n_empty = int((table.observed == 0).sum())
         if n_empty and not found.use:
-            warn_of_empty(n_empty, table, 5)
+            warn_of_empty(n_empty, table)
         return replace(with_gaps if found.use else without, gap_choice=found)
 
     def _search(
@@ -181,7 +181,7 @@ class Fitting:
                 message = f"{error} One cluster is used."
             else:
                 message = f"{str(error).removesuffix(YOURSELF)}No shrinkage is used."
-            warnings.warn(message, UserWarning, stacklevel=5)
+            warn(message)
             return Chosen(int(kpod.n_clusters) if choice is None else 1, shrinkage, choice, gaps)
         if not auto_k:
             return Chosen(int(kpod.n_clusters), search.best_shrinkage(int(kpod.n_clusters)), gaps=gaps)
@@ -265,10 +265,9 @@ class Fitting:
         kpod, table = self.kpod, self.table
         if not isinstance(kpod.init, str) and not callable(kpod.init):
             if kpod.n_init not in ("auto", 1):
-                warnings.warn(
+                warn(
                     f"init is an array, so a single start is run and n_init={kpod.n_init} is ignored.",
                     RuntimeWarning,
-                    stacklevel=5,
                 )
             return [partial(start_at, kpod, kpod.init, table, n_clusters)]
         if n_starts is None and not is_auto(kpod.n_init):
@@ -335,10 +334,8 @@ def tell_search(kpod: KPOD) -> Progress | None:
     return lambda done, total, text: tell(f"choosing, fit {done} of {total} ({text})")
 
 
-def warn_of_empty(n_empty: int, table: Table, stacklevel: int) -> None:
-    warnings.warn(
+def warn_of_empty(n_empty: int, table: Table) -> None:
+    warn(
         f"{n_empty} of {table.n_rows} rows have nothing observed: they get the label -1 and "
-        "do not influence the clustering.",
-        UserWarning,
-        stacklevel=stacklevel,
+        "do not influence the clustering."
     )

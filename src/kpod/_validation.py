@@ -7,7 +7,6 @@ dropped or filled.
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -18,6 +17,7 @@ from sklearn.utils import check_array
 from kpod._engine.table import Table
 from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats, Floats
+from kpod._warnings import warn
 from kpod._words import some
 
 FLOATS = [np.float64, np.float32]
@@ -74,11 +74,9 @@ def as_csr(X: Any, estimator: Any) -> Any:
             "with X.sum_duplicates() if that is what they mean."
         )
     if 0 < csr.nnz < csr.shape[0] * csr.shape[1] and csr.data.min() == csr.data.max():
-        warnings.warn(
+        warn(
             f"All stored values of X are equal ({csr.data[0]:g}). Entries that are not stored count as "
-            "missing here, not as 0: if X holds indicators or counts, store its zeros or pass it dense.",
-            UserWarning,
-            stacklevel=5,
+            "missing here, not as 0: if X holds indicators or counts, store its zeros or pass it dense."
         )
     out = sparse.csr_array(csr.shape, dtype=csr.dtype)
     out.data = in_order(csr.data)
