@@ -1,12 +1,16 @@
 """The report: what it says, that it needs nothing else, and that a browser shows it."""
 
 import re
+import threading
+import time
 import tracemalloc
 import warnings
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
@@ -14,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod
 from kpod import KPOD, ObservedScaler, plot
+from kpod._report import page
 from kpod._report.cautions import cautions
 from kpod._report.summary import Clustering
 from kpod.datasets import load_incomplete_wine, make_mixture, make_ratings
@@ -436,3 +441,27 @@ def test_a_very_large_table_is_drawn_from_a_sample_that_is_said(monkeypatch, rng
     smallest = int(np.argmin(part.clustering.sizes))
     assert len(drawn.entries[0][smallest]) > 0
     assert smallest in plot.GapsDisplay.from_clustering(part.clustering).groups
+
+
+def test_reports_drawn_at_the_same_time_leave_settings_as_they_were(monkeypatch, rng):
+    """One picture begins while another is drawn: neither may take the other's settings for the user's."""
+    X, _ = clustered(rng, 60, 3)
+    display = plot.LossDisplay.from_estimator(KPOD(2, random_state=0).fit(X), X)
+    begun, overlapping, savefig = threading.Event(), threading.Event(), Figure.savefig
+
+    def slow(*args, **options):
+        (overlapping if begun.is_set() else begun).set()
+        overlapping.wait(0.5)
+        time.sleep(0.1 if threading.current_thread() is second else 0)
+        return savefig(*args, **options)
+
+    monkeypatch.setattr(Figure, "savefig", slow)
+    settings, filters = dict(mpl.rcParams), list(warnings.filters)
+    first, second = (threading.Thread(target=page.svg, args=(display, "loss")) for _ in range(2))
+    first.start()
+    begun.wait(20)
+    second.start()
+    first.join()
+    second.join()
+    assert dict(mpl.rcParams) == settings
+    assert list(warnings.filters) == filters

@@ -7,7 +7,6 @@ these gaps.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -157,9 +156,8 @@ def stability(
             ari[b] = adjusted_rand_score(labels[inside], solution.labels[inside])
             if progress:
                 progress(b + 1, int(n_resamples), "resamples")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a cluster that no resample drew a row of
-        means = np.nanmean(jaccard, axis=0)
+    drawn_in = np.isfinite(jaccard).sum(axis=0)  # of a cluster, resamples that drew a row
+    means = np.where(drawn_in > 0, np.nansum(jaccard, axis=0) / np.maximum(drawn_in, 1), np.nan)
     return Stability(
         jaccard_=means,
         recovered_=(jaccard >= STABLE).mean(axis=0),

@@ -11,6 +11,7 @@ import html
 import io
 import os
 import re
+import threading
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
@@ -39,6 +40,8 @@ PAGE_WIDTH = 950.0
 FIGURE_WIDTH = 8.6
 SMALLEST_SCALE = 0.75
 FONTS = ["DejaVu Sans", "Helvetica", "Arial"]
+DRAWING = threading.Lock()
+"""matplotlib's settings and warning filters are those of all threads."""
 
 
 def report(
@@ -357,7 +360,7 @@ def svg(display: Any, name: str) -> Any:
     # Ids must differ from picture to picture and agree from run to run; text stays text.
     settings: Any = {"svg.hashsalt": name, "svg.fonttype": "none", "font.sans-serif": FONTS}
     buffer = io.StringIO()
-    with mpl.rc_context(settings), warnings.catch_warnings():
+    with DRAWING, mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the browser has its own fonts
         warnings.filterwarnings("ignore", message="constrained_layout not applied")
         width, height = sizes_on_page(display.figsize(), fixed=name in ("centers", "columns"))

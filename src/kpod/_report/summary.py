@@ -7,7 +7,6 @@ the pictures and the report only show them.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,7 @@ from kpod._confidence import Sureness, sureness
 from kpod._diagnose import Diagnosis, Whole
 from kpod._encoder import CATEGORY, TableEncoder
 from kpod._estimator import KPOD
+from kpod._models import without_names
 from kpod._report.entries import DenseEntries, Entries, MappedEntries, SparseEntries, entries_of
 from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats, Floats, Labels, Positions
@@ -241,10 +241,10 @@ class Clustering:
         """
         out = np.empty(len(self.sampled_labels))
         seen_rows = self.seen if self.sample is None else self.values.rows(self.sample)
+        nameless = without_names(self.kpod)
         for start, seen in pieces_of(seen_rows):
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                distances = np.asarray(self.kpod.transform(seen), dtype=np.float64)
+            model = self.kpod if hasattr(seen, "columns") else nameless
+            distances = np.asarray(model.transform(seen), dtype=np.float64)
             labels = self.sampled_labels[start : start + len(distances)]
             rows = np.arange(len(distances))
             own = distances[rows, labels].copy()
