@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import multivariate_normal
@@ -296,3 +296,16 @@ def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container,
             rates = (r[without].T @ seen[without, j] + q[j]) / (r[without].sum(axis=0) + 1)
             expected[i] -= 2 * np.log(others[i] @ (rates if seen[i, j] else 1 - rates))
     assert_allclose(_mixture.surprise_of_gaps(entries, m), expected)
+
+
+@pytest.mark.parametrize(("n", "own", "q"), [(5, 1, 1), (40, 3, 2), (3000, 1, 5), (700, 4, 6)])
+def test_many_matrices_are_inverted_at_once(rng, n, own, q):
+    """More numbers than are swept together, in some of the cases."""
+    half = rng.normal(size=(n, own, q, q)) * 10.0 ** rng.uniform(-3, 3, size=(n, own, 1, 1))
+    matrices = np.eye(q) + half @ half.swapaxes(2, 3)
+    given = matrices.copy()
+    inverses, log_determinants = _mixture.inverted(matrices)
+    assert_array_equal(matrices, given)
+    unit = np.broadcast_to(np.eye(q), matrices.shape)
+    assert_allclose(matrices @ inverses, unit, atol=1e-8)
+    assert_allclose(log_determinants, np.linalg.slogdet(matrices)[1], rtol=1e-9, atol=1e-9)
