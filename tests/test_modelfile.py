@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import skops.io
 from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
-from kpod import KPOD, load, save
+from kpod import KPOD, TableEncoder, load, save
 from kpod import report as kpod_report
 from kpod._io import modelfile
 from kpod._io.files import InputError
@@ -39,6 +40,14 @@ def model():
 def path(model, tmp_path):
     modelfile.save(model, tmp_path / "m.kpod")
     return tmp_path / "m.kpod"
+
+
+def save_as_it_is(model, path):
+    """What somebody else might write, who does not look whether it can be opened."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(modelfile, "bare", lambda estimator: estimator)
+        patch.setattr(modelfile, "check_readable", lambda archive: None)
+        modelfile.save(model, path)
 
 
 def repack(path, change, compression=zipfile.ZIP_STORED):
@@ -139,7 +148,7 @@ FOREIGN = {
 @pytest.mark.parametrize("steps", FOREIGN.values(), ids=FOREIGN)
 def test_nothing_but_a_scaler_and_a_kpod_is_made(model, path, steps):
     other = Pipeline([*steps, ("kpod", model.pipeline[-1])])
-    modelfile.save(modelfile.Model(other, model.columns), path)
+    save_as_it_is(modelfile.Model(other, model.columns), path)
     with pytest.raises(InputError, match=r"holds .*, which a kpod model never contains; not opened"):
         modelfile.load(path)
 
@@ -147,7 +156,7 @@ def test_nothing_but_a_scaler_and_a_kpod_is_made(model, path, steps):
 def test_nothing_more_hangs_on_them(model, path):
     other = copy.deepcopy(model.pipeline)
     other[-1].callback = np.add
-    modelfile.save(modelfile.Model(other, model.columns), path)
+    save_as_it_is(modelfile.Model(other, model.columns), path)
     with pytest.raises(InputError, match=r"holds kpod._estimator.KPOD.callback, which a kpod model never"):
         modelfile.load(path)
     other = Pipeline(model.pipeline.steps, memory="/tmp")
@@ -208,7 +217,7 @@ def test_every_part_is_checked(model, path, name, monkeypatch):
     step, attribute, change = HOSTILE[name]
     other = copy.deepcopy(model.pipeline)
     setattr(other.named_steps[step], attribute, change(getattr(other.named_steps[step], attribute)))
-    modelfile.save(modelfile.Model(other, model.columns), path)
+    save_as_it_is(modelfile.Model(other, model.columns), path)
     done = kpod(monkeypatch, "predict", path, WINE.filename)
     assert done.code == 1
     assert "damaged" in done.err or "never contains" in done.err
@@ -232,14 +241,14 @@ MIXTURES = {
 def test_the_mixture_is_checked(model, path, name):
     attribute, change = MIXTURES[name]
     kpod = KPOD(3, probability=True, random_state=0).fit(WINE.data)
-    modelfile.save(modelfile.Model(Pipeline([("kpod", kpod)]), model.columns), path)
+    save_as_it_is(modelfile.Model(Pipeline([("kpod", kpod)]), model.columns), path)
     opened = modelfile.load(path).pipeline
     assert_array_equal(opened.predict_proba(WINE.data), kpod.predict_proba(WINE.data))
     if change is None:
         delattr(kpod, attribute)
     else:
         setattr(kpod, attribute, change(getattr(kpod, attribute)))
-    modelfile.save(modelfile.Model(Pipeline([("kpod", kpod)]), model.columns), path)
+    save_as_it_is(modelfile.Model(Pipeline([("kpod", kpod)]), model.columns), path)
     with pytest.raises(InputError, match="damaged"):
         modelfile.load(path)
 
@@ -251,7 +260,7 @@ def test_as_many_clusters_as_columns(path):
         warnings.simplefilter("ignore")
         kpod = KPOD(3, probability=True, n_init=3, random_state=0).fit(data)
     kpod.cluster_shares_[2] = np.nan
-    modelfile.save(modelfile.Model(Pipeline([("kpod", kpod)]), ["a", "b", "c"]), path)
+    save_as_it_is(modelfile.Model(Pipeline([("kpod", kpod)]), ["a", "b", "c"]), path)
     with pytest.raises(InputError, match="cluster_shares_ holds nan"):
         modelfile.load(path)
 
@@ -285,7 +294,7 @@ def test_what_later_versions_keep(model, path):
     assert kept._scale == 0.5
     for wrong in ({"_shift": np.arange(12.0)}, {"_scale": -1.0}, {"_scale": np.ones(2)}, {"_shift": 0.0}):
         vars(other[-1]).update({"_shift": np.arange(13.0), "_scale": 0.5} | wrong)
-        modelfile.save(modelfile.Model(other, model.columns), path)
+        save_as_it_is(modelfile.Model(other, model.columns), path)
         with pytest.raises(InputError, match="damaged"):
             modelfile.load(path)
 
@@ -414,3 +423,70 @@ def test_damage_anywhere_is_one_line_or_harmless(model, path, rng):
             assert "\n" not in str(error)
         else:
             assert_array_equal(loaded.pipeline.predict(WINE.data), expected)
+
+
+def with_set_output(X):
+    return (
+        Pipeline([("s", StandardScaler()), ("k", KPOD(2, random_state=0))])
+        .set_output(transform="pandas")
+        .fit(X)
+    )
+
+
+def with_own_attribute(X):
+    model = KPOD(2, random_state=0).fit(X)
+    model.note = "of the user's own"
+    return model
+
+
+def with_routing(X):
+    with sklearn.config_context(enable_metadata_routing=True):
+        return KPOD(2, random_state=0).set_fit_request(sample_weight=True).fit(X)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        with_set_output,
+        with_own_attribute,
+        with_routing,
+        lambda X: KPOD(2, random_state=0).fit(X * 1e-160),
+        lambda X: KPOD(2, random_state=0).fit(X * 1e-290),
+        lambda X: Pipeline([("e", TableEncoder()), ("k", KPOD(2, random_state=0))]).fit(X * 1e140),
+    ],
+)
+def test_what_can_be_saved_can_be_loaded(tmp_path, fit):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
+    X.iloc[:30] += 9
+    model = fit(X)
+    save(model, tmp_path / "m.kpod")
+    opened = load(tmp_path / "m.kpod")
+    for scale in (1.0, 1e-160, 1e-290, 1e140):
+        assert_array_equal(opened.predict(X * scale), model.predict(X * scale))
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    model = KPOD(2, random_state=0).fit(np.arange(12.0).reshape(6, 2))
+    model.counts_ = -model.counts_
+    (tmp_path / "m.kpod").write_text("as it was")
+    with pytest.raises(ValueError, match=r"cannot be saved: counts_ holds -"):
+        save(model, tmp_path / "m.kpod")
+    assert (tmp_path / "m.kpod").read_text() == "as it was"
+
+
+@pytest.mark.parametrize("names", [["x1", "x2"], ["x0", "x1"]])
+def test_columns_called_x_keep_their_names(tmp_path, names):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=names)
+    save(KPOD(2, random_state=0).fit(X), tmp_path / "m.kpod")
+    opened = load(tmp_path / "m.kpod")
+    assert list(opened.feature_names_in_) == names
+    with pytest.raises(ValueError, match="same order"):
+        opened.predict(X[names[::-1]])
+
+
+def test_an_array_has_no_names(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    save(KPOD(2, random_state=0).fit(X), tmp_path / "m.kpod")
+    opened = load(tmp_path / "m.kpod")
+    assert not hasattr(opened, "feature_names_in_")
+    opened.predict(X)

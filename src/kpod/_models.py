@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 from collections.abc import Sequence
 from inspect import signature
 from numbers import Integral, Real
@@ -59,12 +58,13 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     first = steps[0][1]
     n_columns = int(first.n_features_in_)
     names = list(column_names) if column_names is not None else list(getattr(first, "feature_names_in_", ()))
+    named = bool(names)
     names = [str(name) for name in names] or [f"x{j}" for j in range(n_columns)]
     if len(names) != n_columns or len(set(names)) < n_columns:
         raise ValueError(f"column_names must be {n_columns} different names, got {len(set(names))}.")
     pipeline = Pipeline([(name, without_names(step)) for name, step in steps])
     vars(pipeline[-1]).update(plain_parameters(kpod))
-    modelfile.save(modelfile.Model(pipeline, names), path)
+    modelfile.save(modelfile.Model(pipeline, names, named=named), path)
 
 
 def without_names(step: Any) -> Any:
@@ -114,8 +114,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     KPOD or Pipeline
-        As it was saved, without `labels_`; an `init` or `random_state` other than a word or a number,
-        and `checkpoint`, are at their defaults.
+        As it was saved, without `labels_` and `set_output`; an `init` or `random_state` other than a word
+        or a number, and `checkpoint`, are at their defaults.
 
     Examples
     --------
@@ -133,6 +133,6 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     opened = modelfile.load(path)
     first = opened.pipeline.steps[0][1]
-    if not all(re.fullmatch(r"x\d+", name) for name in opened.columns):
+    if opened.named:
         first.feature_names_in_ = np.asarray(opened.columns, dtype=object)
     return opened.pipeline if len(opened.pipeline.steps) > 1 else first

@@ -13,6 +13,7 @@ import copy
 import io
 import json
 import os
+import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -95,7 +96,8 @@ MAY_LACK = {
     "shrinkage_",
 }
 """What a model of 0.1.0 does not have: parameters since then keep their defaults."""
-SQUARES = {
+MAY_BE_LARGE = {
+    "_scale",
     "inertia_",
     "loss_curve_",
     "losses_",
@@ -130,6 +132,8 @@ class Model:
     columns: list[str]
     missing: list[str] = field(default_factory=list)
     kpod_version: str = __version__
+    named: bool = True
+    """Whether the columns had names; those of an array are made up."""
 
 
 class ForeignError(Exception):
@@ -137,6 +141,10 @@ class ForeignError(Exception):
 
     def __init__(self, what: object) -> None:
         super().__init__(printable(str(what)[:100]))
+
+
+class NewerError(Exception):
+    """The version that wrote a file in a newer format."""
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
@@ -147,23 +155,49 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     from kpod._io import choicefile, encoderfile
 
     *before, (name, kpod) = model.pipeline.steps
-    kept = copy.copy(kpod)
-    for attribute in NOT_KEPT & vars(kept).keys():
-        delattr(kept, attribute)
     encoder = before[0][1] if len(before) == 1 and isinstance(before[0][1], TableEncoder) else None
-    pipeline = Pipeline([*([] if encoder else before), (name, kept)])
-    content = {"pipeline": pipeline, "columns": model.columns, "missing": model.missing}
+    scalers = [] if encoder else [(step, bare(scaler)) for step, scaler in before]
+    content = {
+        "pipeline": Pipeline([*scalers, (name, bare(kpod))]),
+        "columns": model.columns,
+        "missing": model.missing,
+    }
     if encoder:
         content["encoder"] = encoderfile.to_json(encoder)
     chosen = kpod.n_clusters == "auto"
     if chosen and hasattr(kpod, "choice_"):
         content["choice"] = choicefile.to_json(kpod.choice_)
     archive = io.BytesIO(skops.io.dumps(content))
-    header = {"format": FORMAT, "version": VERSION if encoder or chosen else 1, "kpod": __version__}
+    header = {
+        "format": FORMAT,
+        "version": VERSION if encoder or chosen else 1,
+        "kpod": __version__,
+        "named": model.named,
+    }
     with zipfile.ZipFile(archive, "a") as members:
         members.writestr(HEADER, json.dumps(header))
+    check_readable(archive)
     with written_whole(path) as file:
         file.write(archive.getbuffer())
+
+
+def bare(estimator: Any) -> Any:
+    """A copy with its parameters and what is fitted, and nothing that somebody else has set."""
+    which = f"{type(estimator).__module__}.{type(estimator).__qualname__}"
+    kept = {*estimator.get_params(), *ATTRIBUTES[which]} - NOT_KEPT
+    out = copy.copy(estimator)
+    for name in vars(estimator).keys() - kept:
+        delattr(out, name)
+    return out
+
+
+def check_readable(archive: io.BytesIO) -> None:
+    """See that what is about to be written will be opened."""
+    try:
+        with zipfile.ZipFile(archive) as members:
+            read_archive(members)
+    except (ForeignError, TypeError, ValueError) as error:
+        raise ValueError(f"This model cannot be saved: {error}.") from error
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -171,18 +205,12 @@ def load(path: str | os.PathLike[str]) -> Model:
     name = printable(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            members = Members(archive)
-            header = members.json(HEADER, SMALL)
-            if not isinstance(header, dict) or header.get("format") != FORMAT:
-                raise InputError(f"{name}: not a kpod model.")
-            if not isinstance(header.get("version"), int) or header["version"] > VERSION:
-                raise InputError(
-                    f"{name}: written by a newer version of kpod ({printable(header.get('kpod'))}; this is "
-                    f"{__version__}); upgrade scikit-kpod to open it."
-                )
-            return read_model(members, str(header.get("kpod")))
-    except InputError:
-        raise
+            return read_archive(archive)
+    except NewerError as error:
+        raise InputError(
+            f"{name}: written by a newer version of kpod ({error}; this is {__version__}); upgrade "
+            "scikit-kpod to open it."
+        ) from error
     except ForeignError as error:
         raise InputError(f"{name}: holds {error}, which a kpod model never contains; not opened.") from error
     except OSError as error:
@@ -195,6 +223,21 @@ def load(path: str | os.PathLike[str]) -> Model:
     except Exception as error:
         why = printable(str(error)[:100]) if isinstance(error, ValueError) else type(error).__name__
         raise InputError(f"{name}: damaged ({why}); fit the model again with kpod fit --model.") from error
+
+
+def read_archive(archive: zipfile.ZipFile) -> Model:
+    """The model in an archive, whose header says which version of the format it has."""
+    members = Members(archive)
+    header = members.json(HEADER, SMALL)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise zipfile.BadZipFile("not a kpod model")
+    if not isinstance(header.get("version"), int) or header["version"] > VERSION:
+        raise NewerError(printable(header.get("kpod")))
+    model = read_model(members, str(header.get("kpod")))
+    # Files before this was noted: names that may have been made up were taken for such.
+    made_up = all(re.fullmatch(r"x\d+", name) for name in model.columns)
+    model.named = bool(header.get("named", not made_up))
+    return model
 
 
 class Members:
@@ -361,7 +404,7 @@ def check_values(estimators: list[Any], kpod: Any) -> None:
             numbers = np.asarray(value, dtype=np.float64)
             if numbers.ndim and name in BY_COLUMN:
                 numbers = numbers[..., ~unobserved]
-            wrong = ~(np.abs(numbers) < (np.inf if name in SQUARES else most))
+            wrong = ~(np.abs(numbers) < (np.inf if name in MAY_BE_LARGE else most))
             if name in POSITIVE:
                 wrong |= numbers <= 0
             elif name in NOT_NEGATIVE:
