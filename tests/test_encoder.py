@@ -268,3 +268,48 @@ def test_numbers_alone_are_standardised_as_scikit_learn_does():
 def test_what_must_be_a_dict(name, value):
     with pytest.raises(TypeError, match=f"{name} must be a dict"):
         TableEncoder(**{name: value}).fit(np.ones((3, 2)))
+
+
+# Columns of another type than at fit
+
+
+LEVELS = ["low", "mid", "high"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda frame: frame.astype({"size": str}),
+        lambda frame: frame.astype({"size": object}),
+        lambda frame: frame.assign(size=frame["size"].cat.remove_unused_categories()),
+        lambda frame: frame.assign(size=frame["size"].cat.reorder_categories(LEVELS[::-1])),
+        lambda frame: pl.DataFrame({"size": frame["size"].astype(str).to_list(), "x": frame["x"].to_numpy()}),
+    ],
+)
+def test_ordered_levels_are_those_of_the_fit(given):
+    size = pd.Categorical(["low", "mid", "high"] * 5, categories=LEVELS, ordered=True)
+    frame = pd.DataFrame({"size": size, "x": np.arange(15.0)})
+    encoder = TableEncoder().fit(frame)
+    rows = frame[frame["size"] != "mid"] if "unused" in given.__code__.co_names[-1] else frame
+    assert_array_equal(encoder.transform(given(rows)), encoder.transform(rows))
+
+
+@pytest.mark.parametrize("as_array", [False, True])
+def test_text_where_numbers_were_is_refused(as_array):
+    frame = pd.DataFrame({"a": np.arange(6.0), "b": np.arange(6.0)})
+    other = frame.astype({"b": object})
+    other.loc[2, "b"] = "many"
+    encoder = TableEncoder().fit(frame.to_numpy() if as_array else frame)
+    given = other.to_numpy() if as_array else other
+    message = r"holds text \('many'\), but the encoder was fitted on numbers there"
+    with pytest.raises(ValueError, match=message):
+        encoder.transform(given)
+    if not as_array:
+        with pytest.raises(ValueError, match=r"'b' holds text \('0\.0'\)"):
+            encoder.transform(frame.astype({"b": str}))
+
+
+def test_a_text_column_with_nothing_in_it_is_missing():
+    frame = pd.DataFrame({"a": np.arange(6.0), "b": np.arange(6.0)})
+    encoded = TableEncoder().fit(frame).transform(frame.assign(b=pd.array([None] * 6, dtype="string")))
+    assert np.isnan(encoded[:, 1]).all()

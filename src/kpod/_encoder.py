@@ -352,30 +352,34 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for j, series in enumerate(frame.iter_columns())
         ]
 
-    def _column(  # noqa: PLR0911
-        self, series: Any, j: int, named: bool, order: list[str] | None, *, reset: bool
-    ) -> Column:
+    def _column(self, series: Any, j: int, named: bool, order: list[str] | None, *, reset: bool) -> Column:
+        """A column by its type when it is learnt, and afterwards by what was learnt."""
         kind = series.dtype
-        if isinstance(kind, nw.Enum) or (order is None and is_ordered(series)):
-            order = order or [str(level) for level in series.cat.get_categories().to_list()]
-        if order is not None:
-            return ordered_column(series.name, words(series), order)
-        if named or not (kind.is_numeric() or kind == nw.Boolean or is_temporal(kind) or is_object(kind)):
-            return category_column(words(series), None if reset else self.levels_[j])
+        if not reset:
+            learnt, levels = self.kinds_[j], self.levels_[j]
+        elif order is not None or isinstance(kind, nw.Enum) or is_ordered(series):
+            learnt, levels = ORDERED, order or [str(level) for level in series.cat.get_categories().to_list()]
+        else:
+            numeric = kind.is_numeric() or kind == nw.Boolean or is_temporal(kind) or is_object(kind)
+            learnt, levels = NUMBER if numeric and not named else CATEGORY, None
+        if learnt == ORDERED:
+            return ordered_column(series.name, words(series), levels or ())
+        if learnt == CATEGORY:
+            return category_column(words(series), levels)
         if is_temporal(kind):
             if self.dates == "refuse":
                 raise ValueError(
                     f"Column {series.name!r} holds dates. Leave it out, or count days with dates='number'."
                 )
             return Column(NUMBER, days(series))
-        if is_object(kind):
-            entries = words_or_numbers(series)
-            if isinstance(entries, list):
-                return category_column(entries, None if reset else self.levels_[j])
+        if kind.is_numeric() or kind == nw.Boolean:
+            return Column(NUMBER, finite(numbers(series), series.name))
+        entries = words_or_numbers(series)
+        if not isinstance(entries, list):
             return Column(NUMBER, finite(entries, series.name))
-        if not reset and self.kinds_[j] == CATEGORY:
-            return category_column(words(series), self.levels_[j])
-        return Column(NUMBER, finite(numbers(series), series.name))
+        if reset:
+            return category_column(entries, None)
+        raise no_numbers(series.name, series.to_list())
 
     def _columns_of_array(self, X: Any, *, reset: bool) -> list[Column]:
         table = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
@@ -389,9 +393,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     floats = np.array(column, dtype=np.float64)
                 except (TypeError, ValueError):
                     floats = None
-                if floats is not None and (reset or self.kinds_[j] != CATEGORY):
+                number = reset or self.kinds_[j] != CATEGORY
+                if floats is not None and number:
                     out.append(Column(NUMBER, finite(floats, j)))
                     continue
+                if not reset and number:
+                    raise no_numbers(j, column)
             entries = [None if is_gap(value) else str(value) for value in column]
             out.append(category_column(entries, None if reset else self.levels_[j]))
         return out
@@ -486,6 +493,15 @@ def finite(values: Floats, name: Any) -> Floats:
             f"Input X contains infinity in column {name!r}; replace it with NaN or a finite number."
         )
     return values
+
+
+def no_numbers(name: Any, entries: Any) -> ValueError:
+    odd = next((entry for entry in entries if isinstance(entry, str)), None)
+    what = "other things than numbers" if odd is None else f"text ({odd!r})"
+    return ValueError(
+        f"Column {name!r} holds {what}, but the encoder was fitted on numbers there. Convert it to "
+        "numbers first."
+    )
 
 
 def category_column(entries: Sequence[str | None], levels: Sequence[str] | None) -> Column:
