@@ -200,10 +200,28 @@ def test_numbering_by_size_takes_everything_along(rng):
     for settings in ({"probability": True}, {"missingness": "informative", "probability": True}):
         model = KPOD(3, random_state=0, **settings).fit(X)
         before = model.predict_proba(X)[np.arange(len(X)), model.labels_]
-        number_by_size(model)
+        number_by_size(model, lambda model=model: model.predict(X))
         assert (np.diff(np.bincount(model.labels_)) <= 0).all()
         assert_array_equal(model.predict(X), model.labels_)
         assert_allclose(model.predict_proba(X)[np.arange(len(X)), model.labels_], before)
+
+
+def test_rows_between_two_centers_keep_their_cluster_when_it_is_numbered(rng):
+    """Over few columns, whole numbers are as near to one center as to another: `predict` takes the first."""
+    n_tied = 0
+    for seed in range(60):
+        X = rng.integers(3, size=(30, 3)).astype(float)
+        X[rng.random(X.shape) < 0.4] = np.nan
+        X[np.isnan(X).all(axis=1), 0] = 1.0
+        model = KPOD(5, n_init=1, random_state=seed).fit(X)
+        labels, counts = model.labels_, model.counts_
+        number_by_size(model, lambda model=model, X=X: model.predict(X))
+        assert_array_equal(model.predict(X), model.labels_)
+        new = np.array([model.labels_[labels == cluster][0] for cluster in range(5)])
+        assert_array_equal(new[labels], model.labels_)
+        assert_array_equal(model.counts_[new], counts)
+        n_tied += (np.diff(np.bincount(model.labels_)) > 0).any()
+    assert n_tied
 
 
 # Starts

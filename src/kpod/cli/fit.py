@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -303,7 +303,8 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Cluste
     with noting() as notes, progress.following(kpod):
         pipeline = Pipeline([*data.step, ("kpod", kpod)]).fit(data.values, **weights)
     notes = [note for note in notes if "nothing observed: they get" not in note]  # a caution says so
-    number_by_size(kpod)
+    with noting():
+        number_by_size(kpod, lambda: pipeline.predict(data.values))
     if isinstance(data.values, ScannedTable):
         clustering = Clustering.of(kpod, data.values, data.names, is_fitted_table=True)
         scale = [] if data.values.scaler_ is None else [("scale", without_names(data.values.scaler_))]
@@ -379,22 +380,51 @@ def weights_of(table: TableFile, name: str) -> Any:
     return np.array(column.values)
 
 
-def number_by_size(kpod: Any) -> None:
-    """Number the clusters from the largest to the smallest."""
+def number_by_size(kpod: Any, predict: Callable[[], Any]) -> None:
+    """Number the clusters from the largest to the smallest.
+
+    A row that is as near to another center goes to the lower number of the two: where `predict` would
+    assign rows otherwise, the cluster they are in keeps its place before the other.
+    """
     import numpy as np
 
     from kpod._io.modelfile import ATTRIBUTES, KPOD_CLASS
 
     labels = np.asarray(kpod.labels_)
     sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters_)
-    order = np.argsort(-sizes, kind="stable")
-    new = np.empty(len(order) + 1, labels.dtype)
-    new[order], new[-1] = np.arange(len(order)), -1
-    kpod.labels_ = new[labels]
     # Everything that a model file keeps by cluster.
-    for name, (shape, _) in ATTRIBUTES[KPOD_CLASS].items():
-        if shape.split()[:1] == ["k"] and hasattr(kpod, name):
-            setattr(kpod, name, np.ascontiguousarray(getattr(kpod, name)[order]))
+    by_cluster = {
+        name: getattr(kpod, name)
+        for name, (shape, _) in ATTRIBUTES[KPOD_CLASS].items()
+        if shape.split()[:1] == ["k"] and hasattr(kpod, name)
+    }
+    before: set[tuple[int, int]] = set()
+    while True:
+        order = ordered_by_size(sizes, before)
+        new = np.empty(len(order) + 1, labels.dtype)
+        new[order], new[-1] = np.arange(len(order)), -1
+        kpod.labels_ = new[labels]
+        for name, values in by_cluster.items():
+            setattr(kpod, name, np.ascontiguousarray(values[order]))
+        found = np.asarray(predict())
+        other = found != kpod.labels_
+        ties = set(zip(labels[other].tolist(), order[found[other]].tolist(), strict=True)) - before
+        if not ties:
+            return
+        before |= ties
+
+
+def ordered_by_size(sizes: Any, before: set[tuple[int, int]]) -> Any:
+    """The largest first, but none ahead of those that have to come before it."""
+    import numpy as np
+
+    left = np.argsort(-sizes, kind="stable").tolist()
+    order: list[int] = []
+    while left:
+        free = (c for c in left if not any(second == c and first in left for first, second in before))
+        order.append(next(free, left[0]))
+        left.remove(order[-1])
+    return np.array(order)
 
 
 def centers_table(c: Clustering, label: str) -> Any:
