@@ -528,3 +528,16 @@ def test_warnings_point_at_the_line_that_called(call):
         call(X)
     assert told
     assert {(w.filename, w.lineno) for w in told} == {(__file__, call.__code__.co_firstlineno)}
+
+
+def test_rows_without_weight_do_not_fill_empty_clusters():
+    """A resample of as many rows as clusters draws fewer of them: the rest have no weight."""
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model = KPOD(30, random_state=0).fit(X)
+    assert_array_equal(kpod.stability(model, X, n_resamples=5, random_state=0).ari_samples_, np.ones(5))
+
+
+def test_masked_weights_are_refused():
+    weights = np.ma.masked_array(np.ones(30), mask=np.arange(30) == 3)
+    with pytest.raises(ValueError, match="sample_weight has masked entries"):
+        KPOD(2).fit(np.random.default_rng(0).normal(size=(30, 3)), sample_weight=weights)
