@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod
-from kpod import KPOD, ObservedScaler, plot
+from kpod import KPOD, MiniBatchKPOD, ObservedScaler, plot
 from kpod._report import page
 from kpod._report.cautions import cautions
 from kpod._report.summary import Clustering
@@ -465,3 +465,15 @@ def test_reports_drawn_at_the_same_time_leave_settings_as_they_were(monkeypatch,
     second.join()
     assert dict(mpl.rcParams) == settings
     assert list(warnings.filters) == filters
+
+
+def test_mini_batches_have_a_report(rng):
+    X, _ = clustered(rng, 200, 4)
+    model = MiniBatchKPOD(3, random_state=0).fit(X)
+    html = kpod.report(model, X).html
+    assert "Loss by iteration" not in html
+    assert "Margin of each row" in html
+    with pytest.raises(TypeError, match="MiniBatchKPOD keeps no losses"):
+        plot.LossDisplay.from_estimator(model)
+    with pytest.raises(TypeError, match="Choose with a KPOD"):
+        kpod.choose_k(X, estimator=model)

@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from kpod._choice import KChoice
 from kpod._estimator import KPOD
+from kpod._minibatch import MiniBatchKPOD
 from kpod._search import Progress
 
 
@@ -86,6 +87,11 @@ def choose_k(
     4
     """
     estimator = KPOD() if estimator is None else estimator
+    if isinstance(estimator, MiniBatchKPOD):
+        raise TypeError(
+            "estimator must be a KPOD, got MiniBatchKPOD. Choose with a KPOD, and fit "
+            "MiniBatchKPOD(n_clusters=choice.best_k_)."
+        )
     if not isinstance(estimator, KPOD):
         raise TypeError(f"estimator must be a KPOD, got {type(estimator).__name__}.")
     model = clone(estimator).set_params(n_clusters="auto")

@@ -335,6 +335,8 @@ def pictures(c: Clustering, choice: KChoice | None = None) -> dict[str, Any]:
         displays["margins"] = plot.MarginsDisplay
     if not c.source.share_missing:
         del displays["gaps"]
+    if not hasattr(c.kpod, "loss_curve_"):  # of mini-batches
+        del displays["loss"]
     drawn = {name: svg(display.from_clustering(c), name) for name, display in displays.items()}
     if choice is not None:
         drawn["choice"] = svg(plot.ChooseKDisplay.of(choice), "choice")

@@ -70,6 +70,8 @@ class LossDisplay(Display):
         """
         _, kpod = split(estimator)
         check_is_fitted(kpod)
+        if not hasattr(kpod, "loss_curve_"):
+            raise TypeError(f"{type(kpod).__name__} keeps no losses of its iterations to draw.")
         return cls(losses=np.asarray(kpod.loss_curve_), n_iter=int(kpod.n_iter_)).plot(ax=ax)
 
     size: ClassVar[tuple[float, float]] = (6.4, 3.0)
