@@ -167,3 +167,17 @@ def test_a_killed_fit_goes_on(kpod, table, tmp_path, monkeypatch):
     assert kpod(*fit, "-o", tmp_path / "again.csv").code == 0
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert not list(kept.iterdir())
+
+
+def test_columns_in_their_own_units(kpod, table, tmp_path):
+    write(table, tmp_path / "one.csv")
+    model, out = tmp_path / "m.kpod", {}
+    for name, pieces in (("memory", ()), ("pieces", ("--scratch", tmp_path))):
+        out[name] = tmp_path / f"{name}.csv"
+        done = kpod(
+            "fit", tmp_path / "one.csv", "-k", 3, "--no-scale", *pieces, "--model", model, "-o", out[name]
+        )
+        assert done.code == 0, done.err
+        assert kpod("predict", model, tmp_path / "one.csv", "-o", tmp_path / "again.csv").code == 0
+        assert (tmp_path / "again.csv").read_bytes() == out[name].read_bytes()
+    assert out["pieces"].read_bytes() == out["memory"].read_bytes()

@@ -265,7 +265,8 @@ class Clustering:
 
     @property
     def converged(self) -> bool:
-        return bool(self.kpod.converged_)
+        """As far as there is such a thing: mini-batches end when they have all been seen."""
+        return bool(getattr(self.kpod, "converged_", True))
 
     @property
     def centers_are_means(self) -> bool:
@@ -480,7 +481,8 @@ def names_of(estimator: Any, kpod: KPOD, X: Any) -> Sequence[str] | None:
     for holder in (estimator, kpod):
         if hasattr(holder, "feature_names_in_"):
             return list(holder.feature_names_in_)
-    return list(map(str, X.columns)) if hasattr(X, "columns") and not callable(X.columns) else None
+    columns = getattr(X, "columns", None)
+    return None if columns is None or callable(columns) else list(map(str, columns))
 
 
 def numbered(n: int) -> list[str]:
