@@ -5,6 +5,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -149,3 +151,33 @@ def test_impute_without_scales_is_what_the_library_imputes(kpod, tmp_path):
     assert kpod("impute", model, file, "-o", out).code == 0
     expected = package.load(model).impute(frame)
     assert_allclose(pd.read_csv(out)[list("abc")], expected, rtol=1e-5)  # six digits are written
+
+
+def test_rows_with_nothing_are_filled_from_the_whole_table_and_that_is_said(kpod, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)) + 9 * (np.arange(60) % 2)[:, None], columns=list("abc"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    files = ["-o", tmp_path / "o.csv", "--model", tmp_path / "m"]
+    assert kpod("fit", tmp_path / "t.csv", "-k", 2, "-q", *files).code == 0
+    frame.iloc[7] = np.nan
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    done = kpod("impute", tmp_path / "m", tmp_path / "new.csv", "-o", tmp_path / "filled.csv")
+    assert done.err.count("1 gap got what is usual in the whole table") == 3
+    filled = pd.read_csv(tmp_path / "filled.csv").iloc[7]
+    assert_allclose(filled, frame.mean(), atol=1.0)
+
+
+def test_categories_stored_as_a_dictionary_are_filled(kpod, tmp_path):
+    rng = np.random.default_rng(0)
+    group = np.arange(60) % 2
+    words = pa.array([["north", "south"][g] for g in group]).dictionary_encode()
+    table = pa.table({"x": rng.normal(size=60) + 9 * group, "y": rng.normal(size=60), "place": words})
+    pq.write_table(table, tmp_path / "t.parquet")
+    files = ["-o", tmp_path / "o.csv", "--model", tmp_path / "m"]
+    fit = kpod("fit", tmp_path / "t.parquet", "-k", 2, "--categories", "place", "-q", *files)
+    assert fit.code == 0, fit.err
+    gaps = pa.array([None if i < 4 else ["north", "south"][i % 2] for i in range(60)]).dictionary_encode()
+    pq.write_table(table.set_column(2, "place", gaps), tmp_path / "new.parquet")
+    done = kpod("impute", tmp_path / "m", tmp_path / "new.parquet", "-o", tmp_path / "filled.csv")
+    assert done.code == 0, done.err
+    assert list(pd.read_csv(tmp_path / "filled.csv")["place"][:4]) == ["north", "south"] * 2

@@ -478,3 +478,15 @@ def test_choices_in_files_know_whether_gaps_counted(tmp_path):
     content = json.loads(choicefile.to_json(model.choice_))
     del content["gaps_"]  # as written before there was such a thing
     assert not choicefile.from_json(json.dumps(content), model.n_clusters_).gaps_
+
+
+def test_choose_k_takes_shrinkage_and_a_checkpoint(monkeypatch, table, tmp_path):
+    command = ("choose-k", table, "-k", "1-4", "--json")
+    plain = json.loads(kpod(monkeypatch, *command).out)
+    shrunk = json.loads(kpod(monkeypatch, *command, "--shrinkage", 1000).out)
+    assert shrunk["tried"][2]["error"] > 1.5 * plain["tried"][2]["error"], "centers are kept near the means"
+    kept = tmp_path / "kept"
+    kept.write_text("a file")
+    refused = kpod(monkeypatch, *command, "--checkpoint", kept)
+    assert refused.code == 1
+    assert "kept" in refused.err

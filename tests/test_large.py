@@ -181,3 +181,24 @@ def test_columns_in_their_own_units(kpod, table, tmp_path):
         assert kpod("predict", model, tmp_path / "one.csv", "-o", tmp_path / "again.csv").code == 0
         assert (tmp_path / "again.csv").read_bytes() == out[name].read_bytes()
     assert out["pieces"].read_bytes() == out["memory"].read_bytes()
+
+
+def test_columns_set_aside_are_not_read(kpod, table, tmp_path):
+    """What cannot be read in pieces, such as decimal commas, matters only where it is wanted."""
+    odd = pa.array([f"{i % 9},5" for i in range(N)])
+    write(table.append_column("odd", odd), tmp_path / "one.csv")
+    pieces = [tmp_path / "one.csv", "-k", "2-3", "--scratch", tmp_path]
+    for command in ("fit", "choose-k"):
+        assert "odd" in kpod(command, *pieces).err
+        assert kpod(command, *pieces, "--exclude", "odd").code == 0
+
+
+def test_the_weight_is_read_beside_the_columns_named(kpod, table, tmp_path):
+    weighted = table.append_column("w", pa.array(np.arange(N) % 3 + 1.0))
+    write(weighted, tmp_path / "one.csv")
+    out = {}
+    for name, pieces in (("memory", ()), ("pieces", ("--scratch", tmp_path))):
+        options = ["-k", 3, "--columns", "v0,v1,v2", "--weight", "w", *pieces]
+        out[name] = kpod("fit", tmp_path / "one.csv", *options)
+        assert out[name].code == 0, out[name].err
+    assert out["memory"].out == out["pieces"].out
