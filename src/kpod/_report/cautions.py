@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from kpod._report.summary import FEW, Clustering
+from kpod._report.sure import rows_elsewhere
 from kpod._words import MOST_LISTED, counted, listed, number, percent, some
 
+CONTRADICTED = 0.5
+"""The share of a cluster's rows that belong more probably to others, from which it is not to be trusted."""
 LITTLE = 0.25
 UNDECIDED = 0.05
 UNEVEN = 0.3
@@ -25,6 +28,7 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
     def add(title: str, text: str) -> None:
         found.append({"title": title, "text": text})
 
+    probability_cautions(c, add)
     if not c.converged:
         add(
             "Not converged",
@@ -41,6 +45,20 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
     center_cautions(c, add)
     column_cautions(c, add)
     return found
+
+
+def probability_cautions(c: Clustering, add: Any) -> None:
+    """Clusters most of whose rows are in another by the probabilities: two notions of a group disagree."""
+    moved = rows_elsewhere(c)
+    for cluster in np.flatnonzero(moved > CONTRADICTED * c.sizes):
+        assert c.sureness is not None
+        to = np.bincount(c.sureness.second[c.sureness.elsewhere & (c.labels == cluster)], minlength=c.k)
+        other = f"cluster {to.argmax()}" if c.k == 2 else f"another cluster (mostly {to.argmax()})"
+        add(
+            f"The probabilities contradict cluster {cluster}",
+            f"{moved[cluster]:,} of the {counted(int(c.sizes[cluster]), 'row')} of cluster {cluster} belong "
+            f"more probably to {other}. Do not use it as a group without checking.",
+        )
 
 
 def start_cautions(c: Clustering, add: Any) -> None:
