@@ -1,5 +1,7 @@
 """What diagnose says of gaps whose cause is known, and that its numbers agree with slower ways to them."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -144,6 +146,29 @@ def test_sentences(cause):
     found = diagnose(make(rng.normal(size=(600, 6)), None))
     for words in expected:
         assert words in str(found), str(found)
+
+
+def test_two_forms_of_a_questionnaire_are_missing_in_turn_not_together(rng):
+    X = rng.normal(size=(300, 5))
+    form = np.arange(300) % 2 == 0
+    X[np.ix_(form, [0, 1])] = X[np.ix_(~form, [2, 3])] = np.nan
+    said = diagnose(X).sentences
+    assert "Where one is missing, the other tends to be present (correlation of gaps): " in str(said)
+    assert "column 0 and column 2 (-1.00)." in str(said)
+    assert not [sentence for sentence in said if sentence.startswith("Columns often missing together")]
+
+
+def test_columns_missing_together_are_so_every_two_of_them():
+    """Weeks in the charts: each is missing nearly where the one before is, and the last far more often."""
+    weeks = np.random.default_rng(0).integers(5, 30, size=600)
+    X = np.where(np.arange(30) < weeks[:, None], 1.0, np.nan)
+    gaps = np.corrcoef(np.isnan(X[:, 5:29]).T)
+    said = [sentence for sentence in diagnose(X).sentences if "nearly always missing together" in sentence]
+    assert said
+    for sentence in said:
+        assert "more" not in sentence
+        columns = [int(name) - 5 for name in re.findall(r"column (\d+)", sentence)]
+        assert gaps[np.ix_(columns, columns)].min() > 0.9
 
 
 def test_clusters_that_differ_in_their_gaps():

@@ -30,6 +30,8 @@ RELATED = 0.1
 """A correlation of gaps, and half a difference in standard deviations, below which nothing is said."""
 TOGETHER = 0.9
 """A correlation of gaps from which columns are said to be missing together."""
+IN_TURN = 0.5
+"""The same below 0, from which one column is said to be missing where another is present."""
 UNEVEN = 2.0
 """The number of gaps per row varies so many times as much as independent gaps would."""
 MOST_SAID = 3
@@ -420,22 +422,40 @@ def _how_much(found: Diagnosis) -> str:
 
 def _together_sentences(found: Diagnosis) -> list[str]:
     names = [found.names[j] for j in found.columns]
-    blocks = sparse.csgraph.connected_components(sparse.csr_array(found.together > TOGETHER), directed=False)
-    members = [np.flatnonzero(blocks[1] == block) for block in range(blocks[0])]
-    groups = sorted((block for block in members if len(block) > 1), key=len, reverse=True)
+    blocks = _blocks(found.together)
     said = [
         f"{some([names[j] for j in block])} are nearly always missing together."
-        for block in groups[:MOST_SAID]
+        for block in sorted(blocks, key=len, reverse=True)[:MOST_SAID]
+        if len(block) > 1
     ]
-    rest = np.where(blocks[1][:, None] == blocks[1], 0.0, found.together)
-    pairs = [
-        f"{names[i]} and {names[j]} ({rest[i, j]:+.2f})"
-        for i, j in _largest(np.triu(rest))
-        if abs(rest[i, j]) >= RELATED
-    ]
-    if pairs:
-        said.append(f"Columns often missing together (correlation of gaps): {listed(pairs[:MOST_SAID])}.")
+    # What holds of a column holds of all that are missing with it.
+    first = [block[0] for block in blocks]
+    rest = np.triu(found.together[np.ix_(first, first)])
+    for text, sign, least in (
+        ("Columns often missing together (correlation of gaps)", 1, RELATED),
+        ("Where one is missing, the other tends to be present (correlation of gaps)", -1, IN_TURN),
+    ):
+        pairs = [
+            f"{names[first[i]]} and {names[first[j]]} ({rest[i, j]:+.2f})"
+            for i, j in _largest(rest)
+            if sign * rest[i, j] >= least
+        ]
+        if pairs:
+            said.append(f"{text}: {listed(pairs[:MOST_SAID])}.")
     return said
+
+
+def _blocks(together: Floats) -> list[list[int]]:
+    """Columns that are missing together, every two of a block; the others by themselves."""
+    blocks: list[list[int]] = []
+    for j in range(len(together)):
+        fits = (block for block in blocks if (together[j, block] > TOGETHER).all())
+        block = next(fits, None)
+        if block is None:
+            blocks.append([j])
+        else:
+            block.append(j)
+    return blocks
 
 
 def _value_sentences(found: Diagnosis) -> list[str]:
