@@ -62,6 +62,11 @@ def test_little_holds_its_level_and_sees_a_driver():
     ("make", "reason"),
     [
         (lambda X: X, "none of the columns of numbers has gaps"),
+        (
+            lambda X: np.where(np.arange(100)[:, None] < 8, np.nan, X),
+            "either all of the columns of numbers or none",
+        ),
+        (lambda X: np.column_stack([X, np.where(X[:, 0] > 0, 1, np.nan)]), "that have gaps do not vary"),
         (lambda X: mcar(X[:, :1], 0.1, 0), "fewer than two columns"),
         (lambda X: mcar(X[:8], 0.1, 0), "too few rows"),
         (lambda X: mcar(np.tile(X, 7), 0.1, 0), "more than 30 columns"),

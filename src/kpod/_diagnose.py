@@ -306,10 +306,10 @@ def little_test(values: Floats) -> LittleTest:
     known = ~np.isnan(values)
     low = np.where(known, values, np.inf).min(axis=0, initial=np.inf)
     high = np.where(known, values, -np.inf).max(axis=0, initial=-np.inf)
-    x = values[:, high > low]
-    x = x[~np.isnan(x).all(axis=1)]
+    varied = values[:, high > low]
+    x = varied[~np.isnan(varied).all(axis=1)]
     x = x[_sample(len(x), LITTLE_ROWS)]
-    reason = _why_not(x)
+    reason = _why_not(x, _why_no_gaps(values[:, known.any(axis=0)], varied, x))
     if not reason:
         x = (x - np.nanmean(x, axis=0)) / np.nanstd(x, axis=0)
         kept, which = np.unique(~np.isnan(x), axis=0, return_inverse=True)
@@ -321,17 +321,34 @@ def little_test(values: Floats) -> LittleTest:
     return LittleTest(np.nan, 0, np.nan, 0, reason)
 
 
-def _why_not(x: Floats) -> str:
+def _why_not(x: Floats, no_gaps: str) -> str:
     """Why Little's test cannot be computed; empty if it can."""
     seen = (~np.isnan(x)).astype(np.float64)
     reasons = {
         "fewer than two columns of numbers vary": x.shape[1] < 2,
-        "none of the columns of numbers has gaps": bool(seen.all()),
+        no_gaps: bool(no_gaps),
         f"there are more than {LITTLE_COLUMNS} columns": x.shape[1] > LITTLE_COLUMNS,
         "there are too few rows for so many columns": len(x) <= 2 * x.shape[1],
         "two of the columns are hardly ever observed in the same row": bool((seen.T @ seen < 3).any()),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _why_no_gaps(numbers: Floats, varied: Floats, x: Floats) -> str:
+    """Why nothing is missing in what Little's test looks at; empty if something is.
+
+    `numbers` are all columns of numbers, `varied` those that vary, `x` the rows of these that it looks at.
+    """
+    lacking = np.isnan(varied)
+    if np.isnan(x).any():
+        return ""
+    if not np.isnan(numbers).any():
+        return "none of the columns of numbers has gaps"
+    if not lacking.any():
+        return "the columns of numbers that have gaps do not vary"
+    if (lacking.all(axis=1) == lacking.any(axis=1)).all():
+        return "every row has either all of the columns of numbers or none"
+    return "there are so few gaps that a random sample of the rows has none"
 
 
 def _little_statistic(
