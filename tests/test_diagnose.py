@@ -80,6 +80,13 @@ def test_little_says_when_it_cannot_be_computed(make, reason):
     assert np.isnan(found.p)
 
 
+def test_little_leaves_out_columns_that_do_not_vary_in_its_sample(rng):
+    X = np.column_stack([rng.normal(size=5000), mcar(rng.normal(size=(5000, 2)), 0.1, rng)])
+    rare = np.zeros((5000, 1))
+    rare[np.setdiff1d(np.arange(5000), _diagnose._sample(5000, _diagnose.LITTLE_ROWS))[0]] = 1
+    assert little_test(np.hstack([X, rare])) == little_test(X)
+
+
 def test_gaps_by_value_agrees_with_welch(rng):
     X = by_driver(rng.normal(size=(300, 4)), 0.2, rng, column=1)
     gaps = np.isnan(X)

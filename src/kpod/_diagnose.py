@@ -303,13 +303,11 @@ def uneven_rows(gaps: Gaps) -> float:
 
 def little_test(values: Floats) -> LittleTest:
     """Little's test over the columns that vary, on a sample of the rows where there are many."""
-    known = ~np.isnan(values)
-    low = np.where(known, values, np.inf).min(axis=0, initial=np.inf)
-    high = np.where(known, values, -np.inf).max(axis=0, initial=-np.inf)
-    varied = values[:, high > low]
-    x = varied[~np.isnan(varied).all(axis=1)]
-    x = x[_sample(len(x), LITTLE_ROWS)]
-    reason = _why_not(x, _why_no_gaps(values[:, known.any(axis=0)], varied, x))
+    rows = values[~np.isnan(values).all(axis=1)]
+    drawn = rows[_sample(len(rows), LITTLE_ROWS)]
+    x = drawn[:, _varies(drawn)]
+    x = x[~np.isnan(x).all(axis=1)]
+    reason = _why_not(x, _why_no_gaps(values, x))
     if not reason:
         x = (x - np.nanmean(x, axis=0)) / np.nanstd(x, axis=0)
         kept, which = np.unique(~np.isnan(x), axis=0, return_inverse=True)
@@ -334,12 +332,17 @@ def _why_not(x: Floats, no_gaps: str) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def _why_no_gaps(numbers: Floats, varied: Floats, x: Floats) -> str:
-    """Why nothing is missing in what Little's test looks at; empty if something is.
+def _varies(values: Floats) -> Gaps:
+    """Which columns have different values."""
+    known = ~np.isnan(values)
+    low = np.where(known, values, np.inf).min(axis=0, initial=np.inf)
+    high = np.where(known, values, -np.inf).max(axis=0, initial=-np.inf)
+    return np.asarray(high > low)
 
-    `numbers` are all columns of numbers, `varied` those that vary, `x` the rows of these that it looks at.
-    """
-    lacking = np.isnan(varied)
+
+def _why_no_gaps(values: Floats, x: Floats) -> str:
+    """Why nothing is missing in `x`, the part of the table that Little's test is about; empty if it is."""
+    numbers, lacking = values[:, ~np.isnan(values).all(axis=0)], np.isnan(values[:, _varies(values)])
     if np.isnan(x).any():
         return ""
     if not np.isnan(numbers).any():
