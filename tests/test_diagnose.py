@@ -170,6 +170,14 @@ def test_two_forms_of_a_questionnaire_are_missing_in_turn_not_together(rng):
     assert not [sentence for sentence in said if sentence.startswith("Columns often missing together")]
 
 
+def test_the_overall_test_speaks_of_differences_only_where_some_were_found():
+    rng = np.random.default_rng(0)
+    together = diagnose(modules(rng.normal(size=(300, 4)), 0.2, 0, size=2))
+    assert "missing together" in str(together)
+    assert together.little.p > 0.05
+    assert "The observed values give no sign that gaps are not purely random" in str(together)
+
+
 def test_columns_missing_together_are_so_every_two_of_them():
     """Weeks in the charts: each is missing nearly where the one before is, and the last far more often."""
     weeks = np.random.default_rng(0).integers(5, 30, size=600)
@@ -188,12 +196,13 @@ def test_clusters_that_differ_in_their_gaps():
     labels = rng.integers(2, size=500)
     X = by_class(rng.normal(size=(500, 4)), 0.3, 2, labels=labels, spread=2.5)
     found = diagnose(X, np.where(np.arange(500) < 10, -1, labels))
-    assert "The groups differ in their gaps (p 0.005)" in str(found)
+    assert "The clusters differ in what they lack, most in " in str(found)
+    assert found.group_test.p == 1 / 200
     assert "of cluster 0" in str(found)
     assert "The gaps are related to the clusters" in found.suggestion
     assert_allclose(found.by_group[1], np.isnan(X)[10:][labels[10:] == 1].mean(axis=0))
     other = diagnose(X, np.where(rng.random(500) < 0.5, "north", "south"))
-    assert "do not differ in their gaps" in str(other)
+    assert "The groups do not differ in what they lack." in str(other)
     assert other.groups == ["north", "south"]
 
 

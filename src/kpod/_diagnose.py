@@ -414,13 +414,14 @@ def sentences(found: Diagnosis) -> list[str]:
         parts.append(f"the {counted(len(found.columns), 'column')} whose gaps vary most")
     if parts:
         said.append(f"The following is based on {listed(parts)}.")
-    said += [*_together_sentences(found), *_value_sentences(found)]
+    by_value = _value_sentences(found)
+    said += [*_together_sentences(found), *by_value]
     if found.uneven_rows > UNEVEN:
         said.append(
             "Some rows have far more gaps than others: the number of gaps per row varies "
             f"{found.uneven_rows:.1f} times as much as it would if gaps were independent."
         )
-    said.append(_little_sentence(found.little, related=len(said) > 1 + bool(parts)))
+    said.append(_little_sentence(found.little, related=bool(by_value)))
     if found.group_test is not None:
         said.append(_group_sentence(found, found.group_test))
     return said
@@ -502,15 +503,16 @@ def _little_sentence(little: LittleTest, *, related: bool) -> str:
             f"{numbers}."
         )
     if related and little.p < UNCLEAR:
-        return f"A single overall test is less clear {numbers}."
+        return f"A single test of all such differences together is less clear {numbers}."
     if related:
-        return f"A single overall test would not have noticed this {numbers}."
+        return f"A single test of all such differences together would not have noticed them {numbers}."
     return f"The observed values give no sign that gaps are not purely random {numbers}."
 
 
 def _group_sentence(found: Diagnosis, test: GapTest) -> str:
+    what = "clusters" if found.groups[0].startswith("cluster ") else "groups"
     if test.p > LEVEL:
-        return f"The groups do not differ in their gaps (p {_p(test.p)})."
+        return f"The {what} do not differ in what they lack."
     spread = found.by_group.max(axis=0) - found.by_group.min(axis=0)
     cells = []
     for j in np.argsort(-spread, kind="stable")[:MOST_SAID]:
@@ -519,7 +521,7 @@ def _group_sentence(found: Diagnosis, test: GapTest) -> str:
             f"{found.names[found.columns[j]]} (missing in {percent(found.by_group[least, j])} of "
             f"{found.groups[least]}, {percent(found.by_group[most, j])} of {found.groups[most]})"
         )
-    return f"The groups differ in their gaps (p {_p(test.p)}), most in {listed(cells)}."
+    return f"The {what} differ in what they lack, most in {listed(cells)}."
 
 
 def suggestion(found: Diagnosis) -> str:
