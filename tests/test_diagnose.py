@@ -137,7 +137,10 @@ SPOKEN = {
         lambda X, y: mcar(X, 0.2, 0),
         ["The observed values give no sign", "no sign that the gaps carry information"],
     ),
-    "a driver": (lambda X, y: by_driver(X, 0.2, 0), ["are higher in column 0, by", "follow a pattern"]),
+    "a driver": (
+        lambda X, y: by_driver(X, 0.2, 0),
+        ["are higher in column 0, by", "gaps are related to the values"],
+    ),
     "modules": (
         lambda X, y: modules(X, 0.2, 0, size=3),
         ["column 3, column 4 and column 5 are nearly always"],
@@ -176,6 +179,18 @@ def test_the_overall_test_speaks_of_differences_only_where_some_were_found():
     assert "missing together" in str(together)
     assert together.little.p > 0.05
     assert "The observed values give no sign that gaps are not purely random" in str(together)
+
+
+def test_a_suggestion_is_made_only_where_it_matters(rng):
+    X = rng.normal(size=(2000, 4))
+    X[(X[:, 0] > 1) & (rng.random(2000) < 0.2), 1] = np.nan  # 3 % of a column
+    few = diagnose(X)
+    assert "Rows that lack column 1 are higher in column 0" in str(few)
+    assert few.suggestion == ""
+    assert str(few).endswith(few.sentences[-1])
+    labels = (X[:, 0] > 1).astype(int)
+    X[(X[:, 0] > 1) & (rng.random(2000) < 0.5), 1] = np.nan
+    assert diagnose(X, labels).suggestion.startswith("The gaps are related to the clusters: find out why")
 
 
 def test_columns_missing_together_are_so_every_two_of_them():

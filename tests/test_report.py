@@ -285,6 +285,17 @@ def test_the_command_writes_what_python_writes(monkeypatch, tmp_path):
     assert "empty 578" in page
 
 
+def test_the_command_speaks_of_its_own_option(monkeypatch, tmp_path, rng):
+    X = rng.normal(size=(200, 3)) + 8 * (np.arange(200) % 2)[:, None]
+    X[::4, 1] = np.nan
+    pd.DataFrame(X, columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
+    run_here(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2, "-q", "--report", tmp_path / "r.html")
+    said = page.gaps(Clustering.of(KPOD(2, random_state=0).fit(X), X))["suggestion"]
+    assert 'missing. missingness="auto" checks' in said
+    shown = (tmp_path / "r.html").read_text()
+    assert re.sub("<.*?>", "", shown).count(said.replace('missingness="auto"', "--missingness auto")) == 1
+
+
 # In a browser
 
 

@@ -28,6 +28,8 @@ UNCLEAR = 0.05
 """Of the tests: the chance at most of saying that gaps are related where they are not."""
 RELATED = 0.1
 """A correlation of gaps, and half a difference in standard deviations, below which nothing is said."""
+STRONG, MATTERS = 0.5, 0.05
+"""A difference in standard deviations that calls for an explanation, and a share missing that does."""
 TOGETHER = 0.9
 """A correlation of gaps from which columns are said to be missing together."""
 IN_TURN = 0.5
@@ -35,6 +37,8 @@ IN_TURN = 0.5
 UNEVEN = 2.0
 """The number of gaps per row varies so many times as much as independent gaps would."""
 MOST_SAID = 3
+AUTO = 'missingness="auto"'
+"""As Python has it; the command line has an option for it."""
 EM_STEPS, EM_TOLERANCE = 200, 1e-6
 
 
@@ -86,7 +90,7 @@ class Diagnosis:
     sentences : list of str
         The findings in plain words.
     suggestion : str
-        What to do about it.
+        What to do about it; empty where the gaps are related to something, but too weakly to matter.
 
     Examples
     --------
@@ -146,7 +150,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """The sentences and the suggestion, one below the other."""
-        return "\n".join([*self.sentences, self.suggestion])
+        return "\n".join(filter(None, [*self.sentences, self.suggestion]))
 
 
 def diagnose(X: Any, labels: Any = None) -> Diagnosis:
@@ -525,19 +529,18 @@ def _group_sentence(found: Diagnosis, test: GapTest) -> str:
 
 
 def suggestion(found: Diagnosis) -> str:
-    """What to do about it."""
+    """What to do about it; empty where the gaps are related to something, but too weakly to matter."""
+    check = f"find out why these values are missing. {AUTO} checks whether the gaps should count."
     if not found.missing.any():
         return "There are no gaps to decide about."
     if found.group_test is not None and found.group_test.p <= LEVEL:
-        return (
-            'The gaps are related to the clusters: find out why these values are missing. missingness="auto" '
-            "checks whether the gaps carry information about the clusters, and uses them only if they do."
-        )
+        spread = found.by_group.max(axis=0) - found.by_group.min(axis=0)
+        return f"The gaps are related to the clusters: {check}" if spread.max() >= MATTERS else ""
+    gaps = found.missing[found.columns] >= MATTERS
+    if found.group_test is None and np.abs(found.values[gaps]).max(initial=0) >= STRONG:
+        return f"The gaps are related to the values: {check}"
     if bool(found.values.any()) or found.little.p < LEVEL or found.uneven_rows > UNEVEN:
-        return (
-            'The gaps follow a pattern: find out why these values are missing. missingness="auto" checks '
-            "whether they carry information about clusters, and uses them only if they do."
-        )
+        return ""
     return "There is no sign that the gaps carry information; the observed values are enough."
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod import __version__
+from kpod._diagnose import AUTO
 from kpod._io.files import check_writable, written_whole
 from kpod._report.cautions import cautions
 from kpod._report.profiles import Aside
@@ -137,6 +138,7 @@ class Report:
         notes: Sequence[str] = (),
         choice: KChoice | None = None,
         stability: Stability | None = None,
+        auto: str = AUTO,
     ) -> None:
         self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
         self.clustering = clustering
@@ -144,6 +146,7 @@ class Report:
         self.settings = settings
         self.source = source or {}
         self.row_names = row_names
+        self.auto = auto
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -165,7 +168,7 @@ class Report:
             "sure": how_sure(c, self.row_names),
             "starts": starts_of(c),
             "stability": None if self.stability is None else self.stability.sentence_,
-            "gaps": gaps(c),
+            "gaps": gaps(c, self.auto),
             "columns": columns(c),
             "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
             "explained": c.explained,
@@ -278,12 +281,13 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
     return out
 
 
-def gaps(c: Clustering) -> dict[str, Any]:
+def gaps(c: Clustering, auto: str = AUTO) -> dict[str, Any]:
+    """What is missing and what to do about it; `auto` is how the reader would let the gaps be checked."""
     total, commonest = c.source.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
         "sentences": c.diagnosis.sentences,
-        "suggestion": decided_or_suggested(c),
+        "suggestion": decided_or_suggested(c).replace(AUTO, auto),
         "commonest": [
             {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
             for which, rows in commonest

@@ -447,6 +447,7 @@ def write_report(
         notes=summary["notes"],
         choice=number,
         stability=again,
+        auto="--missingness auto",
     ).save(path)
 
 
