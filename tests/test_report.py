@@ -112,6 +112,25 @@ def test_logarithms_are_described_on_their_own_scale():
     assert said == ["low in x", "high in x", "high in x"]
 
 
+def test_centers_that_are_no_plain_means_say_so(rng):
+    frame = pd.DataFrame(
+        {"x": rng.lognormal(sigma=2, size=60), "y": rng.normal(size=60), "z": ["a", "b"] * 30}
+    )
+    labels = {}
+    for name, settings in {"plain": {}, "log": {"log": ["x"]}, "both": {"log": ["x"], "clip": 0.1}}.items():
+        model = make_pipeline(kpod.TableEncoder(**settings), KPOD(1, random_state=0)).fit(frame)
+        report = kpod.report(model, frame)
+        labels[name] = {column["name"]: column["means_of"] for column in report.data["columns"]}
+        centers = {column["name"]: column["centers"][0]["value"] for column in report.data["columns"]}
+        if name == "log":
+            np.testing.assert_allclose(centers["x"], np.exp(np.log(frame["x"]).mean()))
+            assert "<td>x <small>(mean of logarithms)</small></td>" in report.html
+            assert "like geometric means, they lie below the ordinary means" in report.html
+    assert set(labels["plain"].values()) == {""}
+    assert labels["log"] == {"x": "logarithms", "y": "", "z: a": "", "z: b": ""}
+    assert labels["both"] == {"x": "clipped logarithms", "y": "clipped values", "z: a": "", "z: b": ""}
+
+
 def test_levels_that_are_known_for_few_rows_do_not_lead(rng):
     common = np.repeat(["a", "b"], 60)
     rare = np.where(np.arange(120) < 8, "yes", np.where(np.arange(120) >= 110, "no", None))

@@ -258,6 +258,7 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
     for j in c.by_separation[:MOST_COLUMNS]:
         out.append({
             "name": c.label(j),
+            "means_of": c.means_of[j],
             "separation": float(c.separation[j]),
             "missing": float(c.missing_by_column[j]),
             "mean": float(means[j]),
