@@ -408,7 +408,32 @@ def test_what_dominates_is_counted():
     X[5, 0] = 1e4
     found = cautions(Clustering.of(KPOD(2, random_state=0).fit(X), X, ["mass", "x"]))
     (text,) = [caution["text"] for caution in found if caution["title"] == "A few values dominate"]
-    assert "more than half of the variance of mass (1 of 83 entries)" in text
+    assert "A few extreme values make up more than half of the variance of mass (1 of 83)." in text
+
+
+def test_remedies_for_extreme_values_are_those_that_help():
+    """Deaths are 0 but for six ones: no quartiles to scale by, no tail to take the logarithm of."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "deaths": (np.arange(2000) < 6).astype(float),
+        "debt": np.where(np.arange(2000) == 7, -1e6, rng.normal(size=2000)),
+        "assets": np.where(np.arange(2000) == 8, 1e6, rng.random(2000)),
+    })  # fmt: skip
+
+    def said(*columns):
+        seen = frame[list(columns)]
+        found = cautions(Clustering.of(KPOD(1, random_state=0).fit(seen), seen))
+        (text,) = [caution["text"] for caution in found if caution["title"] == "A few values dominate"]
+        return text
+
+    assert said("deaths").endswith(
+        "of deaths (6 of 2,000). Clip (--clip 0.01) if these values should not drive the clustering."
+    )
+    assert "of debt (1 of 2,000). Scale by median and quartiles (--robust) or clip (--clip 0.01) if" in said(
+        "debt"
+    )
+    text = said("deaths", "debt", "assets")
+    assert "Take logarithms (--log assets), scale by median and quartiles (--robust) or clip" in text
 
 
 def test_what_is_as_good_as_zero_is_written_so():

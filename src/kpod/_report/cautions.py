@@ -140,14 +140,26 @@ def outlying(c: Clustering, small: Sequence[int]) -> str:
     if not columns:
         return ""
     said = listed([f"{c.names[j]} ({far[j]:.0f} standard deviations from the mean)" for j in columns])
-    return f"; extreme in {said}. {remedy([c.names[j] for j in columns])}"
+    return f"; extreme in {said}. {remedy(c, columns)}"
 
 
-def remedy(names: Sequence[str]) -> str:
-    return (
-        f"Take logarithms (--log {','.join(names)}), scale by median and quartiles (--robust), or clip "
-        "(--clip 0.01) if these values should not drive the clustering"
-    )
+def remedy(c: Clustering, columns: Sequence[int]) -> str:
+    """What can be done about extreme values: of logarithms, quartiles and clipping, what would help."""
+    columns = columns[:3]
+    entries = [c.table.column(j, c.sample)[1] for j in columns]
+    tailed = [
+        c.names[j]
+        for j, e in zip(columns, entries, strict=True)
+        if e.min() >= 0 and "logarithms" not in c.means_of[j] and not ((e == e.min()) | (e == e.max())).all()
+    ]
+    spread = any(np.ptp(np.quantile(e, [0.25, 0.75])) > 0 for e in entries)
+    ways = {
+        f"take logarithms (--log {','.join(tailed)})": bool(tailed),
+        "scale by median and quartiles (--robust)": spread,
+    }
+    before = ", ".join(way for way, helps in ways.items() if helps)
+    said = f"{before} or clip (--clip 0.01)" if before else "clip (--clip 0.01)"
+    return f"{said[0].upper()}{said[1:]} if these values should not drive the clustering"
 
 
 def dominated(c: Clustering) -> list[tuple[int, str]]:
@@ -159,7 +171,10 @@ def dominated(c: Clustering) -> list[tuple[int, str]]:
             continue
         squares = (entries - entries.mean()) ** 2
         few = max(1, int(0.005 * len(entries)))
-        if squares.sum() > 0 and np.partition(squares, -few)[-few:].sum() > 0.5 * squares.sum():
+        largest = np.sort(np.partition(squares, -few)[-few:])[::-1]
+        if squares.sum() > 0 and largest.sum() > 0.5 * squares.sum():
+            enough = largest[np.searchsorted(largest.cumsum(), 0.5 * squares.sum(), side="right")]
+            few = int((squares >= enough).sum())  # and all that are as extreme
             found.append((j, f"{few:,} of {len(entries):,}{' sampled' if c.sample is not None else ''}"))
     return found
 
@@ -167,11 +182,11 @@ def dominated(c: Clustering) -> list[tuple[int, str]]:
 def column_cautions(c: Clustering, add: Any) -> None:
     few = dominated(c)
     if few:
-        said = some([f"{c.names[j]} ({share} entries)" for j, share in few])
-        names = [c.names[j] for j, _ in few[:3]]
+        said = some([f"{c.names[j]} ({share})" for j, share in few])
         add(
             "A few values dominate",
-            f"They account for more than half of the variance of {said}. {remedy(names)}.",
+            f"A few extreme values make up more than half of the variance of {said}. "
+            f"{remedy(c, [j for j, _ in few])}.",
         )
     sparse = [
         f"{name} ({percent(c.missing_by_column[j])})"
