@@ -195,6 +195,8 @@ def test_cautions_appear_when_due_and_only_then():
     poor[5] = np.nan
     found = cautions_of(poor)
     assert "(row 4)" in found["Rows with little observed"]
+    assert found["Rows with little observed"].endswith("observed: its cluster rests on few values.")
+    assert cautions_of(poor, k=1)["Rows with little observed"].endswith("a quarter of the columns observed.")
     assert "(row 6)" in found["Rows with nothing observed"]
     assert "(r5)" in cautions_of(poor, row_names=[f"r{i}" for i in range(80)])["Rows with nothing observed"]
 

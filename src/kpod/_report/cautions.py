@@ -88,15 +88,17 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
     if nothing.any():
         add(
             "Rows with nothing observed",
-            f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) could not be assigned (cluster -1).",
+            f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) with nothing observed could not be "
+            "assigned (cluster -1).",
         )
     little = ~nothing & (c.source.by_row <= LITTLE * len(c.sources))
     if little.any():
         verb, rest = ("has", "its cluster rests") if little.sum() == 1 else ("have", "their clusters rest")
+        so = f": {rest} on few values" if c.k > 1 else ""
         add(
             "Rows with little observed",
             f"{counted(int(little.sum()), 'row')} ({rows(little)}) {verb} at most a quarter of the columns "
-            f"observed: {rest} on few values.",
+            f"observed{so}.",
         )
     if c.k > 1:
         undecided = c.margins < UNDECIDED

@@ -126,7 +126,7 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     if summary.get("unassigned") and "loss" not in summary:  # a fit has a caution on them
         out.print(f"  {counted(summary['unassigned'], 'row')} with nothing observed, in no cluster")
     for caution in summary.get("cautions", ()):
-        out.print(f"caution: {printable(caution['title'].lower())}: {printable(caution['text'])}")
+        out.print(f"caution: {printable(caution['text'])}")
     for note in summary["notes"]:
         out.print(f"note: {printable(note)}")
     if files:
