@@ -9,6 +9,7 @@ import numpy as np
 
 from kpod._report.summary import FEW, Clustering
 from kpod._report.sure import rows_elsewhere
+from kpod._stability import Stability, unstable
 from kpod._words import MOST_LISTED, counted, listed, number, percent, some
 
 CONTRADICTED = 0.5
@@ -21,7 +22,9 @@ NEARLY_BEST = 1e-3
 """A loss higher than the best by no more is one of nearly the same clusters."""
 
 
-def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, str]]:
+def cautions(
+    c: Clustering, row_names: Sequence[Any] | None = None, stability: Stability | None = None
+) -> list[dict[str, str]]:
     """What to be careful about, the gravest first."""
     found: list[dict[str, str]] = []
 
@@ -29,6 +32,8 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
         found.append({"title": title, "text": text})
 
     probability_cautions(c, add)
+    if stability is not None:
+        stability_cautions(stability, add)
     if not c.converged:
         add(
             "Not converged",
@@ -58,6 +63,19 @@ def probability_cautions(c: Clustering, add: Any) -> None:
             f"The probabilities contradict cluster {cluster}",
             f"{moved[cluster]:,} of the {counted(int(c.sizes[cluster]), 'row')} of cluster {cluster} belong "
             f"more probably to {other}. Do not use it as a group without checking.",
+        )
+
+
+def stability_cautions(stability: Stability, add: Any) -> None:
+    """Clusters that do not come back when rows are resampled."""
+    bad = unstable(stability.jaccard_)
+    if len(bad):
+        which = f"cluster{'' if len(bad) == 1 else 's'} {some([str(cluster) for cluster in bad])}"
+        similarity = some([f"{stability.jaccard_[cluster]:.2f}" for cluster in bad])
+        add(
+            "Unstable clusters",
+            f"Do not rely on {which} (mean Jaccard similarity {similarity} in resampled tables): another "
+            "sample of rows would give other clusters there.",
         )
 
 

@@ -27,7 +27,7 @@ from kpod._report.cautions import cautions
 from kpod._report.profiles import Aside
 from kpod._report.profiles import profile as profile_of
 from kpod._report.summary import FEW, Clustering
-from kpod._report.sure import how_sure, starts_of
+from kpod._report.sure import how_sure, starts_of, why_this_number
 from kpod._words import counted, number, percent, some
 
 if TYPE_CHECKING:
@@ -158,13 +158,13 @@ class Report:
             "title": self.title,
             "version": __version__,
             "facts": facts(c, missing),
-            "choice": choice_of(self.choice),
+            "choice": choice_of(self.choice, self.stability),
             "source": self.source,
             "clusters": clusters(c, self.row_names),
             "notes": list(self.notes),
             "profiles": profiles[:MOST_PROFILES],
             "profiles_left_out": len(self.aside) - len(profiles[:MOST_PROFILES]),
-            "cautions": cautions(c, self.row_names),
+            "cautions": cautions(c, self.row_names, self.stability),
             "sure": how_sure(c, self.row_names),
             "starts": starts_of(c),
             "stability": None if self.stability is None else self.stability.sentence_,
@@ -306,12 +306,12 @@ def decided_or_suggested(c: Clustering) -> str:
     return c.diagnosis.suggestion
 
 
-def choice_of(choice: KChoice | None) -> dict[str, Any] | None:
+def choice_of(choice: KChoice | None, stability: Stability | None) -> dict[str, Any] | None:
     """Why this number of clusters, where it was not given."""
     if choice is None:
         return None
     return {
-        "sentence": choice.sentence_,
+        "sentence": why_this_number(choice, stability),
         "clear": choice.clear_,
         "hidden": f"{choice.n_hidden_:,}",
         "gaps": choice.gaps_,

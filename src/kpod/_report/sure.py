@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from kpod._choice import KChoice
 from kpod._report.summary import Clustering
+from kpod._stability import Stability, unstable
 from kpod._typing import Positions
-from kpod._words import MOST_LISTED, counted, percent, some, starts_text
+from kpod._words import MOST_LISTED, counted, listed, percent, some, starts_text
 
 SURE, UNSURE = 0.9, 0.6
 """Probabilities of a row's likeliest cluster: certain from the first up, uncertain below the second."""
@@ -83,6 +85,15 @@ def rows_elsewhere(c: Clustering) -> Positions:
     if c.sureness is None:
         return np.zeros(c.k, np.int64)
     return np.bincount(c.labels[c.sureness.elsewhere], minlength=c.k)
+
+
+def why_this_number(choice: KChoice, stability: Stability | None) -> str:
+    """The finding of the search, and clusters that it found and resampling does not."""
+    bad = [] if stability is None else [str(cluster) for cluster in unstable(stability.jaccard_)]
+    if not bad:
+        return choice.sentence_
+    doubt = f"cluster {bad[0]} is not stable" if len(bad) == 1 else f"clusters {listed(bad)} are not stable"
+    return f"{choice.sentence_} But {doubt}: see what to be careful about."
 
 
 def starts_of(c: Clustering) -> str:
