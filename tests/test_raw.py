@@ -385,6 +385,28 @@ def test_profiles_of_little_known_columns_say_so():
     assert found["cells"][1] == ["100% G1"]
 
 
+def test_profiles_leave_out_what_does_not_differ_or_rests_on_a_few_rows():
+    """Of a cluster of six rows, one has a level that no other row has; all others are alike."""
+    labels = np.repeat([0, 1], [194, 6])
+    codes = np.where(np.arange(200) == 199, 2, np.arange(200) % 2)
+    codes[194:199] = -1
+    assert cramers_v(np.array([[97.0, 97, 0], [0, 0, 1]])) > 0.5
+    assert profile([Aside("vehicle", codes=codes, levels=["a", "b", "c"])], labels, 2) == []
+    alike = np.where(np.arange(200) % 6 == 0, 1, 0)  # 17 % of both
+    alike[194:] = [0, 0, 0, 2, 3, 4]
+    assert profile([Aside("factor", codes=alike, levels=list("abcde"))], labels, 2) == []
+    values = np.where(np.arange(200) < 194, np.arange(200) % 7, np.nan)
+    values[199] = 99.0
+    assert profile([Aside("age", values=values)], labels, 2) == []
+
+
+def test_the_report_names_the_columns_it_does_not_profile(rng):
+    X = rng.normal(size=(60, 2)) + 9 * (np.arange(60) % 2)[:, None]
+    aside = pd.DataFrame({"group": np.where(X[:, 0] > 4, "a", "b"), "noise": ["x", "x", "y", "y"] * 15})
+    page = package.report(KPOD(2, random_state=0).fit(X), X, profile=aside).html
+    assert "Not shown, because clusters differ less or not at all: noise." in page
+
+
 def test_profiles_of_years_and_days():
     labels = np.repeat([0, 1], 50)
     years, days = 2000.0 + 9 * labels, 19000.0 + 1000 * labels

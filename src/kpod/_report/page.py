@@ -153,7 +153,8 @@ class Report:
         """Everything the report says, as plain values."""
         c = self.clustering
         missing = c.source.share_missing
-        profiles = profile_of(self.aside, c.labels, c.k)
+        profiles = profile_of(self.aside, c.labels, c.k)[:MOST_PROFILES]
+        shown = {one["name"] for one in profiles}
         return {
             "title": self.title,
             "version": __version__,
@@ -162,8 +163,8 @@ class Report:
             "source": self.source,
             "clusters": clusters(c, self.row_names),
             "notes": list(self.notes),
-            "profiles": profiles[:MOST_PROFILES],
-            "profiles_left_out": len(self.aside) - len(profiles[:MOST_PROFILES]),
+            "profiles": profiles,
+            "profiles_left_out": [aside.name for aside in self.aside if aside.name not in shown],
             "cautions": cautions(c, self.row_names, self.stability),
             "sure": how_sure(c, self.row_names),
             "starts": starts_of(c),
@@ -190,6 +191,7 @@ class Report:
         environment.filters["number"] = number
         environment.filters["count"] = lambda value: f"{value:,.0f}" if value == int(value) else number(value)
         environment.filters["percent"] = percent
+        environment.filters["some"] = some
         environment.filters["options"] = unbroken_options
         return environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8")).render(
             self.data,
