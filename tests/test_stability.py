@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
+import kpod
 from kpod import KPOD, ObservedScaler, stability
-from kpod._report.page import Report
-from kpod._report.summary import Clustering
 from kpod._stability import in_words, similarities
 
 
@@ -88,9 +87,7 @@ def test_unstable_clusters_are_a_caution_that_the_finding_refers_to(rng):
 
     def said(jaccard):
         found = replace(again, jaccard_=np.array(jaccard))
-        data = Report(
-            Clustering.of(model, X), title="", settings={}, choice=model.choice_, stability=found
-        ).data
+        data = kpod.report(model, X, stability=found).data
         return data["choice"]["sentence"], {c["title"]: c["text"] for c in data["cautions"]}
 
     assert said([0.9, 0.7]) == (model.choice_.sentence_, {})

@@ -53,8 +53,11 @@ def report(
     profile: Any = None,
     row_names: Sequence[Any] | None = None,
     title: str = "Clusters",
+    stability: Stability | None = None,
 ) -> Report:
     """A report on a clustering, in one self-contained HTML file.
+
+    How sure the cluster of each row is, it says of models fitted with `probability=True`.
 
     Parameters
     ----------
@@ -73,6 +76,8 @@ def report(
         What to call the rows, an identifier for example; their numbers by default.
     title : str, default="Clusters"
         The heading.
+    stability : Stability, default=None
+        What `kpod.stability` found of this model; the report says which clusters are stable.
 
     Returns
     -------
@@ -98,7 +103,15 @@ def report(
     choice = getattr(clustering.kpod, "choice_", None)
     if choice is not None and choice.n_hidden_ == 0:  # nothing was tried
         choice = None
-    return Report(clustering, title=title, settings=settings, aside=aside, row_names=row_names, choice=choice)
+    return Report(
+        clustering,
+        title=title,
+        settings=settings,
+        aside=aside,
+        row_names=row_names,
+        choice=choice,
+        stability=stability,
+    )
 
 
 def asides_of(frame: Any, n_rows: int) -> list[Aside]:
