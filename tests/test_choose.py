@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -314,6 +315,9 @@ def test_choose_k_shows_table_curve_and_sentence(monkeypatch, table, tmp_path):
     assert rows[0].count("#") > rows[2].count("#")
     page = report.read_text()
     assert "Why this number of clusters" in page
+    assert re.search(
+        r"A tenth of the observed entries was hidden at a time, [\d,]+ in all, and predicted", page
+    )
     assert "3 clusters predict them best" in page
     assert "3 chosen" in page
     summary = json.loads(kpod(monkeypatch, "choose-k", table, "-k", "1-5", "--json").out)

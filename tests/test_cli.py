@@ -173,7 +173,7 @@ def test_rows_with_nothing_observed_are_in_no_cluster_and_noted(kpod):
     done = kpod("fit", "-", "-k", 2, stdin=b"a,b\n1,2\n1.5,\n,\n9,9\n9.5,8\n")
     assert list(rows_of(done.out)["cluster"])[2] == -1
     said = " ".join(done.err.split())
-    assert "rows with nothing observed: 1 row (row 3) could not be assigned (cluster -1)." in said
+    assert "caution: 1 row (row 3) with nothing observed could not be assigned (cluster -1)." in said
     assert said.count("nothing observed") == 1
 
 

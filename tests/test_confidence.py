@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -163,7 +164,36 @@ def test_where_another_cluster_is_more_probable_that_is_said(monkeypatch, table,
     of_another = out["confidence"] <= 0.4  # which that one is sure of
     assert of_another.any()
     assert about["unplaceable"] == ((out["confidence"] < 0.6) & ~of_another).sum() > 0
-    assert "the most probable cluster is not the nearest" in about["sentences"][-1]
+    assert about["sentences"][1].startswith(f"{about['another_more_probable']} rows belong more probably to")
+    assert "cannot be assigned with confidence" in about["sentences"][2]
+    told = re.search(
+        r"rows? (\d+) \(in cluster (\d), (\d+)%; (?:more likely|or else) cluster", about["sentences"][2]
+    )
+    row, cluster, share = map(int, told.groups())
+    assert out["cluster"][row - 1] == cluster
+    assert abs(100 * out["confidence"][row - 1] - share) <= 1
+    assert not [c for c in json.loads(done.out)["cautions"] if "contradict" in c["title"]]
+
+
+def test_a_cluster_that_the_probabilities_contradict_is_the_first_caution(monkeypatch, tmp_path):
+    rng = np.random.default_rng(0)
+    trend, tails = (
+        rng.normal(size=(400, 1)) + rng.normal(size=(400, 2)),
+        rng.lognormal(sigma=1.2, size=(400, 2)),
+    )
+    pd.DataFrame(np.hstack([trend, tails]), columns=list("abcd")).to_csv(tmp_path / "d.csv", index=False)
+    done = command(
+        monkeypatch, "fit", tmp_path / "d.csv", "-k", 3, "--confidence", "--json", "-o", tmp_path / "o.csv"
+    )
+    out = pd.read_csv(tmp_path / "o.csv")
+    of_cluster = out[out["cluster"] == 2]
+    moved = of_cluster[of_cluster["confidence"] < 0.5]
+    first = json.loads(done.out)["cautions"][0]
+    assert first["title"] == "The probabilities contradict cluster 2"
+    assert first["text"].startswith(
+        f"{len(moved)} of the {len(of_cluster)} rows of cluster 2 belong more probably to another cluster "
+        f"(mostly {moved['second'].mode()[0]:.0f})."
+    )
 
 
 def test_the_report_names_rows_that_cannot_be_assigned_with_confidence(monkeypatch, table, tmp_path):

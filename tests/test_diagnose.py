@@ -1,5 +1,7 @@
 """What diagnose says of gaps whose cause is known, and that its numbers agree with slower ways to them."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -60,6 +62,11 @@ def test_little_holds_its_level_and_sees_a_driver():
     ("make", "reason"),
     [
         (lambda X: X, "none of the columns of numbers has gaps"),
+        (
+            lambda X: np.where(np.arange(100)[:, None] < 8, np.nan, X),
+            "either all of the columns of numbers or none",
+        ),
+        (lambda X: np.column_stack([X, np.where(X[:, 0] > 0, 1, np.nan)]), "that have gaps do not vary"),
         (lambda X: mcar(X[:, :1], 0.1, 0), "fewer than two columns"),
         (lambda X: mcar(X[:8], 0.1, 0), "too few rows"),
         (lambda X: mcar(np.tile(X, 7), 0.1, 0), "more than 30 columns"),
@@ -71,6 +78,13 @@ def test_little_says_when_it_cannot_be_computed(make, reason):
     found = little_test(make(np.random.default_rng(0).normal(size=(100, 5))))
     assert reason in found.reason
     assert np.isnan(found.p)
+
+
+def test_little_leaves_out_columns_that_do_not_vary_in_its_sample(rng):
+    X = np.column_stack([rng.normal(size=5000), mcar(rng.normal(size=(5000, 2)), 0.1, rng)])
+    rare = np.zeros((5000, 1))
+    rare[np.setdiff1d(np.arange(5000), _diagnose._sample(5000, _diagnose.LITTLE_ROWS))[0]] = 1
+    assert little_test(np.hstack([X, rare])) == little_test(X)
 
 
 def test_gaps_by_value_agrees_with_welch(rng):
@@ -123,7 +137,10 @@ SPOKEN = {
         lambda X, y: mcar(X, 0.2, 0),
         ["The observed values give no sign", "no sign that the gaps carry information"],
     ),
-    "a driver": (lambda X, y: by_driver(X, 0.2, 0), ["are higher in column 0, by", "follow a pattern"]),
+    "a driver": (
+        lambda X, y: by_driver(X, 0.2, 0),
+        ["are higher in column 0, by", "gaps are related to the values"],
+    ),
     "modules": (
         lambda X, y: modules(X, 0.2, 0, size=3),
         ["column 3, column 4 and column 5 are nearly always"],
@@ -146,17 +163,61 @@ def test_sentences(cause):
         assert words in str(found), str(found)
 
 
+def test_two_forms_of_a_questionnaire_are_missing_in_turn_not_together(rng):
+    X = rng.normal(size=(300, 5))
+    form = np.arange(300) % 2 == 0
+    X[np.ix_(form, [0, 1])] = X[np.ix_(~form, [2, 3])] = np.nan
+    said = diagnose(X).sentences
+    assert "Where one is missing, the other tends to be present (correlation of gaps): " in str(said)
+    assert "column 0 and column 2 (-1.00)." in str(said)
+    assert not [sentence for sentence in said if sentence.startswith("Columns often missing together")]
+
+
+def test_the_overall_test_speaks_of_differences_only_where_some_were_found():
+    rng = np.random.default_rng(0)
+    together = diagnose(modules(rng.normal(size=(300, 4)), 0.2, 0, size=2))
+    assert "missing together" in str(together)
+    assert together.little.p > 0.05
+    assert "The observed values give no sign that gaps are not purely random" in str(together)
+
+
+def test_a_suggestion_is_made_only_where_it_matters(rng):
+    X = rng.normal(size=(2000, 4))
+    X[(X[:, 0] > 1) & (rng.random(2000) < 0.2), 1] = np.nan  # 3 % of a column
+    few = diagnose(X)
+    assert "Rows that lack column 1 are higher in column 0" in str(few)
+    assert few.suggestion == ""
+    assert str(few).endswith(few.sentences[-1])
+    labels = (X[:, 0] > 1).astype(int)
+    X[(X[:, 0] > 1) & (rng.random(2000) < 0.5), 1] = np.nan
+    assert diagnose(X, labels).suggestion.startswith("The gaps are related to the clusters: find out why")
+
+
+def test_columns_missing_together_are_so_every_two_of_them():
+    """Weeks in the charts: each is missing nearly where the one before is, and the last far more often."""
+    weeks = np.random.default_rng(0).integers(5, 30, size=600)
+    X = np.where(np.arange(30) < weeks[:, None], 1.0, np.nan)
+    gaps = np.corrcoef(np.isnan(X[:, 5:29]).T)
+    said = [sentence for sentence in diagnose(X).sentences if "nearly always missing together" in sentence]
+    assert said
+    for sentence in said:
+        assert "more" not in sentence
+        columns = [int(name) - 5 for name in re.findall(r"column (\d+)", sentence)]
+        assert gaps[np.ix_(columns, columns)].min() > 0.9
+
+
 def test_clusters_that_differ_in_their_gaps():
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=500)
     X = by_class(rng.normal(size=(500, 4)), 0.3, 2, labels=labels, spread=2.5)
     found = diagnose(X, np.where(np.arange(500) < 10, -1, labels))
-    assert "The groups differ in their gaps (p 0.005)" in str(found)
+    assert "The clusters differ in what they lack, most in " in str(found)
+    assert found.group_test.p == 1 / 200
     assert "of cluster 0" in str(found)
     assert "The gaps are related to the clusters" in found.suggestion
     assert_allclose(found.by_group[1], np.isnan(X)[10:][labels[10:] == 1].mean(axis=0))
     other = diagnose(X, np.where(rng.random(500) < 0.5, "north", "south"))
-    assert "do not differ in their gaps" in str(other)
+    assert "The groups do not differ in what they lack." in str(other)
     assert other.groups == ["north", "south"]
 
 

@@ -215,7 +215,15 @@ def test_the_verdict():
     better = np.array([-0.1, -0.05, -0.08, -0.02, 0.01])
     assert verdict(better, 0.05, 0.01, 1.2).use
     assert verdict(better, 0.05, 0.01, 5.0).use  # 4 of 5, clearly
-    assert not verdict(better + 0.05, 0.05, 0.01, 1.2).use
+    assert (
+        "predict 4 of 5 left-out columns better (the median error falls by 4.9%)"
+        in verdict(better, 0, 0.01, 1).reason
+    )
+    worse = verdict(better + 0.09, 0.05, 0.01, 1.2)
+    assert not worse.use
+    assert worse.reason.endswith(
+        "predict only 1 of 5 left-out columns better (the median error rises by 4.1%)"
+    )
     some = np.array([-0.1, -0.05, 0.02, -0.02, 0.01])
     assert verdict(some, 0.05, 0.01, 1.2).use
     refused = verdict(some, 0.05, 0.01, 5.0)

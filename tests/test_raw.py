@@ -385,6 +385,28 @@ def test_profiles_of_little_known_columns_say_so():
     assert found["cells"][1] == ["100% G1"]
 
 
+def test_profiles_leave_out_what_does_not_differ_or_rests_on_a_few_rows():
+    """Of a cluster of six rows, one has a level that no other row has; all others are alike."""
+    labels = np.repeat([0, 1], [194, 6])
+    codes = np.where(np.arange(200) == 199, 2, np.arange(200) % 2)
+    codes[194:199] = -1
+    assert cramers_v(np.array([[97.0, 97, 0], [0, 0, 1]])) > 0.5
+    assert profile([Aside("vehicle", codes=codes, levels=["a", "b", "c"])], labels, 2) == []
+    alike = np.where(np.arange(200) % 6 == 0, 1, 0)  # 17 % of both
+    alike[194:] = [0, 0, 0, 2, 3, 4]
+    assert profile([Aside("factor", codes=alike, levels=list("abcde"))], labels, 2) == []
+    values = np.where(np.arange(200) < 194, np.arange(200) % 7, np.nan)
+    values[199] = 99.0
+    assert profile([Aside("age", values=values)], labels, 2) == []
+
+
+def test_the_report_names_the_columns_it_does_not_profile(rng):
+    X = rng.normal(size=(60, 2)) + 9 * (np.arange(60) % 2)[:, None]
+    aside = pd.DataFrame({"group": np.where(X[:, 0] > 4, "a", "b"), "noise": ["x", "x", "y", "y"] * 15})
+    page = package.report(KPOD(2, random_state=0).fit(X), X, profile=aside).html
+    assert "Not shown, because clusters differ less or not at all: noise." in page
+
+
 def test_profiles_of_years_and_days():
     labels = np.repeat([0, 1], 50)
     years, days = 2000.0 + 9 * labels, 19000.0 + 1000 * labels
@@ -408,7 +430,32 @@ def test_what_dominates_is_counted():
     X[5, 0] = 1e4
     found = cautions(Clustering.of(KPOD(2, random_state=0).fit(X), X, ["mass", "x"]))
     (text,) = [caution["text"] for caution in found if caution["title"] == "A few values dominate"]
-    assert "more than half of the variance of mass (1 of 83 entries)" in text
+    assert "A few extreme values make up more than half of the variance of mass (1 of 83)." in text
+
+
+def test_remedies_for_extreme_values_are_those_that_help():
+    """Deaths are 0 but for six ones: no quartiles to scale by, no tail to take the logarithm of."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "deaths": (np.arange(2000) < 6).astype(float),
+        "debt": np.where(np.arange(2000) == 7, -1e6, rng.normal(size=2000)),
+        "assets": np.where(np.arange(2000) == 8, 1e6, rng.random(2000)),
+    })  # fmt: skip
+
+    def said(*columns):
+        seen = frame[list(columns)]
+        found = cautions(Clustering.of(KPOD(1, random_state=0).fit(seen), seen))
+        (text,) = [caution["text"] for caution in found if caution["title"] == "A few values dominate"]
+        return text
+
+    assert said("deaths").endswith(
+        "of deaths (6 of 2,000). Clip (--clip 0.01) if these values should not drive the clustering."
+    )
+    assert "of debt (1 of 2,000). Scale by median and quartiles (--robust) or clip (--clip 0.01) if" in said(
+        "debt"
+    )
+    text = said("deaths", "debt", "assets")
+    assert "Take logarithms (--log assets), scale by median and quartiles (--robust) or clip" in text
 
 
 def test_what_is_as_good_as_zero_is_written_so():

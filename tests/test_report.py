@@ -112,6 +112,25 @@ def test_logarithms_are_described_on_their_own_scale():
     assert said == ["low in x", "high in x", "high in x"]
 
 
+def test_centers_that_are_no_plain_means_say_so(rng):
+    frame = pd.DataFrame(
+        {"x": rng.lognormal(sigma=2, size=60), "y": rng.normal(size=60), "z": ["a", "b"] * 30}
+    )
+    labels = {}
+    for name, settings in {"plain": {}, "log": {"log": ["x"]}, "both": {"log": ["x"], "clip": 0.1}}.items():
+        model = make_pipeline(kpod.TableEncoder(**settings), KPOD(1, random_state=0)).fit(frame)
+        report = kpod.report(model, frame)
+        labels[name] = {column["name"]: column["means_of"] for column in report.data["columns"]}
+        centers = {column["name"]: column["centers"][0]["value"] for column in report.data["columns"]}
+        if name == "log":
+            np.testing.assert_allclose(centers["x"], np.exp(np.log(frame["x"]).mean()))
+            assert "<td>x <small>(mean of logarithms)</small></td>" in report.html
+            assert "like geometric means, they lie below the ordinary means" in report.html
+    assert set(labels["plain"].values()) == {""}
+    assert labels["log"] == {"x": "logarithms", "y": "", "z: a": "", "z: b": ""}
+    assert labels["both"] == {"x": "clipped logarithms", "y": "clipped values", "z: a": "", "z: b": ""}
+
+
 def test_levels_that_are_known_for_few_rows_do_not_lead(rng):
     common = np.repeat(["a", "b"], 60)
     rare = np.where(np.arange(120) < 8, "yes", np.where(np.arange(120) >= 110, "no", None))
@@ -176,6 +195,8 @@ def test_cautions_appear_when_due_and_only_then():
     poor[5] = np.nan
     found = cautions_of(poor)
     assert "(row 4)" in found["Rows with little observed"]
+    assert found["Rows with little observed"].endswith("observed: its cluster rests on few values.")
+    assert cautions_of(poor, k=1)["Rows with little observed"].endswith("a quarter of the columns observed.")
     assert "(row 6)" in found["Rows with nothing observed"]
     assert "(r5)" in cautions_of(poor, row_names=[f"r{i}" for i in range(80)])["Rows with nothing observed"]
 
@@ -283,6 +304,17 @@ def test_the_command_writes_what_python_writes(monkeypatch, tmp_path):
     assert re.search(r"Cluster \d: 58 rows, high in hue, low in color_intensity, alcohol and proline\.", page)
     assert "bottle_id (identifier: different in every row)" in page
     assert "empty 578" in page
+
+
+def test_the_command_speaks_of_its_own_option(monkeypatch, tmp_path, rng):
+    X = rng.normal(size=(200, 3)) + 8 * (np.arange(200) % 2)[:, None]
+    X[::4, 1] = np.nan
+    pd.DataFrame(X, columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
+    run_here(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2, "-q", "--report", tmp_path / "r.html")
+    said = page.gaps(Clustering.of(KPOD(2, random_state=0).fit(X), X))["suggestion"]
+    assert 'missing. missingness="auto" checks' in said
+    shown = (tmp_path / "r.html").read_text()
+    assert re.sub("<.*?>", "", shown).count(said.replace('missingness="auto"', "--missingness auto")) == 1
 
 
 # In a browser

@@ -1,11 +1,14 @@
 """Stable where clusters are apart, not where a cloud was cut."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
+import kpod
 from kpod import KPOD, ObservedScaler, stability
 from kpod._stability import in_words, similarities
 
@@ -75,3 +78,21 @@ def test_sentences():
     assert "belong to cluster 1 is doubtful" in mixed
     assert "Do not rely on cluster 2" in mixed
     assert "only one cluster" in in_words(np.array([1.0]), 1.0, 50)
+
+
+def test_unstable_clusters_are_a_caution_that_the_finding_refers_to(rng):
+    X = rng.normal(size=(60, 3)) + 9 * (np.arange(60) % 2)[:, None]
+    model = KPOD("auto", random_state=0).fit(X)
+    again = stability(model, X, n_resamples=2, random_state=0)
+
+    def said(jaccard):
+        found = replace(again, jaccard_=np.array(jaccard))
+        data = kpod.report(model, X, stability=found).data
+        return data["choice"]["sentence"], {c["title"]: c["text"] for c in data["cautions"]}
+
+    assert said([0.9, 0.7]) == (model.choice_.sentence_, {})
+    finding, cautions = said([0.9, 0.32])
+    assert finding == f"{model.choice_.sentence_} But cluster 1 is not stable: see what to be careful about."
+    assert cautions["Unstable clusters"].startswith(
+        "Do not rely on cluster 1 (mean Jaccard similarity 0.32 in"
+    )

@@ -28,11 +28,17 @@ UNCLEAR = 0.05
 """Of the tests: the chance at most of saying that gaps are related where they are not."""
 RELATED = 0.1
 """A correlation of gaps, and half a difference in standard deviations, below which nothing is said."""
+STRONG, MATTERS = 0.5, 0.05
+"""A difference in standard deviations that calls for an explanation, and a share missing that does."""
 TOGETHER = 0.9
 """A correlation of gaps from which columns are said to be missing together."""
+IN_TURN = 0.5
+"""The same below 0, from which one column is said to be missing where another is present."""
 UNEVEN = 2.0
 """The number of gaps per row varies so many times as much as independent gaps would."""
 MOST_SAID = 3
+AUTO = 'missingness="auto"'
+"""As Python has it; the command line has an option for it."""
 EM_STEPS, EM_TOLERANCE = 200, 1e-6
 
 
@@ -84,7 +90,7 @@ class Diagnosis:
     sentences : list of str
         The findings in plain words.
     suggestion : str
-        What to do about it.
+        What to do about it; empty where the gaps are related to something, but too weakly to matter.
 
     Examples
     --------
@@ -144,7 +150,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """The sentences and the suggestion, one below the other."""
-        return "\n".join([*self.sentences, self.suggestion])
+        return "\n".join(filter(None, [*self.sentences, self.suggestion]))
 
 
 def diagnose(X: Any, labels: Any = None) -> Diagnosis:
@@ -301,13 +307,11 @@ def uneven_rows(gaps: Gaps) -> float:
 
 def little_test(values: Floats) -> LittleTest:
     """Little's test over the columns that vary, on a sample of the rows where there are many."""
-    known = ~np.isnan(values)
-    low = np.where(known, values, np.inf).min(axis=0, initial=np.inf)
-    high = np.where(known, values, -np.inf).max(axis=0, initial=-np.inf)
-    x = values[:, high > low]
+    rows = values[~np.isnan(values).all(axis=1)]
+    drawn = rows[_sample(len(rows), LITTLE_ROWS)]
+    x = drawn[:, _varies(drawn)]
     x = x[~np.isnan(x).all(axis=1)]
-    x = x[_sample(len(x), LITTLE_ROWS)]
-    reason = _why_not(x)
+    reason = _why_not(x, _why_no_gaps(values, x))
     if not reason:
         x = (x - np.nanmean(x, axis=0)) / np.nanstd(x, axis=0)
         kept, which = np.unique(~np.isnan(x), axis=0, return_inverse=True)
@@ -319,17 +323,39 @@ def little_test(values: Floats) -> LittleTest:
     return LittleTest(np.nan, 0, np.nan, 0, reason)
 
 
-def _why_not(x: Floats) -> str:
+def _why_not(x: Floats, no_gaps: str) -> str:
     """Why Little's test cannot be computed; empty if it can."""
     seen = (~np.isnan(x)).astype(np.float64)
     reasons = {
         "fewer than two columns of numbers vary": x.shape[1] < 2,
-        "none of the columns of numbers has gaps": bool(seen.all()),
+        no_gaps: bool(no_gaps),
         f"there are more than {LITTLE_COLUMNS} columns": x.shape[1] > LITTLE_COLUMNS,
         "there are too few rows for so many columns": len(x) <= 2 * x.shape[1],
         "two of the columns are hardly ever observed in the same row": bool((seen.T @ seen < 3).any()),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _varies(values: Floats) -> Gaps:
+    """Which columns have different values."""
+    known = ~np.isnan(values)
+    low = np.where(known, values, np.inf).min(axis=0, initial=np.inf)
+    high = np.where(known, values, -np.inf).max(axis=0, initial=-np.inf)
+    return np.asarray(high > low)
+
+
+def _why_no_gaps(values: Floats, x: Floats) -> str:
+    """Why nothing is missing in `x`, the part of the table that Little's test is about; empty if it is."""
+    numbers, lacking = values[:, ~np.isnan(values).all(axis=0)], np.isnan(values[:, _varies(values)])
+    if np.isnan(x).any():
+        return ""
+    if not np.isnan(numbers).any():
+        return "none of the columns of numbers has gaps"
+    if not lacking.any():
+        return "the columns of numbers that have gaps do not vary"
+    if (lacking.all(axis=1) == lacking.any(axis=1)).all():
+        return "every row has either all of the columns of numbers or none"
+    return "there are so few gaps that a random sample of the rows has none"
 
 
 def _little_statistic(
@@ -392,13 +418,14 @@ def sentences(found: Diagnosis) -> list[str]:
         parts.append(f"the {counted(len(found.columns), 'column')} whose gaps vary most")
     if parts:
         said.append(f"The following is based on {listed(parts)}.")
-    said += [*_together_sentences(found), *_value_sentences(found)]
+    by_value = _value_sentences(found)
+    said += [*_together_sentences(found), *by_value]
     if found.uneven_rows > UNEVEN:
         said.append(
             "Some rows have far more gaps than others: the number of gaps per row varies "
             f"{found.uneven_rows:.1f} times as much as it would if gaps were independent."
         )
-    said.append(_little_sentence(found.little, related=len(said) > 1 + bool(parts)))
+    said.append(_little_sentence(found.little, related=bool(by_value)))
     if found.group_test is not None:
         said.append(_group_sentence(found, found.group_test))
     return said
@@ -420,22 +447,40 @@ def _how_much(found: Diagnosis) -> str:
 
 def _together_sentences(found: Diagnosis) -> list[str]:
     names = [found.names[j] for j in found.columns]
-    blocks = sparse.csgraph.connected_components(sparse.csr_array(found.together > TOGETHER), directed=False)
-    members = [np.flatnonzero(blocks[1] == block) for block in range(blocks[0])]
-    groups = sorted((block for block in members if len(block) > 1), key=len, reverse=True)
+    blocks = _blocks(found.together)
     said = [
         f"{some([names[j] for j in block])} are nearly always missing together."
-        for block in groups[:MOST_SAID]
+        for block in sorted(blocks, key=len, reverse=True)[:MOST_SAID]
+        if len(block) > 1
     ]
-    rest = np.where(blocks[1][:, None] == blocks[1], 0.0, found.together)
-    pairs = [
-        f"{names[i]} and {names[j]} ({rest[i, j]:+.2f})"
-        for i, j in _largest(np.triu(rest))
-        if abs(rest[i, j]) >= RELATED
-    ]
-    if pairs:
-        said.append(f"Columns often missing together (correlation of gaps): {listed(pairs[:MOST_SAID])}.")
+    # What holds of a column holds of all that are missing with it.
+    first = [block[0] for block in blocks]
+    rest = np.triu(found.together[np.ix_(first, first)])
+    for text, sign, least in (
+        ("Columns often missing together (correlation of gaps)", 1, RELATED),
+        ("Where one is missing, the other tends to be present (correlation of gaps)", -1, IN_TURN),
+    ):
+        pairs = [
+            f"{names[first[i]]} and {names[first[j]]} ({rest[i, j]:+.2f})"
+            for i, j in _largest(rest)
+            if sign * rest[i, j] >= least
+        ]
+        if pairs:
+            said.append(f"{text}: {listed(pairs[:MOST_SAID])}.")
     return said
+
+
+def _blocks(together: Floats) -> list[list[int]]:
+    """Columns that are missing together, every two of a block; the others by themselves."""
+    blocks: list[list[int]] = []
+    for j in range(len(together)):
+        fits = (block for block in blocks if (together[j, block] > TOGETHER).all())
+        block = next(fits, None)
+        if block is None:
+            blocks.append([j])
+        else:
+            block.append(j)
+    return blocks
 
 
 def _value_sentences(found: Diagnosis) -> list[str]:
@@ -462,15 +507,16 @@ def _little_sentence(little: LittleTest, *, related: bool) -> str:
             f"{numbers}."
         )
     if related and little.p < UNCLEAR:
-        return f"A single overall test is less clear {numbers}."
+        return f"A single test of all such differences together is less clear {numbers}."
     if related:
-        return f"A single overall test would not have noticed this {numbers}."
+        return f"A single test of all such differences together would not have noticed them {numbers}."
     return f"The observed values give no sign that gaps are not purely random {numbers}."
 
 
 def _group_sentence(found: Diagnosis, test: GapTest) -> str:
+    what = "clusters" if found.groups[0].startswith("cluster ") else "groups"
     if test.p > LEVEL:
-        return f"The groups do not differ in their gaps (p {_p(test.p)})."
+        return f"The {what} do not differ in what they lack."
     spread = found.by_group.max(axis=0) - found.by_group.min(axis=0)
     cells = []
     for j in np.argsort(-spread, kind="stable")[:MOST_SAID]:
@@ -479,23 +525,22 @@ def _group_sentence(found: Diagnosis, test: GapTest) -> str:
             f"{found.names[found.columns[j]]} (missing in {percent(found.by_group[least, j])} of "
             f"{found.groups[least]}, {percent(found.by_group[most, j])} of {found.groups[most]})"
         )
-    return f"The groups differ in their gaps (p {_p(test.p)}), most in {listed(cells)}."
+    return f"The {what} differ in what they lack, most in {listed(cells)}."
 
 
 def suggestion(found: Diagnosis) -> str:
-    """What to do about it."""
+    """What to do about it; empty where the gaps are related to something, but too weakly to matter."""
+    check = f"find out why these values are missing. {AUTO} checks whether the gaps should count."
     if not found.missing.any():
         return "There are no gaps to decide about."
     if found.group_test is not None and found.group_test.p <= LEVEL:
-        return (
-            'The gaps are related to the clusters: find out why these values are missing. missingness="auto" '
-            "checks whether the gaps carry information about the clusters, and uses them only if they do."
-        )
+        spread = found.by_group.max(axis=0) - found.by_group.min(axis=0)
+        return f"The gaps are related to the clusters: {check}" if spread.max() >= MATTERS else ""
+    gaps = found.missing[found.columns] >= MATTERS
+    if found.group_test is None and np.abs(found.values[gaps]).max(initial=0) >= STRONG:
+        return f"The gaps are related to the values: {check}"
     if bool(found.values.any()) or found.little.p < LEVEL or found.uneven_rows > UNEVEN:
-        return (
-            'The gaps follow a pattern: find out why these values are missing. missingness="auto" checks '
-            "whether they carry information about clusters, and uses them only if they do."
-        )
+        return ""
     return "There is no sign that the gaps carry information; the observed values are enough."
 
 

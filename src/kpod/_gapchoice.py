@@ -206,9 +206,10 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> GapChoice
     better = median < 0 and (t < -CLEARLY and n_better >= MOST * n if tied else t < -AT_LEAST)
     use = better and lost <= MOST_LOST
     lack = f"the clusters differ in what they lack (p = {p:.2f})"
+    only = "only " if 2 * n_better <= n else ""
     found = (
-        f"clusters found with the gaps predict {n_better} of {n} left-out columns better (median error "
-        f"{abs(median):.1%} {'lower' if median < 0 else 'higher'})"
+        f"clusters found with the gaps predict {only}{n_better} of {n} left-out columns better (the median "
+        f"error {'falls' if median < 0 else 'rises'} by {abs(median):.1%})"
     )
     if use:
         reason = f"{lack}, and {found}"

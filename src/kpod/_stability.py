@@ -24,7 +24,8 @@ from kpod._engine.executors import threads
 from kpod._engine.table import make_table
 from kpod._estimator import KPOD
 from kpod._fitting import Chosen, Fitting
-from kpod._typing import Floats, Labels
+from kpod._typing import Floats, Labels, Positions
+from kpod._words import listed
 
 RESAMPLES = 50
 STARTS = 3
@@ -198,7 +199,7 @@ def in_words(jaccard: Floats, ari: float, n_resamples: int) -> str:
     if k == 1:
         return "There is only one cluster, so its stability cannot be judged."
     doubtful = [str(c) for c in np.flatnonzero((jaccard < STABLE) & (jaccard >= DOUBTFUL))]
-    bad = [str(c) for c in np.flatnonzero(~(jaccard >= DOUBTFUL))]
+    bad = [str(c) for c in unstable(jaccard)]
     how = f"in {n_resamples} resampled tables (mean agreement: adjusted Rand index {ari:.2f})"
     if not doubtful and not bad:
         return f"{'Both' if k == 2 else f'All {k}'} clusters are stable {how}."
@@ -219,9 +220,10 @@ def in_words(jaccard: Floats, ari: float, n_resamples: int) -> str:
     return " ".join(parts)
 
 
-def _listed(names: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+def unstable(jaccard: Floats) -> Positions:
+    """The clusters not to be relied on; with one cluster, there is nothing to judge."""
+    return np.flatnonzero(~(jaccard >= DOUBTFUL)) if len(jaccard) > 1 else np.empty(0, np.intp)
 
 
 def _clusters(names: list[str]) -> str:
-    return f"cluster{'' if len(names) == 1 else 's'} {_listed(names)}"
+    return f"cluster{'' if len(names) == 1 else 's'} {listed(names)}"

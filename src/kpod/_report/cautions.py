@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 
 from kpod._report.summary import FEW, Clustering
+from kpod._report.sure import rows_elsewhere
+from kpod._stability import Stability, unstable
 from kpod._words import MOST_LISTED, counted, listed, number, percent, some
 
+CONTRADICTED = 0.5
+"""The share of a cluster's rows that belong more probably to others, from which it is not to be trusted."""
 LITTLE = 0.25
 UNDECIDED = 0.05
 UNEVEN = 0.3
@@ -18,13 +22,18 @@ NEARLY_BEST = 1e-3
 """A loss higher than the best by no more is one of nearly the same clusters."""
 
 
-def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, str]]:
+def cautions(
+    c: Clustering, row_names: Sequence[Any] | None = None, stability: Stability | None = None
+) -> list[dict[str, str]]:
     """What to be careful about, the gravest first."""
     found: list[dict[str, str]] = []
 
     def add(title: str, text: str) -> None:
         found.append({"title": title, "text": text})
 
+    probability_cautions(c, add)
+    if stability is not None:
+        stability_cautions(stability, add)
     if not c.converged:
         add(
             "Not converged",
@@ -41,6 +50,33 @@ def cautions(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
     center_cautions(c, add)
     column_cautions(c, add)
     return found
+
+
+def probability_cautions(c: Clustering, add: Any) -> None:
+    """Clusters most of whose rows are in another by the probabilities: two notions of a group disagree."""
+    moved = rows_elsewhere(c)
+    for cluster in np.flatnonzero(moved > CONTRADICTED * c.sizes):
+        assert c.sureness is not None
+        to = np.bincount(c.sureness.second[c.sureness.elsewhere & (c.labels == cluster)], minlength=c.k)
+        other = f"cluster {to.argmax()}" if c.k == 2 else f"another cluster (mostly {to.argmax()})"
+        add(
+            f"The probabilities contradict cluster {cluster}",
+            f"{moved[cluster]:,} of the {counted(int(c.sizes[cluster]), 'row')} of cluster {cluster} belong "
+            f"more probably to {other}. Do not use it as a group without checking.",
+        )
+
+
+def stability_cautions(stability: Stability, add: Any) -> None:
+    """Clusters that do not come back when rows are resampled."""
+    bad = unstable(stability.jaccard_)
+    if len(bad):
+        which = f"cluster{'' if len(bad) == 1 else 's'} {some([str(cluster) for cluster in bad])}"
+        similarity = some([f"{stability.jaccard_[cluster]:.2f}" for cluster in bad])
+        add(
+            "Unstable clusters",
+            f"Do not rely on {which} (mean Jaccard similarity {similarity} in resampled tables): another "
+            "sample of rows would give other clusters there.",
+        )
 
 
 def start_cautions(c: Clustering, add: Any) -> None:
@@ -70,15 +106,17 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
     if nothing.any():
         add(
             "Rows with nothing observed",
-            f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) could not be assigned (cluster -1).",
+            f"{counted(int(nothing.sum()), 'row')} ({rows(nothing)}) with nothing observed could not be "
+            "assigned (cluster -1).",
         )
     little = ~nothing & (c.source.by_row <= LITTLE * len(c.sources))
     if little.any():
         verb, rest = ("has", "its cluster rests") if little.sum() == 1 else ("have", "their clusters rest")
+        so = f": {rest} on few values" if c.k > 1 else ""
         add(
             "Rows with little observed",
             f"{counted(int(little.sum()), 'row')} ({rows(little)}) {verb} at most a quarter of the columns "
-            f"observed: {rest} on few values.",
+            f"observed{so}.",
         )
     if c.k > 1:
         undecided = c.margins < UNDECIDED
@@ -122,14 +160,26 @@ def outlying(c: Clustering, small: Sequence[int]) -> str:
     if not columns:
         return ""
     said = listed([f"{c.names[j]} ({far[j]:.0f} standard deviations from the mean)" for j in columns])
-    return f"; extreme in {said}. {remedy([c.names[j] for j in columns])}"
+    return f"; extreme in {said}. {remedy(c, columns)}"
 
 
-def remedy(names: Sequence[str]) -> str:
-    return (
-        f"Take logarithms (--log {','.join(names)}), scale by median and quartiles (--robust), or clip "
-        "(--clip 0.01) if these values should not drive the clustering"
-    )
+def remedy(c: Clustering, columns: Sequence[int]) -> str:
+    """What can be done about extreme values: of logarithms, quartiles and clipping, what would help."""
+    columns = columns[:3]
+    entries = [c.table.column(j, c.sample)[1] for j in columns]
+    tailed = [
+        c.names[j]
+        for j, e in zip(columns, entries, strict=True)
+        if e.min() >= 0 and "logarithms" not in c.means_of[j] and not ((e == e.min()) | (e == e.max())).all()
+    ]
+    spread = any(np.ptp(np.quantile(e, [0.25, 0.75])) > 0 for e in entries)
+    ways = {
+        f"take logarithms (--log {','.join(tailed)})": bool(tailed),
+        "scale by median and quartiles (--robust)": spread,
+    }
+    before = ", ".join(way for way, helps in ways.items() if helps)
+    said = f"{before} or clip (--clip 0.01)" if before else "clip (--clip 0.01)"
+    return f"{said[0].upper()}{said[1:]} if these values should not drive the clustering"
 
 
 def dominated(c: Clustering) -> list[tuple[int, str]]:
@@ -141,7 +191,10 @@ def dominated(c: Clustering) -> list[tuple[int, str]]:
             continue
         squares = (entries - entries.mean()) ** 2
         few = max(1, int(0.005 * len(entries)))
-        if squares.sum() > 0 and np.partition(squares, -few)[-few:].sum() > 0.5 * squares.sum():
+        largest = np.sort(np.partition(squares, -few)[-few:])[::-1]
+        if squares.sum() > 0 and largest.sum() > 0.5 * squares.sum():
+            enough = largest[np.searchsorted(largest.cumsum(), 0.5 * squares.sum(), side="right")]
+            few = int((squares >= enough).sum())  # and all that are as extreme
             found.append((j, f"{few:,} of {len(entries):,}{' sampled' if c.sample is not None else ''}"))
     return found
 
@@ -149,11 +202,11 @@ def dominated(c: Clustering) -> list[tuple[int, str]]:
 def column_cautions(c: Clustering, add: Any) -> None:
     few = dominated(c)
     if few:
-        said = some([f"{c.names[j]} ({share} entries)" for j, share in few])
-        names = [c.names[j] for j, _ in few[:3]]
+        said = some([f"{c.names[j]} ({share})" for j, share in few])
         add(
             "A few values dominate",
-            f"They account for more than half of the variance of {said}. {remedy(names)}.",
+            f"A few extreme values make up more than half of the variance of {said}. "
+            f"{remedy(c, [j for j, _ in few])}.",
         )
     sparse = [
         f"{name} ({percent(c.missing_by_column[j])})"

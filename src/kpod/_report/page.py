@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod import __version__
+from kpod._diagnose import AUTO
 from kpod._io.files import check_writable, written_whole
 from kpod._report.cautions import cautions
 from kpod._report.profiles import Aside
 from kpod._report.profiles import profile as profile_of
 from kpod._report.summary import FEW, Clustering
-from kpod._report.sure import how_sure, starts_of
+from kpod._report.sure import how_sure, starts_of, why_this_number
 from kpod._words import counted, number, percent, some
 
 if TYPE_CHECKING:
@@ -52,8 +53,11 @@ def report(
     profile: Any = None,
     row_names: Sequence[Any] | None = None,
     title: str = "Clusters",
+    stability: Stability | None = None,
 ) -> Report:
     """A report on a clustering, in one self-contained HTML file.
+
+    How sure the cluster of each row is, it says of models fitted with `probability=True`.
 
     Parameters
     ----------
@@ -72,6 +76,8 @@ def report(
         What to call the rows, an identifier for example; their numbers by default.
     title : str, default="Clusters"
         The heading.
+    stability : Stability, default=None
+        What `kpod.stability` found of this model; the report says which clusters are stable.
 
     Returns
     -------
@@ -97,7 +103,15 @@ def report(
     choice = getattr(clustering.kpod, "choice_", None)
     if choice is not None and choice.n_hidden_ == 0:  # nothing was tried
         choice = None
-    return Report(clustering, title=title, settings=settings, aside=aside, row_names=row_names, choice=choice)
+    return Report(
+        clustering,
+        title=title,
+        settings=settings,
+        aside=aside,
+        row_names=row_names,
+        choice=choice,
+        stability=stability,
+    )
 
 
 def asides_of(frame: Any, n_rows: int) -> list[Aside]:
@@ -137,6 +151,7 @@ class Report:
         notes: Sequence[str] = (),
         choice: KChoice | None = None,
         stability: Stability | None = None,
+        auto: str = AUTO,
     ) -> None:
         self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
         self.clustering = clustering
@@ -144,28 +159,30 @@ class Report:
         self.settings = settings
         self.source = source or {}
         self.row_names = row_names
+        self.auto = auto
 
     @cached_property
     def data(self) -> dict[str, Any]:
         """Everything the report says, as plain values."""
         c = self.clustering
         missing = c.source.share_missing
-        profiles = profile_of(self.aside, c.labels, c.k)
+        profiles = profile_of(self.aside, c.labels, c.k)[:MOST_PROFILES]
+        shown = {one["name"] for one in profiles}
         return {
             "title": self.title,
             "version": __version__,
             "facts": facts(c, missing),
-            "choice": choice_of(self.choice),
+            "choice": choice_of(self.choice, self.stability),
             "source": self.source,
             "clusters": clusters(c, self.row_names),
             "notes": list(self.notes),
-            "profiles": profiles[:MOST_PROFILES],
-            "profiles_left_out": len(self.aside) - len(profiles[:MOST_PROFILES]),
-            "cautions": cautions(c, self.row_names),
+            "profiles": profiles,
+            "profiles_left_out": [aside.name for aside in self.aside if aside.name not in shown],
+            "cautions": cautions(c, self.row_names, self.stability),
             "sure": how_sure(c, self.row_names),
             "starts": starts_of(c),
             "stability": None if self.stability is None else self.stability.sentence_,
-            "gaps": gaps(c),
+            "gaps": gaps(c, self.auto),
             "columns": columns(c),
             "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
             "explained": c.explained,
@@ -187,6 +204,7 @@ class Report:
         environment.filters["number"] = number
         environment.filters["count"] = lambda value: f"{value:,.0f}" if value == int(value) else number(value)
         environment.filters["percent"] = percent
+        environment.filters["some"] = some
         environment.filters["options"] = unbroken_options
         return environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8")).render(
             self.data,
@@ -255,6 +273,7 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
     for j in c.by_separation[:MOST_COLUMNS]:
         out.append({
             "name": c.label(j),
+            "means_of": c.means_of[j],
             "separation": float(c.separation[j]),
             "missing": float(c.missing_by_column[j]),
             "mean": float(means[j]),
@@ -278,12 +297,13 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
     return out
 
 
-def gaps(c: Clustering) -> dict[str, Any]:
+def gaps(c: Clustering, auto: str = AUTO) -> dict[str, Any]:
+    """What is missing and what to do about it; `auto` is how the reader would let the gaps be checked."""
     total, commonest = c.source.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
         "sentences": c.diagnosis.sentences,
-        "suggestion": decided_or_suggested(c),
+        "suggestion": decided_or_suggested(c).replace(AUTO, auto),
         "commonest": [
             {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
             for which, rows in commonest
@@ -301,12 +321,12 @@ def decided_or_suggested(c: Clustering) -> str:
     return c.diagnosis.suggestion
 
 
-def choice_of(choice: KChoice | None) -> dict[str, Any] | None:
+def choice_of(choice: KChoice | None, stability: Stability | None) -> dict[str, Any] | None:
     """Why this number of clusters, where it was not given."""
     if choice is None:
         return None
     return {
-        "sentence": choice.sentence_,
+        "sentence": why_this_number(choice, stability),
         "clear": choice.clear_,
         "hidden": f"{choice.n_hidden_:,}",
         "gaps": choice.gaps_,

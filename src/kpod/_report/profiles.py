@@ -2,7 +2,7 @@
 
 Association is measured so that small counts do not pass for differences: Cramer's V as
 corrected by Bergsma (2013) for categories, the square root of the adjusted share of variance
-explained for numbers.
+explained for numbers; clusters of which fewer than five rows are known do not count.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kpod._typing import Floats, Labels
 from kpod._words import number, percent
 
 CLEAR = 0.1
+VISIBLE = 0.05  # by which a share differs from that of the whole table
 FOLLOWS = 0.7  # of the rows that the commonest level gets wrong, those that the clusters get right
 ROWS_A_LEVEL = 5
 MOST_LEVELS = 200
@@ -82,7 +83,7 @@ def profile_levels(column: Aside, labels: Labels, k: int) -> dict[str, Any] | No
     counts = cross_table(column, labels, k)
     if counts is None:
         return None
-    strength = cramers_v(counts)
+    strength = cramers_v(counts[counts.sum(axis=1) >= FEW])
     overall = counts.sum(axis=0) / counts.sum()
     rows = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -128,7 +129,7 @@ def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Float
         surplus = np.where((counts >= FEW) & (counts > expected), (counts - expected) / np.sqrt(expected), 0)
     # What most of a cluster is says more than what some of it is.
     m, j = np.unravel_index(int((surplus * np.nan_to_num(shares)).argmax()), surplus.shape)
-    if surplus[m, j] <= 0:
+    if surplus[m, j] <= 0 or shares[m, j] - overall[j] < VISIBLE:
         return ""
     few = rows[m] < max(20, ENOUGH * sizes[m]) and rows[m] < sizes[m]
     known = f"; known for {rows[m]:,.0f} of {sizes[m]:,}" if few else ""
@@ -161,11 +162,14 @@ def profile_numbers(column: Aside, labels: Labels, k: int) -> dict[str, Any] | N
 
     far = np.where(enough, np.abs(means - overall), -1.0)
     m = int(far.argmax())
+    if shown(means[m]) == shown(overall):
+        return None
+    known = enough[groups]
     words = ("latest", "earliest") if in_time else ("highest", "lowest")
     word = words[0] if means[m] > overall else words[1]
     return {
         "name": column.name,
-        "strength": float(np.sqrt(explained_share(entries, groups, k))),
+        "strength": float(np.sqrt(explained_share(entries[known], groups[known], k))),
         "cells": [[shown(mean)] for mean in means],
         "sentence": f"{word} in cluster {m}, {shown(means[m])} on average ({shown(overall)} overall)",
     }

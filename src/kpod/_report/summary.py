@@ -64,8 +64,10 @@ class Clustering:
     is_fitted_table: bool
     levels: list[tuple[str, str] | None]
     """Of each column that is the share of a level, the column it comes from and the level."""
-    is_bent: bool = False
+    is_bent: bool
     """Whether logarithms or clipping come before the model: distances in the table are others then."""
+    means_of: list[str]
+    """Of each column, what its centers are means of where not of the values: logarithms, for example."""
 
     @classmethod
     def of(
@@ -91,7 +93,19 @@ class Clustering:
             labels, fitted = np.asarray(kpod.labels_), True
         else:
             labels, fitted = labels_of(kpod, values, seen)
-        return cls(kpod, names, table, values, seen, centers, labels, fitted, levels, is_bent(before))
+        return cls(
+            kpod,
+            names,
+            table,
+            values,
+            seen,
+            centers,
+            labels,
+            fitted,
+            levels,
+            is_bent(before),
+            means_of(before, len(names)),
+        )
 
     @cached_property
     def sources(self) -> list[int]:
@@ -448,6 +462,17 @@ def is_bent(before: Any) -> bool:
         [step for _, step in before.steps if isinstance(step, TableEncoder)] if before is not None else []
     )
     return any(encoder.log or encoder.clip for encoder in encoders)
+
+
+def means_of(before: Any, n_columns: int) -> list[str]:
+    """What the mean of each column was taken of before it was brought back to the units of the table."""
+    if before is None or len(before) > 1 or not isinstance(before[0], TableEncoder):
+        return [""] * n_columns
+    encoder, out = before[0], []
+    for kind, levels, offset in zip(encoder.kinds_, encoder.levels_, encoder.offset_, strict=True):
+        values = "logarithms" if np.isfinite(offset) else "values" if encoder.clip else ""
+        out += [""] * len(levels) if kind == CATEGORY else [f"clipped {values}" if encoder.clip else values]
+    return out
 
 
 def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from kpod._choice import KChoice
 from kpod._report.summary import Clustering
-from kpod._words import counted, percent, some, starts_text
+from kpod._stability import Stability, unstable
+from kpod._typing import Positions
+from kpod._words import MOST_LISTED, counted, listed, percent, some, starts_text
 
 SURE, UNSURE = 0.9, 0.6
 """Probabilities of a row's likeliest cluster: certain from the first up, uncertain below the second."""
@@ -20,24 +23,32 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
     """How sure the clusters of the rows are, as numbers and in words; None where there is nothing to say."""
     if c.k == 1 or c.sureness is None:
         return None
-    confidence, second, elsewhere, largest = c.sureness
+    confidence, _, elsewhere, largest = c.sureness
     placed = c.labels >= 0
     unsure = np.flatnonzero(placed & (largest < UNSURE))
     unsure = unsure[np.argsort(largest[unsure], kind="stable")]
     n = max(1, int(placed.sum()))
-    names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in unsure]
     sure = int((confidence[placed] >= SURE).sum())
     sentences = [
         f"{sure:,} of {counted(n, 'row')} ({percent(sure / n)}) {'belongs' if sure == 1 else 'belong'} to "
         f"{'its' if sure == 1 else 'their'} cluster with a probability of at least {SURE:.0%}."
     ]
-    if c.k == 1:
-        sentences = []  # there is nothing to be unsure about
-    elif len(unsure):
-        told = [
-            f"{name} (cluster {c.labels[i]} {percent(min(confidence[i], MOST_UNSURE))}, else {second[i]})"
-            for name, i in zip(names[:5], unsure, strict=False)
+    moved = int(elsewhere.sum())
+    if moved:
+        verb, own = ("belongs", "the one it is in") if moved == 1 else ("belong", "the one they are in")
+        by_cluster = rows_elsewhere(c)
+        where = [
+            f"{by_cluster[m]:,} of the {counted(int(c.sizes[m]), 'row')} of cluster {m}"
+            for m in np.argsort(-by_cluster, kind="stable")
+            if by_cluster[m]
         ]
+        sentences.append(
+            f"{counted(moved, 'row')} {verb} more probably to another cluster than to {own}, the nearest: "
+            f"{some(where)}."
+        )
+    if len(unsure):
+        names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in unsure[:MOST_LISTED]]
+        told = [f"{name} ({candidates(c, int(i))})" for name, i in zip(names, unsure, strict=False)]
         which = "row " if row_names is None and len(unsure) == 1 else "rows " if row_names is None else ""
         sentences.append(
             f"{counted(len(unsure), 'row')} cannot be assigned with confidence (no cluster reaches "
@@ -45,12 +56,6 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         )
     else:
         sentences.append(f"Every row has a cluster with a probability of at least {UNSURE:.0%}.")
-    moved = int(elsewhere.sum())
-    if moved:
-        sentences.append(
-            f"For {counted(moved, 'row')}, the most probable cluster is not the nearest one: large clusters "
-            "attract more of the rows between two centers."
-        )
     return {
         "mean": float(confidence[placed].mean()) if placed.any() else None,
         "sure": sure,
@@ -59,6 +64,36 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         "another_more_probable": moved,
         "sentences": sentences,
     }
+
+
+def candidates(c: Clustering, row: int) -> str:
+    """The cluster of a row that could be in another, and that other."""
+    assert c.sureness is not None
+    confidence, second, _, largest = (of_rows[row] for of_rows in c.sureness)
+    own, likeliest = shown(confidence), shown(largest)
+    alike = own == likeliest
+    other = f"or else cluster {second}" if alike else f"more likely cluster {second}, {likeliest}"
+    return f"in cluster {c.labels[row]}, {own}; {other}"
+
+
+def shown(probability: float) -> str:
+    return percent(min(probability, MOST_UNSURE))
+
+
+def rows_elsewhere(c: Clustering) -> Positions:
+    """Of each cluster, how many of its rows belong more probably to another; 0 without probabilities."""
+    if c.sureness is None:
+        return np.zeros(c.k, np.int64)
+    return np.bincount(c.labels[c.sureness.elsewhere], minlength=c.k)
+
+
+def why_this_number(choice: KChoice, stability: Stability | None) -> str:
+    """The finding of the search, and clusters that it found and resampling does not."""
+    bad = [] if stability is None else [str(cluster) for cluster in unstable(stability.jaccard_)]
+    if not bad:
+        return choice.sentence_
+    doubt = f"cluster {bad[0]} is not stable" if len(bad) == 1 else f"clusters {listed(bad)} are not stable"
+    return f"{choice.sentence_} But {doubt}: see what to be careful about."
 
 
 def starts_of(c: Clustering) -> str:

@@ -45,7 +45,8 @@ QUICK_WORK = 300_000
 @labelling
 @out_file(
     "--centers",
-    help="Write the centers, in the original units, with the number of observed entries behind each value.",
+    help="Write the centers, in the original units, with the number of observed entries behind each value; "
+    "of columns in --log, the mean of logarithms, taken back.",
 )
 @out_file("--model", help="Write the model, for kpod predict and kpod impute.")
 @out_file("--report", help="Write a report, one HTML file to open, print or send.")
@@ -477,6 +478,7 @@ def write_report(
         notes=summary["notes"],
         choice=number,
         stability=again,
+        auto="--missingness auto",
     ).save(path)
 
 

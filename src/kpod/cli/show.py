@@ -21,9 +21,6 @@ MOST_NOTES = 12
 DIVIDE_ANYWAY = "To divide the rows all the same, give the number of clusters, such as kpod fit -k 3."
 
 
-IN_PYTHON = 'missingness="auto"'
-
-
 def console(file: IO[str]) -> Any:
     """A console that takes text as it is; wide where no window limits it."""
     from rich.console import Console
@@ -55,6 +52,8 @@ def dialect_text(dialect: dict[str, str] | None) -> str:
 
 
 def show(described: dict[str, Any]) -> None:
+    from kpod._diagnose import AUTO
+
     out = console(sys.stdout)
     out.print(
         f"{described['data']}: {counted(described['rows'], 'row')}, "
@@ -91,8 +90,8 @@ def show(described: dict[str, Any]) -> None:
     _, *sentences = described["gaps"]["sentences"]  # the first says how much is missing, as above
     if sentences:
         out.print("\nWhat the gaps are related to")
-        suggestion = described["gaps"]["suggestion"].replace(IN_PYTHON, "kpod fit --missingness auto")
-        for sentence in [*sentences, suggestion]:
+        suggestion = described["gaps"]["suggestion"].replace(AUTO, "kpod fit --missingness auto")
+        for sentence in filter(None, [*sentences, suggestion]):
             out.print(printable(sentence))
     out.print(f"\nMost common patterns of gaps ({described['patterns']:,} in all)")
     patterns = grid("rows", "missing together")
@@ -127,7 +126,7 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     if summary.get("unassigned") and "loss" not in summary:  # a fit has a caution on them
         out.print(f"  {counted(summary['unassigned'], 'row')} with nothing observed, in no cluster")
     for caution in summary.get("cautions", ()):
-        out.print(f"caution: {printable(caution['title'].lower())}: {printable(caution['text'])}")
+        out.print(f"caution: {printable(caution['text'])}")
     for note in summary["notes"]:
         out.print(f"note: {printable(note)}")
     if files:

@@ -81,7 +81,7 @@ def summary_of(
             **({"missingness": kpod.missingness} if kpod.missingness != "ignore" else {}),
         },
         **({"missingness": kpod.missingness_} if hasattr(kpod, "missingness_") else {}),
-        **({"choice": summary_of_choice(number)} if number else {}),
+        **({"choice": summary_of_choice(number, again)} if number else {}),
         "loss": float(kpod.inertia_),
         "iterations": len(kpod.loss_curve_),
         "converged": c.converged,
@@ -100,7 +100,7 @@ def summary_of(
             for cluster in range(c.k)
         ],
         "unassigned": int((c.labels < 0).sum()),
-        "cautions": cautions(c, choice.row_names(table)),
+        "cautions": cautions(c, choice.row_names(table), again),
         "notes": notes,
     }
 
@@ -124,8 +124,9 @@ def summary_of_stability(again: Stability) -> dict[str, Any]:
     }
 
 
-def summary_of_choice(number: KChoice) -> dict[str, Any]:
+def summary_of_choice(number: KChoice, again: Stability | None = None) -> dict[str, Any]:
     """Why this number of clusters."""
+    from kpod._report.sure import why_this_number
     from kpod._words import finite
 
     table = number.table_
@@ -133,7 +134,7 @@ def summary_of_choice(number: KChoice) -> dict[str, Any]:
         "clusters": number.best_k_,
         "clear": number.clear_,
         "reason": number.reason_,
-        "sentence": number.sentence_,
+        "sentence": why_this_number(number, again),
         "hidden_entries": number.n_hidden_,
         "gaps_predicted": number.gaps_,
         "correlated": number.correlated_,
