@@ -1,6 +1,8 @@
 """The command line on tables in several files, or larger than memory: as if they were one in memory."""
 
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -126,6 +128,20 @@ def test_a_table_that_would_not_fit_is_read_in_pieces(kpod, table, tmp_path, mon
     assert not large.files_of([str(one)], None)[1]
     monkeypatch.undo()
     assert room.free_memory() > 1 << 20
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")
+def test_what_comes_out_of_a_pipe_is_read_once(kpod, table, tmp_path):
+    """kpod fit <(cat table.csv), longer than what a look at a file's first bytes takes."""
+    write(table.slice(0, 300), tmp_path / "t.csv")
+    out, into = os.pipe()
+    os.write(into, (tmp_path / "t.csv").read_bytes())
+    os.close(into)
+    piped = kpod("fit", f"/dev/fd/{out}", "-k", 3)
+    os.close(out)
+    assert piped.out == kpod("fit", tmp_path / "t.csv", "-k", 3).out != ""
+    os.mkfifo(tmp_path / "fifo")
+    assert "is not a regular file" in one_line(kpod("fit", tmp_path / "fifo", tmp_path / "t.csv", "-k", 3))
 
 
 def one_line(done):

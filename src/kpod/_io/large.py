@@ -44,6 +44,8 @@ def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[str], bool]
 
 def may_be_scanned(path: str) -> bool:
     """Whether a file is of a kind that is read in pieces; what is wrong with it is said later."""
+    if not Path(path).is_file():  # a pipe, whose first bytes are gone once they were looked at
+        return False
     try:
         with Path(path).open("rb") as file:
             head = file.read(512)

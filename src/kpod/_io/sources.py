@@ -270,6 +270,10 @@ class TextSource(Source):
 def open_source(path: str, options: TextOptions) -> Source:
     """The file, by its first bytes."""
     name = printable(path)
+    if Path(path).exists() and not Path(path).is_file():
+        raise InputError(
+            f"{name}: is not a regular file, and cannot be read in pieces; save it to a file first."
+        )
     try:
         with Path(path).open("rb") as file:
             head = file.read(512)
