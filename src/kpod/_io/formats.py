@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from kpod._io import around, scales
@@ -68,11 +69,17 @@ def kind_of(data: Any) -> str | None:  # noqa: PLR0911
 
 
 def read_other(
-    data: Any, kind: str, source: str, sheet: str | None, missing: Sequence[str] = ()
+    data: Any,
+    kind: str,
+    source: str,
+    sheet: str | None,
+    missing: Sequence[str] = (),
+    *,
+    every_row: bool = False,
 ) -> tuple[pa.Table, list[str]]:
     """The table, and what to say about it."""
     if kind == "workbook":
-        return read_workbook(data, source, sheet)
+        return read_workbook(data, source, sheet, every_row=every_row)
     if kind in ("lines", "array"):
         return read_json(data, kind, source), []
     return read_statistics(data, kind, source, missing)
@@ -109,7 +116,9 @@ def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # Workbooks
 
 
-def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, list[str]]:
+def read_workbook(
+    data: Any, source: str, sheet: str | None, *, every_row: bool
+) -> tuple[pa.Table, list[str]]:
     calamine = imported("python_calamine", source, "reading a workbook")
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data[:]))
@@ -137,7 +146,7 @@ def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, 
         for first, last in page.merged_cell_ranges or ()
         if last[0] > first[0]
     ]
-    table, remarks = from_rows(rows, spans, f"{source}, sheet '{printable(sheet)}'")
+    table, remarks = from_rows(rows, spans, f"{source}, sheet '{printable(sheet)}'", every_row=every_row)
     return table, [*notes, *remarks]
 
 
@@ -149,11 +158,12 @@ def sheet_of(book: Any, name: str, source: str) -> Any:
 
 
 def from_rows(
-    rows: list[list[Any]], spans: Sequence[tuple[int, int, int]], source: str
+    rows: list[list[Any]], spans: Sequence[tuple[int, int, int]], source: str, *, every_row: bool = False
 ) -> tuple[pa.Table, list[str]]:
     """A table out of cells, without what stands around it; a cell merged over rows counts for each.
 
-    `spans` are the merged cells: their first and last row, and their column.
+    `spans` are the merged cells: their first and last row, and their column. With `every_row`, what is under
+    the header is data.
     """
     width = max((len(row) for row in rows), default=0)
     rows = [row + [""] * (width - len(row)) for row in rows]
@@ -163,7 +173,7 @@ def from_rows(
     start = around.titles([texts(row) for row in rows[:50]])
     notes = []
     if start:
-        notes.append(around.reported([texts(row) for row in rows[:start]], "first", "a title"))
+        notes.append(around.Found([texts(row) for row in rows[:start]], "first", "a title").left_out)
     names = header_names(rows[start], rows[start - 1] if start else [])
     merged = []
     for first, last, column in spans:
@@ -176,17 +186,24 @@ def from_rows(
         notes.append(f"merged cells in {which} count for every row they span.")
     body = [row for row, full in zip(rows[start + 1 :], is_full[start + 1 :], strict=True) if full]
     set_apart = not all(is_full[-around.MOST_REMARKS :])
-    begin = Counter(text.strip() for text in texts([row[0] for row in body]))
-    top, bottom, said = around.edges(
-        [texts(row) for row in body[: around.SOME_ROWS + around.MOST_DESCRIPTIONS]],
-        [texts(row) for row in body[-around.SOME_ROWS :]],
-        lambda word: begin[word],
-        set_apart=set_apart,
+    top, bottom, found = (
+        (0, 0, [])
+        if every_row
+        else around.edges(
+            [texts(row) for row in body[: around.SOME_ROWS + around.MOST_DESCRIPTIONS]],
+            [texts(row) for row in body[-around.SOME_ROWS :]],
+            lambda j, start: np.array(
+                [row[j] if type(row[j]) in (int, float) else np.nan for row in body[start:]]
+            ),
+            set_apart=set_apart,
+        )
     )
     body = body[top : len(body) - bottom]
     columns = [[None if is_empty(row[j]) else row[j] for row in body] for j in range(width)]
     kept = [j for j in range(width) if names[j] or any(cell is not None for cell in columns[j])]
-    return table_of([names[j] for j in kept], [columns[j] for j in kept]), notes + said
+    return table_of([names[j] for j in kept], [columns[j] for j in kept]), notes + [
+        one.left_out for one in found
+    ]
 
 
 def header_names(header: Sequence[Any], above: Sequence[Any]) -> list[str]:

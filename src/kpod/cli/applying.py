@@ -76,11 +76,11 @@ def apply(model: str, data: str, read: dict[str, Any]) -> Applied:
 
 
 def as_fitted(model: Model, read: dict[str, Any]) -> dict[str, Any]:
-    """How to read a table so that its gaps are those of the model's."""
+    """How to read a table so that its gaps are those of the model's, and every row comes out again."""
     from kpod._io.reading import is_none
 
     answers = [name for name, levels in levels_of(model).items() if any(map(is_none, levels))]
-    return {**read, "missing": [*model.missing, *read["missing"]], "answers": answers}
+    return {**read, "missing": [*model.missing, *read["missing"]], "answers": answers, "every_row": True}
 
 
 def applied(
