@@ -170,6 +170,28 @@ def test_what_cannot_be_done_in_pieces_is_said(kpod, table, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
 
 
+@pytest.mark.parametrize(
+    ("above", "under", "below", "said"),
+    [
+        ("", "", "Total,67,83,\n", "the last row ('Total', '67' and '83') holds totals, which a table"),
+        ("", "", "taken from a public source,,,\n", "holds remarks"),
+        ("", "", "Source: own measurements\n", "the last line ('Source: own measurements') holds remarks"),
+        ("", ",cm,kg,\n", "", "the first row ('cm' and 'kg') holds units or descriptions"),
+        ("A survey\n\n", "", "", "the first line ('A survey') holds a title"),
+        ("", "", "", "column 'z' holds yes/no values, which a table that is read in pieces cannot; write 1"),
+    ],
+)
+def test_a_table_in_pieces_has_nothing_around_it(kpod, tmp_path, above, under, below, said):
+    """In memory it is left out: one file would give two results."""
+    rows = "".join(f"p{i:02d},{i % 7}.5,{i * i % 11},{'yes' if i % 2 else 'no'}\n" for i in range(20))
+    path = tmp_path / "t.csv"
+    path.write_text(f"{above}name,x,y,z\n{under}{rows}{below}")
+    assert kpod("fit", path, "-k", 2).code == 0
+    assert said in one_line(kpod("fit", path, "-k", 2, "--scratch", tmp_path))
+    path.write_text(f"name,x,y,z\n{rows}".replace(",", "  "))
+    assert "set apart by blanks" in one_line(kpod("fit", path, "-k", 2, "--scratch", tmp_path))
+
+
 def test_a_killed_fit_goes_on(kpod, table, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     folder, kept = in_parts(table, tmp_path / "parts", ".parquet"), tmp_path / "kept"

@@ -370,14 +370,14 @@ def sample_of(data: Any) -> str:
     return sample.decode()
 
 
-def rows_of(sample: str, delimiter: str) -> list[list[str]]:
+def rows_of(sample: str, delimiter: str, most: int = SAMPLE_ROWS) -> list[list[str]]:
     reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
     rows = []
     try:
         for row in reader:
             if row:
                 rows.append(row)
-            if len(rows) > SAMPLE_ROWS:
+            if len(rows) > most:
                 break
     except csv.Error as error:
         raise InputError(f"line {reader.line_num}: {error}.") from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import glob
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from kpod._io import around, blanks, formats, reading, room
 from kpod._io import columns as column_kinds
-from kpod._io import formats, reading, room
 from kpod._io.files import InputError, printable
 from kpod._io.tables import SUFFIXES, Dialect, shown
 
@@ -203,14 +204,40 @@ class TextSource(Source):
                     delimiter, rows = reading.sniff_delimiter(head)
                 else:
                     rows = reading.rows_of(head, delimiter)
+                _, _, around_it = reading.without_titles(head.encode(), head, options.delimiter)
+                if len(rows[0]) == 1 and blanks.is_blank_separated(head):
+                    raise InputError("columns set apart by blanks cannot be read in pieces; save it as CSV.")
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from error
+        self.check_nothing_around(around_it)
         reading.check_no_data_in_header(rows[0], self.name)
         if len(rows) == 1:
             raise InputError(f"{self.name}: {reading.NO_ROWS}")
         self.header = rows[0]
         decimal = options.decimal or reading.sniff_decimal(delimiter, rows[1:])
         self.dialect = Dialect(delimiter, decimal, self.encoding)
+        self.check_nothing_around(reading.without_remarks(self.tail(), delimiter, len(self.header))[1])
+
+    def check_nothing_around(self, found: Sequence[around.Found]) -> None:
+        """Refuse what a table in memory is read without."""
+        for one in found:
+            them = "it" if one.n == 1 else "them"
+            raise InputError(
+                f"{self.name}: {one}, which a table that is read in pieces cannot have; remove {them}."
+            )
+
+    def tail(self) -> bytes:
+        with Path(self.path).open("rb") as file:
+            file.seek(max(0, self.stamp[1] - reading.SAMPLE))
+            return file.read(reading.SAMPLE)
+
+    def last_rows(self) -> list[list[str]]:
+        """The last rows, as far as they have as many fields as the header."""
+        assert self.dialect is not None
+        text = self.tail().partition(b"\n")[2].decode(self.encoding, errors="replace")
+        with reading.fields_of_any_length():
+            rows = reading.rows_of(text, self.dialect.delimiter, most=sys.maxsize)
+        return [row for row in rows if len(row) == len(self.header)]
 
     def head(self) -> str:
         """The first lines, and the encoding that they are in."""

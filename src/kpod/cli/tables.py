@@ -39,6 +39,7 @@ def open_table(
         lambda done, total, text: progress.doing(f"{text}, {min(1.0, done / max(1, total)):.0%}"),
         leave_out=aside,
         only=only,
+        every_row=every_row,
         **read,
     )
     try:
