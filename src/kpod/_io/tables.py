@@ -44,6 +44,8 @@ class Column:
     values: Floats | None = None
     role: Role = field(default_factory=lambda: Role("text", ""))
     leading_zeros: bool = False
+    days: bool = False
+    """Whether the numbers are days since 1970, made of dates."""
     how_written: str = ""
     """Of numbers written with currency, percent signs or thousands, an example of how they were read."""
     ambiguous: str = ""
@@ -123,7 +125,7 @@ def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = Tru
     if column.odd is None:
         raise InputError(
             f"{table.source}: column {shown(column.name)} holds {column.kind} values, which are not numbers; "
-            "leave it out of --columns."
+            f"{'leave it out of --columns' if may_leave_out else 'correct it'}."
         )
     row, value = column.odd
     share = percent(column.numeric_share)

@@ -94,6 +94,7 @@ def applied(
         return applied_ratings(opened, table, ratings, notes)
     known = {column.name for column in table.columns}
     check_columns(opened, table, known)
+    check_kinds(opened, table)
     aside = dict.fromkeys(sorted(known - set(opened.columns)), "not in the model")
     choice = Choice(opened.columns, aside, categories=categories_of(opened.pipeline))
     with_words = any(name == "encode" for name, _ in opened.pipeline.steps)
@@ -166,6 +167,22 @@ def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
     if takes_ratings(model) and len(absent) == len(model.columns):
         advice += "; for ratings with a line each, give --rows, --items and --values as to kpod fit"
     raise InputError(f"{table.source}: is missing columns the model needs: {some(absent, most=8)}; {advice}.")
+
+
+def check_kinds(model: Model, table: TableFile) -> None:
+    """Refuse dates, yes and no where the model has numbers."""
+    from kpod._io import tables
+
+    for name, kind in zip(model.columns, model.kinds, strict=False):
+        column = table.column(name)
+        if kind != "number" or column.missing == table.n_rows:
+            continue
+        tables.check_numeric(table, column, may_leave_out=False)
+        if column.kind in ("yes/no", "true/false"):
+            raise InputError(
+                f"{table.source}: column {tables.shown(name)} holds {column.kind} values, which are not "
+                "numbers; correct it, or fit the model again on values like these."
+            )
 
 
 def takes_ratings(model: Model) -> bool:
