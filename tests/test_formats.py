@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pyarrow import feather
 
 from kpod import KPOD, ObservedScaler
 from kpod._io import room
@@ -316,3 +317,12 @@ def test_what_fits_is_unpacked(tmp_path, monkeypatch):
         read_table(str(large))
     monkeypatch.setattr(room, "free_memory", lambda: None)
     assert read_table(str(large)).raw.num_rows == room.LEAST // 4
+
+
+def test_what_is_written_to_a_file_later_is_not_in_its_table(tmp_path):
+    path = tmp_path / "t.arrow"
+    feather.write_feather(pa.table({"x": np.arange(5000.0)}), path, compression="uncompressed")
+    table = read_table(str(path))
+    with path.open("r+b") as file:
+        file.write(b"\0" * path.stat().st_size)
+    assert table.raw["x"].to_pylist() == list(range(5000))

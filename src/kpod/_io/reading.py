@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import mmap
 import os
 import re
 import stat
@@ -164,18 +163,16 @@ def one_line(error: BaseException) -> str:
     return printable(lines[0]) if lines else type(error).__name__
 
 
-def read_bytes(path: str, source: str) -> Any:
+def read_bytes(path: str, source: str) -> bytes:
     if path == "-":
-        data: Any = sys.stdin.buffer.read()
+        data = sys.stdin.buffer.read()
     else:
         try:
             with Path(path).open("rb") as file:
                 if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
                     raise InputError(f"{source}: is a device, not a file.")
-                try:
-                    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                except (ValueError, OSError):  # empty, or not a regular file
-                    data = file.read()
+                # Not mapped: what is written to the file from now on would be in the table.
+                data = file.read()
         except OSError as error:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
     if not data[:SAMPLE].strip():

@@ -98,6 +98,15 @@ class Source:
         if not same:
             raise InputError(f"{self.name}: changed while it was being read; start again.")
 
+    def check_not_written_to(self) -> None:
+        """Refuse a mapped file with other contents; one that was deleted or replaced lives on in the map."""
+        try:
+            same_file = self.look()[0] == self.stamp[0]
+        except InputError:
+            return
+        if same_file:
+            self.check_same()
+
     @cached_property
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
@@ -241,13 +250,15 @@ class TextSource(Source):
 
     def head(self) -> str:
         """The first lines, and the encoding that they are in."""
-        data = reading.read_bytes(self.path, self.name)
-        if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        with Path(self.path).open("rb") as file:
+            sample = file.read(reading.SAMPLE)
+            while sample.count(b"\n") < 2 and (more := file.read(len(sample))):
+                sample += more
+        if not sample.strip():
+            raise InputError(f"{self.name}: is empty.")
+        if sample[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise InputError(f"{self.name}: UTF-16 text cannot be read in pieces; convert it to UTF-8.")
-        sample = bytes(data[: reading.SAMPLE])
-        while len(sample) < len(data) and sample.count(b"\n") < 2:
-            sample = bytes(data[: 2 * len(sample)])
-        if len(sample) < len(data):
+        if len(sample) < self.stamp[1]:
             sample = sample[: sample.rfind(b"\n") + 1]
         text, self.encoding = reading.as_utf8(sample, self.options.encoding, self.name)
         return bytes(text).decode()
