@@ -326,3 +326,11 @@ def test_what_is_written_to_a_file_later_is_not_in_its_table(tmp_path):
     with path.open("r+b") as file:
         file.write(b"\0" * path.stat().st_size)
     assert table.raw["x"].to_pylist() == list(range(5000))
+
+
+def test_json_lines_keep_offsets_and_may_be_long(tmp_path):
+    rows = [{"when": f"2024-01-0{i}T10:00:00+02:00", "note": "x" * 2_000_000, "x": i} for i in range(1, 4)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    table = read_table(str(tmp_path / "t.jsonl"))
+    assert table.raw["when"].to_pylist() == [row["when"] for row in rows]
+    assert table.column("when").role.role == "date"
