@@ -327,14 +327,7 @@ def inspected(decoded: Decoded, name: str, marks: Marks) -> Column:
 
 
 def typed_of(column: Column, marks: Marks) -> tuple[pa.DataType, list[float]]:
-    assert column.values is not None
-    missing = numbers_in(marks.of(column.name))
-    largest = (
-        max(abs(float(np.nanmax(column.values))), abs(float(np.nanmin(column.values))))
-        if (column.kind == "integer")
-        else np.inf
-    )
-    return pa.int64() if largest < 2**53 else pa.float64(), missing
+    return pa.int64() if column.kind == "integer" else pa.float64(), numbers_in(marks.of(column.name))
 
 
 def numbers_in(marks: Sequence[str]) -> list[float]:

@@ -14,12 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._io.columns import EXACT
 from kpod._io.files import InputError, printable, written_whole
 from kpod._io.formats import imported
 from kpod._io.tables import SUFFIXES, Column, Dialect, TableFile, shown
 
 BATCH = 1 << 16
 BATCH_CELLS = 1 << 22
+LONG = 1e10
+"""From here on, pyarrow writes a power of ten."""
 
 
 def format_of(path: str) -> str:
@@ -70,16 +73,17 @@ def names_of_sure(label: str) -> tuple[str, str]:
 
 
 def has_plain_numbers(column: Column) -> bool:
-    """Digits with leading zeros and yes and no stay as they were written."""
-    return column.values is not None and not column.leading_zeros and column.kind != "yes/no"
+    """Leading zeros, more digits than a float holds, and yes and no stay as they were written."""
+    if column.values is None or column.leading_zeros or column.kind == "yes/no":
+        return False
+    return column.kind != "integer" or bool(np.nanmax(np.abs(column.values)) < EXACT)
 
 
 def typed_column(column: Column) -> pa.Array:
     values = pa.array(column.values, from_pandas=True)
     if column.kind == "true/false":
         return values.cast(pa.bool_())
-    small = column.kind == "integer" and np.nanmax(np.abs(column.values)) < 2**53  # type: ignore[arg-type]
-    return values.cast(pa.int64()) if small else values
+    return values.cast(pa.int64()) if column.kind == "integer" else values
 
 
 def write_table(table: pa.Table, path: str, dialect: Dialect | None = None) -> None:
@@ -172,6 +176,8 @@ def join(*parts: pa.Array | str, separator: str = "") -> pa.Array:
 def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
     """Text, quoted where it must be."""
     cells = column.cast(pa.large_string())
+    if pa.types.is_float64(column.type):
+        cells = with_all_digits(cells, column)
     if pa.types.is_floating(column.type) and dialect.decimal == ",":
         cells = pc.replace_substring(cells, ".", ",")
     special = (dialect.delimiter, '"', "\n", "\r")
@@ -181,6 +187,17 @@ def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
     quoted = join('"', pc.replace_substring(cells, '"', '""'), '"')
     needed = pc.match_substring_regex(cells, "[" + re.escape("".join(special)) + "]")
     return pc.if_else(needed, quoted, cells)
+
+
+def with_all_digits(cells: pa.Array, values: pa.Array) -> pa.Array:
+    """Whole numbers that are exact without a power of ten."""
+    size = pc.abs(values)
+    long = pc.and_(pc.greater_equal(size, LONG), pc.less_equal(size, float(EXACT)))
+    if not pc.any(long).as_py():
+        return cells
+    whole = pc.and_(long, pc.equal(pc.floor(values), values))
+    digits = pc.if_else(whole, values, 0.0).cast(pa.int64()).cast(pa.large_string())
+    return pc.if_else(whole, digits, cells)
 
 
 def text_bytes(cells: pa.Array) -> memoryview:
@@ -217,6 +234,8 @@ def write_cell(sheet: Any, i: int, j: int, value: Any, day: Any) -> None:
         return
     if isinstance(value, bool):
         sheet.write_boolean(i, j, value)
+    elif isinstance(value, int) and abs(value) > EXACT:
+        sheet.write_string(i, j, str(value))
     elif isinstance(value, int | float):
         sheet.write_number(i, j, value)
     elif hasattr(value, "year"):
