@@ -5,6 +5,7 @@ import io
 import json
 import sys
 import zipfile
+from datetime import datetime
 
 import numpy as np
 import openpyxl
@@ -371,3 +372,21 @@ def test_json_lines_keep_offsets_and_may_be_long(tmp_path):
     table = read_table(str(tmp_path / "t.jsonl"))
     assert table.raw["when"].to_pylist() == [row["when"] for row in rows]
     assert table.column("when").role.role == "date"
+
+
+def test_workbooks_show_what_they_are_given(kpod, tmp_path):
+    """Times of day, dates before sheets begin to count, infinity; text that does not fit is refused."""
+    when = [datetime(2024, 1, 31, 10, 30), datetime(1899, 12, 31), datetime(1900, 1, 5), datetime(2024, 2, 1)]
+    table = pa.table({"when": when * 3, "x": [1.0, 2, 8, 9] * 3, "far": [np.inf, 1, 2, -np.inf] * 3})
+    pq.write_table(table, tmp_path / "t.parquet")
+    fit = ["fit", tmp_path / "t.parquet", "-k", 2, "--columns", "x", "-o", tmp_path / "o.xlsx"]
+    assert kpod(*fit).code == 0
+    sheet = openpyxl.load_workbook(tmp_path / "o.xlsx").active
+    cells = [sheet.cell(row, 1) for row in range(2, 6)]
+    assert [cell.value for cell in cells] == [when[0], "1899-12-31 00:00:00", "1900-01-05 00:00:00", when[3]]
+    assert ["hh:mm" in cell.number_format for cell in cells] == [True, False, False, False]
+    assert [sheet.cell(row, 3).value for row in range(2, 6)] == ["inf", 1, 2, "-inf"]
+    pq.write_table(table.append_column("note", [["y" * 40_000] * 12]), tmp_path / "t.parquet")
+    done = kpod(*fit)
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "column 'note' holds text of more than 32,767 characters" in done.err
