@@ -12,6 +12,7 @@ from kpod._io import around, dates
 from kpod._io.choosing import choose_columns
 from kpod._io.files import InputError
 from kpod._io.reading import read_table
+from tests.command import kpod
 
 HEADER = ["name", "height", "mass"]
 BODY = [["Ann", 170, 61.5], ["Bob", 181, None], ["Cid", None, 72], ["Dee", 165, 58], ["Eve", 172, 66]]
@@ -51,6 +52,8 @@ def used(path):
         ([], [["Name?", "How tall?", "How heavy?"], ["q1", "a b", "c"]], [], "first 2 rows .* 'How tall"),
         ([], [], [["Total", 688, 257.5]], "last row \\('Total', '688' and '257.5'\\) holds totals, and"),
         ([], [], [["Mean:", 172, 64.4], ["SD", 6, 5]], "the last 2 rows .* hold totals"),
+        ([], [], [["Min", 165, 58], ["Max", 181, 72]], "the last 2 rows .* hold totals"),
+        ([], [[None, "cm", "kg"]], [["Total", 688, 8.5]], "last row .* holds totals"),
         ([], [], [[], ["Source: own measurements"]], "\\('Source: own measurements'\\) holds remarks"),
         ([["Title"]], [[None, "cm", "kg"]], [["Sum", 688, 257.5], ["* as told by themselves"]], "units"),
     ],
@@ -77,6 +80,11 @@ def test_what_stands_around_a_table_is_left_out_and_reported(tmp_path, write, ab
         [HEADER, ["Ada", None, None], *BODY],
         [HEADER, ["Ada", None, "unknown"], *BODY, ["Fay", 160, "unknown"]],
         [["group", "height", "mass"], ["Total", 1, 2], *BODY, ["Total", 3, 4]],  # a group called so
+        [HEADER, *BODY, ["Max", 168, 60]],  # a boy's name
+        [HEADER, *BODY, ["Max", 181, 60]],
+        [HEADER, ["Min", 160, 50], ["Max", 168, 60]],
+        [HEADER, *BODY, ["SD", 168, 60]],  # South Dakota
+        [HEADER, ["Zoe", "refused", "unknown"], *BODY],
         [["name", "team", "city"], ["Ann", "red", "Rome"], ["Bob", "blue", "Oslo"], ["Cid", "red", "Rome"]],
     ],
 )
@@ -85,6 +93,19 @@ def test_rows_of_data_are_kept(tmp_path, write, rows):
     table = read_table(str(path))
     assert table.n_rows == len(rows) - 1
     assert table.notes == []
+
+
+@pytest.mark.parametrize("write", [book, csv])
+def test_new_rows_all_come_out_again(tmp_path, write, monkeypatch):
+    """Whatever a row may mean: who reads labels back goes by their order."""
+    suffix = "xlsx" if write is book else "csv"
+    old = write(tmp_path / f"old.{suffix}", [HEADER, *BODY])
+    new = write(tmp_path / f"new.{suffix}", [HEADER, *BODY, ["Total", 688, 257.5], ["Max", 181, 72]])
+    model = tmp_path / "m.kpod"
+    assert kpod(monkeypatch, "fit", old, "-k", 2, "--model", model, "-o", tmp_path / "o.csv").code == 0
+    for command in ("predict", "impute"):
+        done = kpod(monkeypatch, command, model, new)
+        assert done.out.count("\n") == len(BODY) + 3, done.err
 
 
 def test_groups_of_columns_above_the_header(tmp_path):

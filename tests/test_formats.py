@@ -5,6 +5,7 @@ import io
 import json
 import sys
 import zipfile
+from datetime import datetime
 
 import numpy as np
 import openpyxl
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pyarrow import feather
 
 from kpod import KPOD, ObservedScaler
 from kpod._io import room
@@ -316,3 +318,75 @@ def test_what_fits_is_unpacked(tmp_path, monkeypatch):
         read_table(str(large))
     monkeypatch.setattr(room, "free_memory", lambda: None)
     assert read_table(str(large)).raw.num_rows == room.LEAST // 4
+
+
+def test_what_is_written_to_a_file_later_is_not_in_its_table(tmp_path):
+    path = tmp_path / "t.arrow"
+    feather.write_feather(pa.table({"x": np.arange(5000.0)}), path, compression="uncompressed")
+    table = read_table(str(path))
+    with path.open("r+b") as file:
+        file.write(b"\0" * path.stat().st_size)
+    assert table.raw["x"].to_pylist() == list(range(5000))
+
+
+LONG = [2**53 + 1, 2**53 + 3, 2**62 + 1, 10**22 + 1, 10**22 + 3] * 8
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json"])
+@pytest.mark.parametrize("out", [".csv", ".parquet", ".xlsx"])
+def test_long_whole_numbers_keep_their_digits(kpod, tmp_path, suffix, out):
+    rows = [{"code": n, "x": i % 7, "y": i * i % 5} for i, n in enumerate(LONG)]
+    text = {
+        ".csv": "code,x,y\n" + "".join(f"{row['code']},{row['x']},{row['y']}\n" for row in rows),
+        ".jsonl": "\n".join(map(json.dumps, rows)),
+        ".json": json.dumps(rows),
+    }[suffix]
+    (tmp_path / f"t{suffix}").write_text(text)
+    assert kpod("fit", tmp_path / f"t{suffix}", "-k", 2, "-o", tmp_path / f"o{out}").code == 0
+    again = read_table(str(tmp_path / f"o{out}")).raw["code"]
+    assert [int(code) for code in again.to_pylist()] == LONG
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.decimal128(38, 0), pa.string()])
+def test_numbers_that_differ_in_late_digits_are_not_constant(kpod, tmp_path, kind):
+    codes = [str(2**62 + i) for i in range(40)]
+    table = pa.table({"code": pa.array(codes).cast(kind), "x": np.arange(40.0) % 7})
+    pq.write_table(table, tmp_path / "t.parquet")
+    read = read_table(str(tmp_path / "t.parquet"))
+    assert read.column("code").role.role == "identifier"
+    assert kpod("fit", tmp_path / "t.parquet", "-k", 2, "-o", tmp_path / "o.xlsx").code == 0
+    assert list(map(str, read_table(str(tmp_path / "o.xlsx")).raw["code"].to_pylist())) == codes
+
+
+def test_whole_numbers_out_of_workbooks_have_no_power_of_ten(kpod, tmp_path):
+    book(tmp_path / "t.xlsx", {"s": [["code", "x"], *([12345678901 + 7**i, i % 4 + 0.5] for i in range(18))]})
+    done = kpod("fit", tmp_path / "t.xlsx", "-k", 2)
+    assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == [
+        str(12345678901 + 7**i) for i in range(18)
+    ]
+
+
+def test_json_lines_keep_offsets_and_may_be_long(tmp_path):
+    rows = [{"when": f"2024-01-0{i}T10:00:00+02:00", "note": "x" * 2_000_000, "x": i} for i in range(1, 4)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    table = read_table(str(tmp_path / "t.jsonl"))
+    assert table.raw["when"].to_pylist() == [row["when"] for row in rows]
+    assert table.column("when").role.role == "date"
+
+
+def test_workbooks_show_what_they_are_given(kpod, tmp_path):
+    """Times of day, dates before sheets begin to count, infinity; text that does not fit is refused."""
+    when = [datetime(2024, 1, 31, 10, 30), datetime(1899, 12, 31), datetime(1900, 1, 5), datetime(2024, 2, 1)]
+    table = pa.table({"when": when * 3, "x": [1.0, 2, 8, 9] * 3, "far": [np.inf, 1, 2, -np.inf] * 3})
+    pq.write_table(table, tmp_path / "t.parquet")
+    fit = ["fit", tmp_path / "t.parquet", "-k", 2, "--columns", "x", "-o", tmp_path / "o.xlsx"]
+    assert kpod(*fit).code == 0
+    sheet = openpyxl.load_workbook(tmp_path / "o.xlsx").active
+    cells = [sheet.cell(row, 1) for row in range(2, 6)]
+    assert [cell.value for cell in cells] == [when[0], "1899-12-31 00:00:00", "1900-01-05 00:00:00", when[3]]
+    assert ["hh:mm" in cell.number_format for cell in cells] == [True, False, False, False]
+    assert [sheet.cell(row, 3).value for row in range(2, 6)] == ["inf", 1, 2, "-inf"]
+    pq.write_table(table.append_column("note", [["y" * 40_000] * 12]), tmp_path / "t.parquet")
+    done = kpod(*fit)
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "column 'note' holds text of more than 32,767 characters" in done.err

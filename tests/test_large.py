@@ -1,6 +1,8 @@
 """The command line on tables in several files, or larger than memory: as if they were one in memory."""
 
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -128,6 +130,20 @@ def test_a_table_that_would_not_fit_is_read_in_pieces(kpod, table, tmp_path, mon
     assert room.free_memory() > 1 << 20
 
 
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")
+def test_what_comes_out_of_a_pipe_is_read_once(kpod, table, tmp_path):
+    """kpod fit <(cat table.csv), longer than what a look at a file's first bytes takes."""
+    write(table.slice(0, 300), tmp_path / "t.csv")
+    out, into = os.pipe()
+    os.write(into, (tmp_path / "t.csv").read_bytes())
+    os.close(into)
+    piped = kpod("fit", f"/dev/fd/{out}", "-k", 3)
+    os.close(out)
+    assert piped.out == kpod("fit", tmp_path / "t.csv", "-k", 3).out != ""
+    os.mkfifo(tmp_path / "fifo")
+    assert "is not a regular file" in one_line(kpod("fit", tmp_path / "fifo", tmp_path / "t.csv", "-k", 3))
+
+
 def one_line(done):
     assert done.code == 1
     assert done.err.count("\n") == 1
@@ -152,6 +168,28 @@ def test_what_cannot_be_done_in_pieces_is_said(kpod, table, tmp_path):
     write(table.drop(["v1"]), folder / "2.csv")
     assert "2.csv: has no column 'v1', unlike" in one_line(kpod(*fit))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
+
+
+@pytest.mark.parametrize(
+    ("above", "under", "below", "said"),
+    [
+        ("", "", "Total,67,83,\n", "the last row ('Total', '67' and '83') holds totals, which a table"),
+        ("", "", "taken from a public source,,,\n", "holds remarks"),
+        ("", "", "Source: own measurements\n", "the last line ('Source: own measurements') holds remarks"),
+        ("", ",cm,kg,\n", "", "the first row ('cm' and 'kg') holds units or descriptions"),
+        ("A survey\n\n", "", "", "the first line ('A survey') holds a title"),
+        ("", "", "", "column 'z' holds yes/no values, which a table that is read in pieces cannot; write 1"),
+    ],
+)
+def test_a_table_in_pieces_has_nothing_around_it(kpod, tmp_path, above, under, below, said):
+    """In memory it is left out: one file would give two results."""
+    rows = "".join(f"p{i:02d},{i % 7}.5,{i * i % 11},{'yes' if i % 2 else 'no'}\n" for i in range(20))
+    path = tmp_path / "t.csv"
+    path.write_text(f"{above}name,x,y,z\n{under}{rows}{below}")
+    assert kpod("fit", path, "-k", 2).code == 0
+    assert said in one_line(kpod("fit", path, "-k", 2, "--scratch", tmp_path))
+    path.write_text(f"name,x,y,z\n{rows}".replace(",", "  "))
+    assert "set apart by blanks" in one_line(kpod("fit", path, "-k", 2, "--scratch", tmp_path))
 
 
 def test_a_killed_fit_goes_on(kpod, table, tmp_path, monkeypatch):

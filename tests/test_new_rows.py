@@ -141,3 +141,31 @@ def test_identifiers_in_floating_point_are_whole_numbers_to_a_reader():
     assert [str(value) for value in whole_numbers(pa.chunked_array([[1.0, 2.5]]))] == ["1.0", "2.5"]
     words = pa.chunked_array([["a"]])
     assert whole_numbers(words) is words
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["2024-01-01", "2024-01-02"], "row 1, column 'x': '2024-01-01' is not a number; correct it"),
+        (["yes", "no"], "column 'x' holds yes/no values, which are not numbers"),
+    ],
+)
+def test_dates_and_answers_are_no_numbers_to_a_model_of_numbers(tmp_path, monkeypatch, values, said):
+    table, new, model = tmp_path / "t.csv", tmp_path / "new.csv", tmp_path / "m.kpod"
+    table.write_text("x,y,z\n" + "".join(f"{i}.5,{i * i % 7},{i % 2}\n" for i in range(12)))
+    assert kpod(monkeypatch, "fit", table, "-k", 2, "--model", model, "-o", tmp_path / "o.csv").code == 0
+    new.write_text("x,y,z\n" + "".join(f"{value},3,1\n" for value in values))
+    for command in ("predict", "impute"):
+        done = kpod(monkeypatch, command, model, new)
+        assert (done.code, done.err.count("\n")) == (1, 1)
+        assert said in done.err
+    new.write_text("x,y,z\n1.5,3,yes\n2.5,4,no\n")  # z was 0 and 1
+    assert kpod(monkeypatch, "predict", model, new).code == 0
+
+
+def test_a_model_of_dates_takes_dates(tmp_path, monkeypatch):
+    table, model = tmp_path / "t.csv", tmp_path / "m.kpod"
+    table.write_text("day,y\n" + "".join(f"2024-01-{i:02d},{i * i % 7}\n" for i in range(10, 25)))
+    fit = ["fit", table, "-k", 2, "--as", "day=number", "--model", model]
+    fitted = kpod(monkeypatch, *fit)
+    assert kpod(monkeypatch, "predict", model, table).out == fitted.out != ""

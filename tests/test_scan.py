@@ -292,6 +292,25 @@ def test_a_file_that_changes_or_vanishes_meanwhile(what, tmp_path, X):
     assert not list(tmp_path.glob("*.scratch"))
 
 
+def test_an_array_that_is_written_to_is_refused(tmp_path, X):
+    """It is mapped: a fit would be one of other rows, or read beyond the end of the file."""
+    path = tmp_path / "x.npy"
+    np.save(path, X)
+    table = kpod.scan(path)
+    model = fitted(table)
+    with path.open("r+b") as file:
+        file.seek(200)
+        file.write(X.tobytes()[:80])
+    for use in (fitted, model.predict):
+        with pytest.raises(ValueError, match=r"x.npy: changed while it was being read"):
+            use(table)
+    path.unlink()
+    np.save(path, X)
+    table = kpod.scan(path)
+    path.unlink()
+    same_fit(fitted(table), model)  # gone, but still there for who has it open
+
+
 # Scratch files
 
 

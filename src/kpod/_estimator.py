@@ -326,6 +326,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 fitting = Fitting(self, table, executor, values, checkpoint)
                 chosen = fitting.choose(numbers, progress)
                 solution, losses = fitting.solve(chosen, random_state, algorithm=algorithm, told=True)
+        _validation.check_unchanged(X)
         tell = teller(self, 1)
         if tell is not None and len(losses) > 1:
             tell(starts_text(losses))

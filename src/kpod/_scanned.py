@@ -39,11 +39,13 @@ class ScannedTable:
         files: Sequence[str],
         scaler: Any = None,
         release: Callable[[], None] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         self.values = values
         self.columns = None if columns is None else [str(name) for name in columns]
         self.files = list(files)
         self.scaler_ = scaler
+        self._check = check
         self._release = None if release is None else weakref.finalize(self, release)
 
     @property
@@ -74,7 +76,9 @@ class ScannedTable:
 
     def rows(self, start: int, stop: int) -> ScannedTable:
         """Some of the rows, for as long as the whole is there."""
-        return ScannedTable(self.values[start:stop], self.columns, self.files, self.scaler_)
+        return ScannedTable(
+            self.values[start:stop], self.columns, self.files, self.scaler_, check=self._check
+        )
 
     def pipeline(self, model: Any) -> Any:
         """A fitted model with the scaling before it: takes rows as the files have them.
@@ -111,7 +115,7 @@ class ScannedTable:
     def __getstate__(self) -> dict[str, Any]:
         values = self.values
         parts = (values.data, values.indices, values.indptr) if sparse.issparse(values) else (values,)
-        state = {**self.__dict__, "_release": None, "values": tuple(map(packed, parts))}
+        state = {**self.__dict__, "_release": None, "_check": None, "values": tuple(map(packed, parts))}
         return state | {"_shape": self.shape}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

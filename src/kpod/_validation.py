@@ -35,8 +35,15 @@ def is_frame(X: Any) -> bool:
 def as_table(X: Any, estimator: Any) -> Any:
     """What the engine takes: an array as `as_array` makes it, or a CSR array."""
     if isinstance(X, ScannedTable):  # as it should be, or it would not have been made
+        check_unchanged(X)
         return X.values
     return as_csr(X, estimator) if sparse.issparse(X) else as_array(X, estimator)
+
+
+def check_unchanged(X: Any) -> None:
+    """Refuse a table that is mapped where it lies, and has been written to since."""
+    if isinstance(X, ScannedTable) and X._check is not None:
+        X._check()
 
 
 def named(X: Any, values: Any) -> Any:

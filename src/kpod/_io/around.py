@@ -8,16 +8,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from kpod._io.marks import spellings
+from kpod._typing import Floats
 from kpod._words import counted, some
 
 NUMBER = re.compile(r"[-+(]?\s*[$€£¥]?\s*\d[\d.,' \u00a0]*(?:[eE][-+]?\d+)?\s*[%$€£¥]?\)?")
-TOTAL = re.compile(
-    r"(?:(?:grand|sub)[- ]?)?totals?|sums?|summen?|gesamt(?:summe)?|insgesamt|means?|averages?|mittelwert|"
-    r"durchschnitt|medians?|min(?:imum)?|max(?:imum)?|std(?:\.? ?dev\.?)?|s\.?d\.?|counts?|anzahl",
+TOTALS = {
+    "sum": r"(?:(?:grand|sub)[- ]?)?totals?|sums?|summen?|gesamt(?:summe)?|insgesamt",
+    "mean": r"means?|averages?|mittelwert|durchschnitt",
+    "median": r"medians?",
+    "least": r"min(?:imum)?",
+    "most": r"max(?:imum)?",
+    "deviation": r"std(?:\.? ?dev\.?)?|s\.?d\.?",
+    "count": r"counts?|anzahl",
+}
+"""What a row of totals says it holds, by its first word."""
+UNIT = re.compile(
+    r".{1,2}|.*[/%°²³µμ^*·()\[\]{}].*|mm ?hg|bpm|[kmhg]?pa|m?bar|[mµ]?mol|pp[mb]|[kmg]?wh|[kmg]?hz|"
+    r"usd|eur|gbp|y(ea)?rs?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|sec(ond)?s?|percent|pct|deg(ree)?s?|"
+    r"celsius|fahrenheit|kelvin|(kilo|centi|milli)?(met(er|re)|gram)s?|feet|foot|inch(es)?|miles?|lit(er|re)s?|"
+    r"lbs?|pounds?|ounces?|tons?|tonnes?|(kilo)?watts?|volts?|amps?|ohms?|joules?|kcal|dollars?|euros?|numbers?|"
+    r"counts?|index|scores?|ratio|people|persons?|thousands?|millions?|billions?|jahre?|monate?|tage?|stunden?|"
+    r"prozent|anzahl|stück|int(eger)?|float|double|numeric|string|text|bool(ean)?",
     re.IGNORECASE,
 )
+NO_ANSWER = re.compile(r"(?:dk|no|not|none|un(?!it)\w+|did|refus\w*|missing|lost)\b", re.IGNORECASE)
 REMARK = re.compile(r"(?:sources?|notes?|quellen?|anmerkung(?:en)?|legende?|\*|†|¹|©|n\s*=)", re.IGNORECASE)
 SOME_ROWS = 30
 MOST_DESCRIPTIONS = 2
@@ -60,7 +79,7 @@ def is_row_of_groups(rows: Rows) -> bool:
 def descriptions(rows: Rows) -> int:
     """How many of the first rows under the header hold units or the wording of questions, and no data.
 
-    Such a row has no number, and words in at least half of the columns that hold numbers below it.
+    Such a row has no number, and units or wordings in at least half of the columns with numbers below it.
     """
     for n in range(MOST_DESCRIPTIONS, 0, -1):
         below = rows[n : n + SOME_ROWS]
@@ -76,19 +95,61 @@ def has_numbers(rows: Rows, column: int) -> bool:
 
 
 def describes(row: Sequence[str], columns: Sequence[int]) -> bool:
-    words = sum(not is_gap(row[column]) for column in columns)
+    words = sum(is_description(row[column].strip()) for column in columns if not is_gap(row[column]))
     return not any(map(is_number, row)) and 2 * words >= len(columns)
 
 
-def totals(rows: Rows, occurrences: Callable[[str], int]) -> int:
-    """How many of the last rows are sums, means and the like, by a word that no other row begins with."""
-    n = 0
-    for row in reversed(rows[-MOST_TOTALS:]):
-        word = row[0].strip()
-        if not TOTAL.fullmatch(word.rstrip(" :")) or not any(map(is_number, row)) or occurrences(word) > 1:
-            break
-        n += 1
-    return n
+def is_description(text: str) -> bool:
+    """A unit, or several words; not what is written where an answer should be, such as "refused"."""
+    if NO_ANSWER.match(text):
+        return False
+    return UNIT.fullmatch(text) is not None or text.endswith("?") or len(text.split()) > 1
+
+
+def totals(rows: Rows, numbers: Callable[[int], Floats], n_after: int) -> int:
+    """How many of the last rows are sums, means and the like of the rows above them, and say so.
+
+    `numbers` are those of a whole column, which ends with `n_after` rows more than `rows` does.
+    """
+    kinds = [total_kind(row[0]) for row in rows[-MOST_TOTALS:]]
+    most = next((n for n, kind in enumerate(reversed(kinds)) if not kind), len(kinds))
+    for n in range(most, 0, -1):
+        columns = [numbers(j) for j in range(1, len(rows[0]))]
+        end = len(columns[0]) - n_after if columns else 0
+        claims = range(end - n, end)
+        if all(holds(kinds[at - end], [(x[: end - n], x[at]) for x in columns]) for at in claims):
+            return n
+    return 0
+
+
+def total_kind(cell: str) -> str:
+    word = cell.strip().rstrip(" :")
+    return next((kind for kind, words in TOTALS.items() if re.fullmatch(words, word, re.IGNORECASE)), "")
+
+
+def holds(kind: str, columns: Sequence[tuple[Floats, float]]) -> bool:
+    """Whether a row is what it says, in most columns; sums stand beside rates, which do not add up."""
+    seen = [
+        is_total(kind, above[~np.isnan(above)], claim)
+        for above, claim in columns
+        if not np.isnan(claim) and np.count_nonzero(~np.isnan(above)) > 1
+    ]
+    return any(seen) and 2 * sum(seen) + (kind == "sum") > len(seen)
+
+
+def is_total(kind: str, above: Floats, claim: float) -> bool:
+    """Whether a number is what is claimed of those above it; what is rounded, or adds up to 99.9%, passes."""
+    if kind in ("least", "most"):
+        return bool(claim == (above.min() if kind == "least" else above.max()))
+    found = {
+        "sum": [above.sum(), above.mean()],
+        "mean": [above.mean()],
+        "median": [np.median(above)],
+        "deviation": [above.std(), above.std(ddof=1)],
+        "count": [float(len(above))],
+    }[kind]
+    digits = len(f"{claim:.15g}".partition(".")[2])
+    return any(abs(claim - one) <= max(0.01 * abs(one), 0.5 * 10.0**-digits) for one in found)
 
 
 def remarks(rows: Rows, *, set_apart: bool = False) -> int:
@@ -106,33 +167,51 @@ def is_remark(text: str) -> bool:
 
 
 def edges(
-    head: Rows, tail: Rows, occurrences: Callable[[str], int], *, set_apart: bool = False
-) -> tuple[int, int, list[str]]:
-    """How many of the first and of the last rows of a table are no data, and what to say about them.
+    head: Rows, tail: Rows, numbers: Callable[[int, int], Floats], *, set_apart: bool = False
+) -> tuple[int, int, list[Found]]:
+    """How many of the first and of the last rows of a table are no data, and what they are.
 
-    `head` and `tail` are its first and last rows, `occurrences` says how often a word is in its first column.
+    `head` and `tail` are its first and last rows, `numbers` are those of a column from some row on, NaN
+    elsewhere.
     """
-    said = []
+    found = []
     top = descriptions(head) if head else 0
     if top:
-        said.append(reported(head[:top], "first", "units or descriptions"))
+        found.append(Found(head[:top], "first", "units or descriptions"))
     bottom = 0
     if len(tail) > top + 1:
         bottom = remarks(tail, set_apart=set_apart)
         if bottom:
-            said.append(reported(tail[-bottom:], "last", "remarks"))
-        sums = totals(tail[: len(tail) - bottom], occurrences)
+            found.append(Found(tail[-bottom:], "last", "remarks"))
+        body = tail[: len(tail) - bottom]
+        sums = totals(body, lambda j: numbers(j, top), bottom)
         if sums:
-            said.append(reported(tail[len(tail) - bottom - sums : len(tail) - bottom], "last", "totals"))
+            found.append(Found(body[-sums:], "last", "totals"))
         bottom += sums
-    return top, bottom, said
+    return top, bottom, found
 
 
-def reported(rows: Rows, where: str, what: str, unit: str = "row") -> str:
-    """A note on rows that were left out, with the first words of them."""
-    cells = [cell.strip() for row in rows for cell in row if cell.strip()]
-    quoted = [f"'{cell if len(cell) <= 40 else cell[:39] + '…'}'" for cell in dict.fromkeys(cells)]
-    n = sum(map(bool, map(filled, rows)))
-    which = f"the {where} {unit}" if n == 1 else f"the {where} {counted(n, unit)}"
-    verbs = ("holds", "was") if n == 1 else ("hold", "were")
-    return f"{which} ({some(quoted, most=3)}) {verbs[0]} {what}, and {verbs[1]} left out."
+@dataclass(frozen=True)
+class Found:
+    """Rows or lines that are no data: the first or the last ones, and what they hold."""
+
+    rows: Rows
+    where: str
+    what: str
+    unit: str = "row"
+
+    @property
+    def n(self) -> int:
+        return sum(map(bool, map(filled, self.rows)))
+
+    def __str__(self) -> str:
+        """What is there, with the first words of it."""
+        cells = [cell.strip() for row in self.rows for cell in row if cell.strip()]
+        quoted = [f"'{cell if len(cell) <= 40 else cell[:39] + '…'}'" for cell in dict.fromkeys(cells)]
+        which = self.unit if self.n == 1 else counted(self.n, self.unit)
+        verb = "holds" if self.n == 1 else "hold"
+        return f"the {self.where} {which} ({some(quoted, most=3)}) {verb} {self.what}"
+
+    @property
+    def left_out(self) -> str:
+        return f"{self}, and {'was' if self.n == 1 else 'were'} left out."

@@ -48,7 +48,7 @@ def scan_arrays(
             )
     first = files[0].values
     if len(files) == 1 and not scale and first.flags.c_contiguous and first.dtype in (np.float32, np.float64):
-        return ScannedTable(first, None, paths)
+        return ScannedTable(first, None, paths, check=files[0].check_not_written_to)
     dtype = np.dtype(np.float32 if all(file.values.dtype == np.float32 for file in files) else np.float64)
     n_rows, n_columns = sum(len(file.values) for file in files), first.shape[1]
     scratch = Scratch(directory, n_rows * n_columns * dtype.itemsize)
@@ -202,7 +202,8 @@ def sparse_table(
                 columns = table.indices[some_]
                 z = (table.data[some_].astype(np.float64) - scaler.mean_[columns]) / scaler.scale_[columns]
                 at = scratch.write(z.astype(wanted["data"]), at)
-        return ScannedTable(table, None, [source.path], scaler, None if scratch is None else scratch.remove)
+        release = None if scratch is None else scratch.remove
+        return ScannedTable(table, None, [source.path], scaler, release, source.check_not_written_to)
     except BaseException:
         if scratch is not None:
             scratch.remove()

@@ -65,6 +65,22 @@ class Choice:
             raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
         return frame
 
+    def kinds(self, table: TableFile) -> list[str]:
+        """What the columns used are to a model: numbers, yes and no, dates or categories."""
+        out = []
+        for name in self.used:
+            column = table.by_name.get(name)
+            if name in self.categories:
+                out.append("category")
+            elif column is None:  # an item that was rated
+                out.append("number")
+            elif column.days:
+                out.append("date")
+            else:
+                is_truth = column.kind in ("yes/no", "true/false") or column.role.role == "boolean"
+                out.append("boolean" if is_truth else "number")
+        return out
+
     def row_names(self, table: TableFile) -> Any:
         """What to call the rows: an identifier that is different in each of them; None without one.
 
@@ -265,7 +281,7 @@ def count_days(table: TableFile, column: Column) -> None:
             "date; write dates as 2024-01-31, or leave the column out (--exclude)."
         )
     if not reading.unread:
-        column.values, column.kind = reading.days, "number"
+        column.values, column.kind, column.days = reading.days, "number", True
 
 
 def days_of(table: TableFile, column: Column) -> dates.Reading:

@@ -16,6 +16,8 @@ from kpod._io.tables import Column
 from kpod._typing import Floats
 
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
+EXACT = 2**53
+"""Whole numbers below are the same in floating point."""
 MOST_ODD = 5
 MOST_LEVELS = 100_000
 """Of the values of a column of text, as many are counted; beyond, they say nothing more about its role."""
@@ -41,7 +43,7 @@ def inspect(
         column = Column(name, "true/false" if pa.types.is_boolean(kind) else "number", nulls, values=floats)
         nans = int(np.isnan(floats).sum()) - nulls
         column.marks.update({mark: n for mark, n in (("null", nulls), ("NaN", nans)) if n})
-        return finish_numbers(column, missing, integers=integers)
+        return with_all_digits(finish_numbers(column, missing, integers=integers), values)
     label = "date" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else str(kind)
     role = roles.Role("date", "dates") if label == "date" else roles.Role("text", f"holds {label} values")
     nulls = values.null_count
@@ -104,7 +106,7 @@ def inspect_text(
     odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
     if odd_nans:
         column.marks["NaN"] += odd_nans
-    return finish_numbers(column, missing, integers=None, text=text)
+    return with_all_digits(finish_numbers(column, missing, integers=None, text=text), text)
 
 
 def gaps_in(text: pa.ChunkedArray, marks: pa.Array) -> Any:
@@ -165,6 +167,16 @@ def finish_numbers(
             column.name, len(values), values, as_read, declared=declared, leading_zeros=column.leading_zeros
         )
     )
+    return column
+
+
+def with_all_digits(column: Column, values: pa.ChunkedArray) -> Column:
+    """A column that is constant only because its numbers have more digits than a float holds is not."""
+    numbers = column.values
+    if column.role.role == "constant" and numbers is not None and np.nanmax(np.abs(numbers)) >= EXACT:
+        observed = pc.filter(values, pa.array(~np.isnan(numbers)))
+        if len(pc.unique(observed)) > 1:
+            column.role = roles.Role("identifier", "whole numbers that differ beyond 15 digits")
     return column
 
 

@@ -17,7 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpod._io import around, scales
 from kpod._io.files import InputError, printable
@@ -27,6 +29,8 @@ from kpod._words import some
 
 OLE = b"\xd0\xcf\x11\xe0"
 SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
+JSON_BLOCK = 1 << 20
+LONGEST_INT = 2**63
 EXTRAS = {"python_calamine": "excel", "xlsxwriter": "excel", "pyreadstat": "stats"}
 NO_ANSWER = re.compile(
     r"refus|don'?t know|no answer|not applicable|missing|\binap\b|not asked|no response", re.I
@@ -68,11 +72,17 @@ def kind_of(data: Any) -> str | None:  # noqa: PLR0911
 
 
 def read_other(
-    data: Any, kind: str, source: str, sheet: str | None, missing: Sequence[str] = ()
+    data: Any,
+    kind: str,
+    source: str,
+    sheet: str | None,
+    missing: Sequence[str] = (),
+    *,
+    every_row: bool = False,
 ) -> tuple[pa.Table, list[str]]:
     """The table, and what to say about it."""
     if kind == "workbook":
-        return read_workbook(data, source, sheet)
+        return read_workbook(data, source, sheet, every_row=every_row)
     if kind in ("lines", "array"):
         return read_json(data, kind, source), []
     return read_statistics(data, kind, source, missing)
@@ -83,11 +93,15 @@ def read_other(
 
 def read_json(data: Any, kind: str, source: str) -> pa.Table:
     if kind == "lines":
-        from pyarrow import json as pa_json
-
-        return pa_json.read_json(pa.BufferReader(data[:]))
+        table = read_json_lines(data)
+        if table is not None:
+            return table
     try:
-        rows = json.loads(data[:], object_pairs_hook=without_twins)
+        if kind == "lines":
+            lines = data.decode("utf-8-sig").split("\n")
+            rows = [json.loads(line, object_pairs_hook=without_twins) for line in lines if line.strip()]
+        else:
+            rows = json.loads(data, object_pairs_hook=without_twins)
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else printable(error)
         raise InputError(f"{source}: not valid JSON: {why}.") from error
@@ -95,6 +109,24 @@ def read_json(data: Any, kind: str, source: str) -> pa.Table:
         raise InputError(f"{source}: expected a list of objects, one for each row.")
     names = list(dict.fromkeys(name for row in rows for name in row))
     return table_of(names, [[row.get(name) for row in rows] for name in names])
+
+
+def read_json_lines(data: bytes) -> pa.Table | None:
+    """The table as pyarrow reads it, which is quick; None where it would lose digits of whole numbers."""
+    from pyarrow import json as pa_json
+
+    def read(texts: Sequence[str] = (), block: int = JSON_BLOCK) -> pa.Table:
+        parse = pa_json.ParseOptions(explicit_schema=pa.schema([(name, pa.string()) for name in texts]))
+        return pa_json.read_json(pa.BufferReader(data), pa_json.ReadOptions(block_size=block), parse)
+
+    block = max(JSON_BLOCK, 1 + max(len(line) for line in data.split(b"\n")))
+    table = read(block=block)
+    times = [one.name for one in table.schema if pa.types.is_timestamp(one.type)]
+    if times:  # as they are written, with their offsets from UTC
+        table = read(times, block)
+    floats = [column for column in table.columns if pa.types.is_float64(column.type)]
+    too_long = any((pc.max(pc.abs(column)).as_py() or 0) >= LONGEST_INT for column in floats)
+    return None if too_long else table
 
 
 def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -109,7 +141,9 @@ def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # Workbooks
 
 
-def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, list[str]]:
+def read_workbook(
+    data: Any, source: str, sheet: str | None, *, every_row: bool
+) -> tuple[pa.Table, list[str]]:
     calamine = imported("python_calamine", source, "reading a workbook")
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data[:]))
@@ -137,7 +171,7 @@ def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, 
         for first, last in page.merged_cell_ranges or ()
         if last[0] > first[0]
     ]
-    table, remarks = from_rows(rows, spans, f"{source}, sheet '{printable(sheet)}'")
+    table, remarks = from_rows(rows, spans, f"{source}, sheet '{printable(sheet)}'", every_row=every_row)
     return table, [*notes, *remarks]
 
 
@@ -149,11 +183,12 @@ def sheet_of(book: Any, name: str, source: str) -> Any:
 
 
 def from_rows(
-    rows: list[list[Any]], spans: Sequence[tuple[int, int, int]], source: str
+    rows: list[list[Any]], spans: Sequence[tuple[int, int, int]], source: str, *, every_row: bool = False
 ) -> tuple[pa.Table, list[str]]:
     """A table out of cells, without what stands around it; a cell merged over rows counts for each.
 
-    `spans` are the merged cells: their first and last row, and their column.
+    `spans` are the merged cells: their first and last row, and their column. With `every_row`, what is under
+    the header is data.
     """
     width = max((len(row) for row in rows), default=0)
     rows = [row + [""] * (width - len(row)) for row in rows]
@@ -163,7 +198,7 @@ def from_rows(
     start = around.titles([texts(row) for row in rows[:50]])
     notes = []
     if start:
-        notes.append(around.reported([texts(row) for row in rows[:start]], "first", "a title"))
+        notes.append(around.Found([texts(row) for row in rows[:start]], "first", "a title").left_out)
     names = header_names(rows[start], rows[start - 1] if start else [])
     merged = []
     for first, last, column in spans:
@@ -176,17 +211,24 @@ def from_rows(
         notes.append(f"merged cells in {which} count for every row they span.")
     body = [row for row, full in zip(rows[start + 1 :], is_full[start + 1 :], strict=True) if full]
     set_apart = not all(is_full[-around.MOST_REMARKS :])
-    begin = Counter(text.strip() for text in texts([row[0] for row in body]))
-    top, bottom, said = around.edges(
-        [texts(row) for row in body[: around.SOME_ROWS + around.MOST_DESCRIPTIONS]],
-        [texts(row) for row in body[-around.SOME_ROWS :]],
-        lambda word: begin[word],
-        set_apart=set_apart,
+    top, bottom, found = (
+        (0, 0, [])
+        if every_row
+        else around.edges(
+            [texts(row) for row in body[: around.SOME_ROWS + around.MOST_DESCRIPTIONS]],
+            [texts(row) for row in body[-around.SOME_ROWS :]],
+            lambda j, start: np.array(
+                [row[j] if type(row[j]) in (int, float) else np.nan for row in body[start:]]
+            ),
+            set_apart=set_apart,
+        )
     )
     body = body[top : len(body) - bottom]
     columns = [[None if is_empty(row[j]) else row[j] for row in body] for j in range(width)]
     kept = [j for j in range(width) if names[j] or any(cell is not None for cell in columns[j])]
-    return table_of([names[j] for j in kept], [columns[j] for j in kept]), notes + said
+    return table_of([names[j] for j in kept], [columns[j] for j in kept]), notes + [
+        one.left_out for one in found
+    ]
 
 
 def header_names(header: Sequence[Any], above: Sequence[Any]) -> list[str]:

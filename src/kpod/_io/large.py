@@ -10,20 +10,22 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
+from kpod._io import around, formats, room
 from kpod._io import columns as kinds
-from kpod._io import formats, room
 from kpod._io.choosing import Choice
 from kpod._io.files import InputError, printable, written_whole
 from kpod._io.marks import Marks
+from kpod._io.reading import rows_as_text
 from kpod._io.scanning import Decoded, Decoder, Progress
-from kpod._io.sources import Sources, TextOptions, expand
-from kpod._io.tables import Column, Dialect, TableFile, shown
+from kpod._io.sources import Sources, TextOptions, TextSource, expand
+from kpod._io.tables import Column, Dialect, TableFile, check_numeric, shown
 from kpod._io.writing import csv_batches, csv_header, dialect_for, format_of, has_plain_numbers
 from kpod._scanned import ScannedTable
 from kpod._typing import Floats
@@ -44,6 +46,8 @@ def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[str], bool]
 
 def may_be_scanned(path: str) -> bool:
     """Whether a file is of a kind that is read in pieces; what is wrong with it is said later."""
+    if not Path(path).is_file():  # a pipe, whose first bytes are gone once they were looked at
+        return False
     try:
         with Path(path).open("rb") as file:
             head = file.read(512)
@@ -76,6 +80,7 @@ class RawColumns:
 class LargeTable(TableFile):
     """A table that stays in its files: its numbers in a scratch file, the rest where it was."""
 
+    in_pieces = True
     sources: Sources
     decoded: Decoded
     marks: Marks
@@ -94,14 +99,20 @@ class LargeTable(TableFile):
         only: Sequence[str] = (),
         missing: Sequence[str] = (),
         sheet: str | None = None,
+        every_row: bool = False,
         **options: Any,
     ) -> LargeTable:
-        """Decode all columns of numbers, or those asked for, and tell what each column is."""
+        """Decode all columns of numbers, or those asked for, and tell what each column is.
+
+        With `every_row`, no row under the header is taken for anything but data.
+        """
         if sheet is not None:
             raise InputError(f"{printable(paths[0])}: not a workbook; --sheet only applies to workbooks.")
         sources = Sources.open(paths, TextOptions(**options))
         marks = Marks.parse(missing, sources.schema.names, sources.name)
         head = cls.head(sources, marks)
+        if not every_row:
+            check_descriptions(sources, head)
         asked = head.names(only) if only else list(head.by_name)
         left = head.names(leave_out)
         names = [
@@ -119,6 +130,8 @@ class LargeTable(TableFile):
             return cls(sources.name, RawColumns(sources, 0), head.columns, sources.dialect)
         decoded = Decoded.of(sources, names, scratch, tell, dtype=np.float64, missing=marks.of)
         try:
+            if not every_row:
+                check_totals(sources, decoded)
             columns = [
                 inspected(decoded, column.name, marks) if column.name in names else without_values(column)
                 for column in head.columns
@@ -164,6 +177,9 @@ class LargeTable(TableFile):
     def scanned(self, choice: Choice, scale: bool) -> ScannedTable:
         """What is clustered: the columns chosen, standardised; the scratch file holds nothing else then."""
         absent = [name for name in choice.used if name not in self.decoded.names]
+        for name in absent:
+            if name not in choice.categories:
+                check_numeric(self, self.column(name))
         if absent or choice.categories:
             name = next(iter(absent or choice.categories))
             raise InputError(
@@ -258,6 +274,30 @@ class LargeTable(TableFile):
             )
 
 
+def check_descriptions(sources: Sources, head: TableFile) -> None:
+    """Refuse rows of units under the header of a text file, which a table in memory is read without."""
+    first = sources.files[0]
+    if isinstance(first, TextSource):
+        rows = rows_as_text(head.raw.slice(0, around.SOME_ROWS + around.MOST_DESCRIPTIONS))
+        first.check_nothing_around(around.edges(rows, [], lambda *_: np.empty(0))[2])
+
+
+def check_totals(sources: Sources, decoded: Decoded) -> None:
+    """Refuse rows of totals and remarks at the end of a text file, likewise."""
+    values = decoded.rows()
+    for source, (start, stop) in zip(sources.files, pairwise([*sources.starts, decoded.n_rows]), strict=True):
+        if not isinstance(source, TextSource):
+            continue
+        places = [decoded.names.index(name) if name in decoded.names else -1 for name in source.schema.names]
+        part, unknown = values[start:stop], np.full(stop - start, np.nan)
+
+        def numbers(j: int, _: int, part: Any = part, places: Any = places, unknown: Any = unknown) -> Floats:
+            return np.asarray(part[:, places[j]], np.float64) if places[j] >= 0 else unknown
+
+        rows = source.last_rows()[-around.SOME_ROWS :]
+        source.check_nothing_around(around.edges([], rows, numbers)[2])
+
+
 def without_values(column: Column) -> Column:
     column.values = None
     return column
@@ -287,14 +327,7 @@ def inspected(decoded: Decoded, name: str, marks: Marks) -> Column:
 
 
 def typed_of(column: Column, marks: Marks) -> tuple[pa.DataType, list[float]]:
-    assert column.values is not None
-    missing = numbers_in(marks.of(column.name))
-    largest = (
-        max(abs(float(np.nanmax(column.values))), abs(float(np.nanmin(column.values))))
-        if (column.kind == "integer")
-        else np.inf
-    )
-    return pa.int64() if largest < 2**53 else pa.float64(), missing
+    return pa.int64() if column.kind == "integer" else pa.float64(), numbers_in(marks.of(column.name))
 
 
 def numbers_in(marks: Sequence[str]) -> list[float]:

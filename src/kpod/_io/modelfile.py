@@ -37,6 +37,7 @@ SMALL = 1 << 20
 """The most bytes of a header, of a trace, and of a schema but for what columns need."""
 SCHEMA_PER_ARRAY = 32
 """Names take room in the schema, and each column takes room in several arrays."""
+KINDS = ("number", "boolean", "date", "category")
 MOST_THREADS = 1024
 DTYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.bool_)]
 
@@ -134,6 +135,8 @@ class Model:
     kpod_version: str = __version__
     named: bool = True
     """Whether the columns had names; those of an array are made up."""
+    kinds: list[str] = field(default_factory=list)
+    """Of each column, one of `KINDS`; empty where nobody knows."""
 
 
 class ForeignError(Exception):
@@ -161,6 +164,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "pipeline": Pipeline([*scalers, (name, bare(kpod))]),
         "columns": model.columns,
         "missing": model.missing,
+        "kinds": model.kinds,
     }
     if encoder:
         content["encoder"] = encoderfile.to_json(encoder)
@@ -292,6 +296,9 @@ def read_model(members: Members, version: str) -> Model:
     columns, missing = strings(top["columns"]), strings(top["missing"])
     if len(set(columns)) < len(columns) or not columns:
         raise ValueError("column names are missing, or appear twice")
+    kinds = strings(top["kinds"]) if "kinds" in top else []
+    if kinds and (len(kinds) != len(columns) or not set(kinds) <= set(KINDS)):
+        raise ValueError("kinds and columns do not match")
     pipeline = top["pipeline"]
     if class_of(pipeline) != PIPELINE_CLASS:
         raise ForeignError(class_of(pipeline))
@@ -324,7 +331,7 @@ def read_model(members: Members, version: str) -> Model:
         kpod.choice_ = choicefile.from_json(str(plain(top["choice"])), k)
     check_values([kpod, *(scaler for _, scaler in scalers)], kpod)
     first = [("encode", encoder)] if encoder else scalers
-    return Model(Pipeline([*first, (last[0], kpod)]), columns, missing, version)
+    return Model(Pipeline([*first, (last[0], kpod)]), columns, missing, version, kinds)
 
 
 class Maker:

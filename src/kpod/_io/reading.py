@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import mmap
 import os
 import re
 import stat
@@ -33,6 +32,7 @@ from kpod._io.files import InputError, printable
 from kpod._io.marks import WORD, Marks
 from kpod._io.roles import quoted
 from kpod._io.tables import Column, Dialect, TableFile, shown
+from kpod._typing import Floats
 
 DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18
@@ -51,10 +51,12 @@ def read_table(
     missing: Sequence[str] = (),
     sheet: str | None = None,
     answers: Sequence[str] = (),
+    every_row: bool = False,
 ) -> TableFile:
     """The table in a file, or on standard input for "-"; its kind is told by its first bytes.
 
-    `answers` are columns in which "None" is known to be an answer, not a gap.
+    `answers` are columns in which "None" is known to be an answer, not a gap. With `every_row`, no row under
+    the header is left out, whatever it holds.
     """
     source = "standard input" if path == "-" else printable(path)
     data = room.unpacked(read_bytes(path, source), source)
@@ -69,7 +71,7 @@ def read_table(
         if is_typed(data):
             raw = read_typed(data)
         elif kind:
-            raw, notes = formats.read_other(data, kind, source, sheet, missing)
+            raw, notes = formats.read_other(data, kind, source, sheet, missing, every_row=every_row)
         else:
             with fields_of_any_length():
                 raw, dialect, notes = read_text(data, source, delimiter, decimal, encoding)
@@ -78,8 +80,9 @@ def read_table(
             raise InputError(f"{source}: {NO_ROWS}")
         if dialect:
             check_header_again(raw, source)
-            raw, said = without_edges(raw)
-            notes += said
+            if not every_row:
+                raw, said = without_edges(raw, dialect.decimal)
+                notes += said
         marks = Marks.parse(missing, raw.column_names, source)
         # Between quotation marks in a file with commas between fields, a comma divides thousands.
         decimal_given = decimal is not None or (dialect is not None and dialect.delimiter == ",")
@@ -160,18 +163,16 @@ def one_line(error: BaseException) -> str:
     return printable(lines[0]) if lines else type(error).__name__
 
 
-def read_bytes(path: str, source: str) -> Any:
+def read_bytes(path: str, source: str) -> bytes:
     if path == "-":
-        data: Any = sys.stdin.buffer.read()
+        data = sys.stdin.buffer.read()
     else:
         try:
             with Path(path).open("rb") as file:
                 if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
                     raise InputError(f"{source}: is a device, not a file.")
-                try:
-                    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                except (ValueError, OSError):  # empty, or not a regular file
-                    data = file.read()
+                # Not mapped: what is written to the file from now on would be in the table.
+                data = file.read()
         except OSError as error:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
     if not data[:SAMPLE].strip():
@@ -189,7 +190,7 @@ def read_text(
         raise InputError(f"{source}: is empty.")
     sample = sample_of(data)
     try:
-        data, skipped, notes = without_titles(data, sample, delimiter)
+        data, skipped, found = without_titles(data, sample, delimiter)
         sample = sample_of(data) if skipped else sample
         rows = rows_of(sample, delimiter) if delimiter else None
         if rows is None:
@@ -204,7 +205,7 @@ def read_text(
     check_header([name.strip() for name in header], source)
     check_no_data_in_header(header, source)
     data, remarks = without_remarks(data, delimiter, len(header))
-    notes += remarks
+    found += remarks
     quotes = data.find(b'"') >= 0
     if quotes:
         check_quotes(data, delimiter, source, skipped)
@@ -225,11 +226,15 @@ def read_text(
     except pa.ArrowInvalid as error:
         problem = NO_ROWS if "Empty CSV" in str(error) else where_ragged(data, delimiter, skipped)
         raise InputError(f"{source}: {problem or one_line(error)}") from error
-    return raw.rename_columns([name.strip() for name in raw.column_names]), dialect, notes
+    return (
+        raw.rename_columns([name.strip() for name in raw.column_names]),
+        dialect,
+        [one.left_out for one in found],
+    )
 
 
-def without_titles(data: Any, sample: str, given: str | None) -> tuple[Any, int, list[str]]:
-    """The text without lines of a title above the header; how many lines these are; and a note on them."""
+def without_titles(data: Any, sample: str, given: str | None) -> tuple[Any, int, list[around.Found]]:
+    """The text without lines of a title above the header; how many lines these are; and what they are."""
     best, rows = (given, []) if given else sniff_delimiter(sample)
     # What divides most lines as it divides the first is the delimiter; decimal commas divide some lines, too.
     is_known = given is not None or fit_of(rows)[0] >= 0.5
@@ -244,7 +249,7 @@ def without_titles(data: Any, sample: str, given: str | None) -> tuple[Any, int,
         end = at + 1
     if at < 0:
         return data, 0, []
-    return data[end:], n_lines, [around.reported(rows, "first", "a title", "line")]
+    return data[end:], n_lines, [around.Found(rows, "first", "a title", "line")]
 
 
 def titled(sample: str, delimiter: str) -> tuple[int, list[list[str]]] | None:
@@ -267,8 +272,8 @@ def titled(sample: str, delimiter: str) -> tuple[int, list[list[str]]] | None:
     return ends[start - 1], rows[:start]
 
 
-def without_remarks(data: Any, delimiter: str, n_fields: int) -> tuple[Any, list[str]]:
-    """The text without lines of remarks at its end, which have fewer fields than the table; and a note."""
+def without_remarks(data: Any, delimiter: str, n_fields: int) -> tuple[Any, list[around.Found]]:
+    """The text without lines of remarks at its end, which have fewer fields than the table; and these."""
     end, said = len(data), []
     for line in reversed(bytes(data[-SAMPLE:]).splitlines(keepends=True)[1:]):
         text = line.decode(errors="replace").strip()
@@ -276,18 +281,23 @@ def without_remarks(data: Any, delimiter: str, n_fields: int) -> tuple[Any, list
             break
         end -= len(line)
         said += [[text]] if text else []
-    return (data[:end], [around.reported(said[::-1], "last", "remarks", "line")]) if said else (data, [])
+    return (data[:end], [around.Found(said[::-1], "last", "remarks", "line")]) if said else (data, [])
 
 
-def without_edges(raw: pa.Table) -> tuple[pa.Table, list[str]]:
+def without_edges(raw: pa.Table, decimal: str) -> tuple[pa.Table, list[str]]:
     """A table of text without rows of units under its header, and of totals and remarks at its end."""
     n = raw.num_rows
-    top, bottom, said = around.edges(
+
+    def numbers(j: int, start: int) -> Floats:
+        found = inspect("", raw[j].slice(start), decimal, (), decimal_given=True).values
+        return np.full(n - start, np.nan) if found is None else found
+
+    top, bottom, found = around.edges(
         rows_as_text(raw.slice(0, around.SOME_ROWS + around.MOST_DESCRIPTIONS)),
         rows_as_text(raw.slice(max(0, n - around.SOME_ROWS))),
-        lambda word: int(pc.sum(pc.equal(pc.utf8_trim_whitespace(raw[0]), word)).as_py()),
+        numbers,
     )
-    return raw.slice(top, n - top - bottom), said
+    return raw.slice(top, n - top - bottom), [one.left_out for one in found]
 
 
 def rows_as_text(part: pa.Table) -> list[tuple[str, ...]]:
@@ -357,14 +367,14 @@ def sample_of(data: Any) -> str:
     return sample.decode()
 
 
-def rows_of(sample: str, delimiter: str) -> list[list[str]]:
+def rows_of(sample: str, delimiter: str, most: int = SAMPLE_ROWS) -> list[list[str]]:
     reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
     rows = []
     try:
         for row in reader:
             if row:
                 rows.append(row)
-            if len(rows) > SAMPLE_ROWS:
+            if len(rows) > most:
                 break
     except csv.Error as error:
         raise InputError(f"line {reader.line_num}: {error}.") from error

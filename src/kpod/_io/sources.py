@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import glob
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from kpod._io import around, blanks, formats, reading, room
 from kpod._io import columns as column_kinds
-from kpod._io import formats, reading, room
 from kpod._io.files import InputError, printable
 from kpod._io.tables import SUFFIXES, Dialect, shown
 
@@ -96,6 +97,15 @@ class Source:
             raise InputError(f"{self.name}: deleted while it was being read; start again.") from error
         if not same:
             raise InputError(f"{self.name}: changed while it was being read; start again.")
+
+    def check_not_written_to(self) -> None:
+        """Refuse a mapped file with other contents; one that was deleted or replaced lives on in the map."""
+        try:
+            same_file = self.look()[0] == self.stamp[0]
+        except InputError:
+            return
+        if same_file:
+            self.check_same()
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -203,24 +213,52 @@ class TextSource(Source):
                     delimiter, rows = reading.sniff_delimiter(head)
                 else:
                     rows = reading.rows_of(head, delimiter)
+                _, _, around_it = reading.without_titles(head.encode(), head, options.delimiter)
+                if len(rows[0]) == 1 and blanks.is_blank_separated(head):
+                    raise InputError("columns set apart by blanks cannot be read in pieces; save it as CSV.")
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from error
+        self.check_nothing_around(around_it)
         reading.check_no_data_in_header(rows[0], self.name)
         if len(rows) == 1:
             raise InputError(f"{self.name}: {reading.NO_ROWS}")
         self.header = rows[0]
         decimal = options.decimal or reading.sniff_decimal(delimiter, rows[1:])
         self.dialect = Dialect(delimiter, decimal, self.encoding)
+        self.check_nothing_around(reading.without_remarks(self.tail(), delimiter, len(self.header))[1])
+
+    def check_nothing_around(self, found: Sequence[around.Found]) -> None:
+        """Refuse what a table in memory is read without."""
+        for one in found:
+            them = "it" if one.n == 1 else "them"
+            raise InputError(
+                f"{self.name}: {one}, which a table that is read in pieces cannot have; remove {them}."
+            )
+
+    def tail(self) -> bytes:
+        with Path(self.path).open("rb") as file:
+            file.seek(max(0, self.stamp[1] - reading.SAMPLE))
+            return file.read(reading.SAMPLE)
+
+    def last_rows(self) -> list[list[str]]:
+        """The last rows, as far as they have as many fields as the header."""
+        assert self.dialect is not None
+        text = self.tail().partition(b"\n")[2].decode(self.encoding, errors="replace")
+        with reading.fields_of_any_length():
+            rows = reading.rows_of(text, self.dialect.delimiter, most=sys.maxsize)
+        return [row for row in rows if len(row) == len(self.header)]
 
     def head(self) -> str:
         """The first lines, and the encoding that they are in."""
-        data = reading.read_bytes(self.path, self.name)
-        if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        with Path(self.path).open("rb") as file:
+            sample = file.read(reading.SAMPLE)
+            while sample.count(b"\n") < 2 and (more := file.read(len(sample))):
+                sample += more
+        if not sample.strip():
+            raise InputError(f"{self.name}: is empty.")
+        if sample[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise InputError(f"{self.name}: UTF-16 text cannot be read in pieces; convert it to UTF-8.")
-        sample = bytes(data[: reading.SAMPLE])
-        while len(sample) < len(data) and sample.count(b"\n") < 2:
-            sample = bytes(data[: 2 * len(sample)])
-        if len(sample) < len(data):
+        if len(sample) < self.stamp[1]:
             sample = sample[: sample.rfind(b"\n") + 1]
         text, self.encoding = reading.as_utf8(sample, self.options.encoding, self.name)
         return bytes(text).decode()
@@ -270,6 +308,10 @@ class TextSource(Source):
 def open_source(path: str, options: TextOptions) -> Source:
     """The file, by its first bytes."""
     name = printable(path)
+    if Path(path).exists() and not Path(path).is_file():
+        raise InputError(
+            f"{name}: is not a regular file, and cannot be read in pieces; save it to a file first."
+        )
     try:
         with Path(path).open("rb") as file:
             head = file.read(512)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,8 @@ class Column:
     values: Floats | None = None
     role: Role = field(default_factory=lambda: Role("text", ""))
     leading_zeros: bool = False
+    days: bool = False
+    """Whether the numbers are days since 1970, made of dates."""
     how_written: str = ""
     """Of numbers written with currency, percent signs or thousands, an example of how they were read."""
     ambiguous: str = ""
@@ -58,6 +61,7 @@ class Column:
 class TableFile:
     """A table as it was read."""
 
+    in_pieces: ClassVar[bool] = False
     source: str
     raw: pa.Table
     columns: list[Column]
@@ -113,10 +117,15 @@ def missing_option(column: Column) -> str:
 def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = True) -> None:
     if column.values is not None:
         return
+    if column.odd is None and table.in_pieces and column.kind in ("yes/no", "true/false"):
+        raise InputError(
+            f"{table.source}: column {shown(column.name)} holds {column.kind} values, which a table that is "
+            "read in pieces cannot; write 1 and 0, or leave the column out (--exclude)."
+        )
     if column.odd is None:
         raise InputError(
             f"{table.source}: column {shown(column.name)} holds {column.kind} values, which are not numbers; "
-            "leave it out of --columns."
+            f"{'leave it out of --columns' if may_leave_out else 'correct it'}."
         )
     row, value = column.odd
     share = percent(column.numeric_share)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 import re
 import sys
@@ -14,12 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._io.columns import EXACT, is_text
 from kpod._io.files import InputError, printable, written_whole
 from kpod._io.formats import imported
 from kpod._io.tables import SUFFIXES, Column, Dialect, TableFile, shown
 
 BATCH = 1 << 16
 BATCH_CELLS = 1 << 22
+LONG = 1e10
+"""From here on, pyarrow writes a power of ten."""
 
 
 def format_of(path: str) -> str:
@@ -70,16 +74,17 @@ def names_of_sure(label: str) -> tuple[str, str]:
 
 
 def has_plain_numbers(column: Column) -> bool:
-    """Digits with leading zeros and yes and no stay as they were written."""
-    return column.values is not None and not column.leading_zeros and column.kind != "yes/no"
+    """Leading zeros, more digits than a float holds, and yes and no stay as they were written."""
+    if column.values is None or column.leading_zeros or column.kind == "yes/no":
+        return False
+    return column.kind != "integer" or bool(np.nanmax(np.abs(column.values)) < EXACT)
 
 
 def typed_column(column: Column) -> pa.Array:
     values = pa.array(column.values, from_pandas=True)
     if column.kind == "true/false":
         return values.cast(pa.bool_())
-    small = column.kind == "integer" and np.nanmax(np.abs(column.values)) < 2**53  # type: ignore[arg-type]
-    return values.cast(pa.int64()) if small else values
+    return values.cast(pa.int64()) if column.kind == "integer" else values
 
 
 def write_table(table: pa.Table, path: str, dialect: Dialect | None = None) -> None:
@@ -110,6 +115,8 @@ def encode(table: pa.Table, file: IO[bytes], kind: str, dialect: Dialect) -> Non
 def check_format(table: TableFile, path: str) -> None:
     """Refuse, before the work, columns that a format has no way to write."""
     kind = format_of(path)
+    if kind == "excel":
+        check_lengths(table)
     for column in table.columns:
         if column.values is not None or column.kind == "text":
             continue
@@ -123,6 +130,17 @@ def check_format(table: TableFile, path: str) -> None:
                 f"{table.source}: column {shown(column.name)} holds {printable(values.type)} values, which "
                 f"a {kind} file cannot hold; write .feather, or drop the column."
             ) from error
+
+
+def check_lengths(table: TableFile) -> None:
+    """Refuse text that is longer than a cell of a sheet can be."""
+    for name in table.raw.column_names:
+        values = table.raw[name]
+        if is_text(values.type) and (pc.max(pc.utf8_length(values)).as_py() or 0) > LONGEST_EXCEL_TEXT:
+            raise InputError(
+                f"{table.source}: column {shown(name)} holds text of more than {LONGEST_EXCEL_TEXT:,} "
+                "characters, which a workbook cannot; write .csv or .parquet."
+            )
 
 
 def is_bytes(kind: pa.DataType) -> bool:
@@ -172,6 +190,8 @@ def join(*parts: pa.Array | str, separator: str = "") -> pa.Array:
 def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
     """Text, quoted where it must be."""
     cells = column.cast(pa.large_string())
+    if pa.types.is_float64(column.type):
+        cells = with_all_digits(cells, column)
     if pa.types.is_floating(column.type) and dialect.decimal == ",":
         cells = pc.replace_substring(cells, ".", ",")
     special = (dialect.delimiter, '"', "\n", "\r")
@@ -183,6 +203,17 @@ def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
     return pc.if_else(needed, quoted, cells)
 
 
+def with_all_digits(cells: pa.Array, values: pa.Array) -> pa.Array:
+    """Whole numbers that are exact without a power of ten."""
+    size = pc.abs(values)
+    long = pc.and_(pc.greater_equal(size, LONG), pc.less_equal(size, float(EXACT)))
+    if not pc.any(long).as_py():
+        return cells
+    whole = pc.and_(long, pc.equal(pc.floor(values), values))
+    digits = pc.if_else(whole, values, 0.0).cast(pa.int64()).cast(pa.large_string())
+    return pc.if_else(whole, digits, cells)
+
+
 def text_bytes(cells: pa.Array) -> memoryview:
     """The bytes of a large_string array, one entry after the other."""
     if not len(cells) or cells.buffers()[2] is None:
@@ -191,7 +222,9 @@ def text_bytes(cells: pa.Array) -> memoryview:
     return memoryview(cells.buffers()[2])[ends[cells.offset] : ends[cells.offset + len(cells)]]
 
 
-MOST_EXCEL_ROWS, MOST_EXCEL_COLUMNS = 1_048_575, 16_384
+MOST_EXCEL_ROWS, MOST_EXCEL_COLUMNS, LONGEST_EXCEL_TEXT = 1_048_575, 16_384, 32_767
+FIRST_EXCEL_MONTH = (1900, 3)
+"""Sheets count days since 1900, and take that for a leap year."""
 
 
 def write_workbook(table: pa.Table, file: IO[bytes]) -> None:
@@ -204,22 +237,27 @@ def write_workbook(table: pa.Table, file: IO[bytes]) -> None:
         )
     options = {"constant_memory": False, "in_memory": True, "remove_timezone": True}
     book = xlsxwriter.Workbook(file, options)
-    sheet, day = book.add_worksheet(), book.add_format({"num_format": "yyyy-mm-dd"})
+    sheet = book.add_worksheet()
+    day, moment = (book.add_format({"num_format": f"yyyy-mm-dd{time}"}) for time in ("", " hh:mm:ss"))
     for j, name in enumerate(table.column_names):
         sheet.write_string(0, j, name)
         for i, value in enumerate(table.column(j).to_pylist(), 1):
-            write_cell(sheet, i, j, value, day)
+            write_cell(sheet, i, j, value, day, moment)
     book.close()
 
 
-def write_cell(sheet: Any, i: int, j: int, value: Any, day: Any) -> None:
-    if value is None or (isinstance(value, float) and not np.isfinite(value)):
+def write_cell(sheet: Any, i: int, j: int, value: Any, day: Any, moment: Any) -> None:
+    """A number or a date where a sheet can hold it, else text."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
         return
     if isinstance(value, bool):
         sheet.write_boolean(i, j, value)
-    elif isinstance(value, int | float):
+    elif (isinstance(value, int) and abs(value) <= EXACT) or (
+        isinstance(value, float) and np.isfinite(value)
+    ):
         sheet.write_number(i, j, value)
-    elif hasattr(value, "year"):
-        sheet.write_datetime(i, j, value, day)
+    elif hasattr(value, "year") and (value.year, value.month) >= FIRST_EXCEL_MONTH:
+        has_time = hasattr(value, "hour") and value.time() != dt.time()
+        sheet.write_datetime(i, j, value, moment if has_time else day)
     else:
         sheet.write_string(i, j, str(value))

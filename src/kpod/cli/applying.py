@@ -76,11 +76,11 @@ def apply(model: str, data: str, read: dict[str, Any]) -> Applied:
 
 
 def as_fitted(model: Model, read: dict[str, Any]) -> dict[str, Any]:
-    """How to read a table so that its gaps are those of the model's."""
+    """How to read a table so that its gaps are those of the model's, and every row comes out again."""
     from kpod._io.reading import is_none
 
     answers = [name for name, levels in levels_of(model).items() if any(map(is_none, levels))]
-    return {**read, "missing": [*model.missing, *read["missing"]], "answers": answers}
+    return {**read, "missing": [*model.missing, *read["missing"]], "answers": answers, "every_row": True}
 
 
 def applied(
@@ -94,6 +94,7 @@ def applied(
         return applied_ratings(opened, table, ratings, notes)
     known = {column.name for column in table.columns}
     check_columns(opened, table, known)
+    check_kinds(opened, table)
     aside = dict.fromkeys(sorted(known - set(opened.columns)), "not in the model")
     choice = Choice(opened.columns, aside, categories=categories_of(opened.pipeline))
     with_words = any(name == "encode" for name, _ in opened.pipeline.steps)
@@ -166,6 +167,22 @@ def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
     if takes_ratings(model) and len(absent) == len(model.columns):
         advice += "; for ratings with a line each, give --rows, --items and --values as to kpod fit"
     raise InputError(f"{table.source}: is missing columns the model needs: {some(absent, most=8)}; {advice}.")
+
+
+def check_kinds(model: Model, table: TableFile) -> None:
+    """Refuse dates, yes and no where the model has numbers."""
+    from kpod._io import tables
+
+    for name, kind in zip(model.columns, model.kinds, strict=False):
+        column = table.column(name)
+        if kind != "number" or column.missing == table.n_rows:
+            continue
+        tables.check_numeric(table, column, may_leave_out=False)
+        if column.kind in ("yes/no", "true/false"):
+            raise InputError(
+                f"{table.source}: column {tables.shown(name)} holds {column.kind} values, which are not "
+                "numbers; correct it, or fit the model again on values like these."
+            )
 
 
 def takes_ratings(model: Model) -> bool:

@@ -187,7 +187,8 @@ def fit(
         if centers:
             writing.write_table(centers_table(clustering, label), centers, table.dialect)
         if model:
-            modelfile.save(modelfile.Model(pipeline, choice.used, list(read["missing"])), model)
+            kinds = choice.kinds(table)
+            modelfile.save(modelfile.Model(pipeline, choice.used, list(read["missing"]), kinds=kinds), model)
         if report:
             progress.doing("drawing the report")
             write_report(table, choice, clustering, summary, report, number, again)

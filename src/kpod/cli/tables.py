@@ -20,6 +20,7 @@ def open_table(
     aside: Sequence[str] = (),
     weight: str | None = None,
     answers: Sequence[str] = (),
+    every_row: bool = False,
     **read: Any,
 ) -> Iterator[TableFile]:
     """The table in one or several files; what it needs on a disk is gone in the end."""
@@ -29,7 +30,7 @@ def open_table(
 
     paths, in_pieces = files_of(data, scratch)
     if not in_pieces:
-        yield read_table(paths[0], answers=answers, **read)
+        yield read_table(paths[0], answers=answers, every_row=every_row, **read)
         return
     only = [*columns, *([weight] if weight and columns else [])]
     table = LargeTable.read(
@@ -38,6 +39,7 @@ def open_table(
         lambda done, total, text: progress.doing(f"{text}, {min(1.0, done / max(1, total)):.0%}"),
         leave_out=aside,
         only=only,
+        every_row=every_row,
         **read,
     )
     try:
