@@ -17,6 +17,7 @@ from kpod._typing import Floats
 
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 MOST_ODD = 5
+TWO_WAYS = "numbers that can be read in two ways"
 MOST_LEVELS = 100_000
 """Of the values of a column of text, as many are counted; beyond, they say nothing more about its role."""
 
@@ -93,10 +94,11 @@ def inspect_text(
         text = pc.utf8_trim_whitespace(text)
         gaps = gaps_in(text, marks)
         floats = try_numbers(pc.replace_substring_regex(text, r"^\+", ""), gaps, decimal)
-    column = Column(name, "number", 0)
+    column = Column(name, "number", 0, decimal=decimal)
     if floats is None:
         reading = written.read_numbers(text, gaps, decimal, decimal_given=decimal_given, as_floats=as_floats)
         floats, column.how_written, column.ambiguous = reading.values, reading.how, reading.ambiguous
+        column.decimal = reading.decimal if floats is not None else decimal
     if floats is None:
         return finish_text(column, text, missing, decimal, declared, order, word)
     count_marks(column, text, gaps)
@@ -168,6 +170,23 @@ def finish_numbers(
     return column
 
 
+def shows_points(columns: Sequence[Column], raw: Any) -> bool:
+    """Whether any column has numbers in which a point can be nothing but a decimal mark."""
+    texts = [
+        column.name for column in columns if column.numeric_share > 0.5 and is_text(raw[column.name].type)
+    ]
+    return any(written.shows(raw[name], ".") for name in texts)
+
+
+def ask_about_points(columns: Sequence[Column], raw: Any) -> None:
+    """Take no numbers from columns all of whose points may group thousands."""
+    for column in columns:
+        if column.values is not None and column.role.role == "number" and is_text(raw[column.name].type):
+            column.ambiguous = written.points_may_group(raw[column.name])
+        if column.ambiguous:
+            column.values, column.kind, column.role = None, "text", roles.Role("text", TWO_WAYS)
+
+
 def gaps_of(values: pa.ChunkedArray, marks: Sequence[str]) -> Any:
     """Where a column that holds no numbers has its gaps."""
     gaps = pc.is_null(values)
@@ -226,7 +245,7 @@ def text_role(
     column: Column, entries: Any, declared: str | None, order: tuple[str, ...], text: pa.ChunkedArray
 ) -> roles.Role:
     if column.ambiguous:
-        return roles.Role("text", "numbers that can be read in two ways")
+        return roles.Role("text", TWO_WAYS)
     if column.numeric_share > 0.5 and declared is None:
         if roles.names_a_unit(column.name):
             return roles.Role("identifier", "judging by its name")

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._io import around, blanks, formats, room
-from kpod._io.columns import NUMBER, inspect
+from kpod._io import around, blanks, formats, room, written
+from kpod._io.columns import NUMBER, ask_about_points, inspect, shows_points
 from kpod._io.files import InputError, printable
 from kpod._io.marks import WORD, Marks
 from kpod._io.roles import quoted
@@ -90,6 +91,10 @@ def read_table(
 
         with ThreadPoolExecutor() as pool:
             columns = list(pool.map(look, raw.column_names))
+            if decimal is None and settle_decimal(columns, raw, dialect) != mark:
+                mark = ","
+                dialect = replace(dialect, decimal=mark) if dialect else None
+                columns = list(pool.map(look, raw.column_names))
         known = {at for at, column in enumerate(columns) if column.name in answers}
         for at in sorted({*answers_none(columns, marks), *known}):
             columns[at] = look(columns[at].name, word=False)
@@ -101,6 +106,24 @@ def read_table(
         ) from error
     unused = marks.found_nowhere({column.name: column.marks for column in columns})
     return TableFile(source, raw, columns, dialect, unused, notes)
+
+
+def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | None) -> str:
+    """The decimal mark of the file, by all its columns; those that it leaves open become ambiguous.
+
+    A column with 938 and 1.050 is read with decimal points unless there is reason to doubt it: a decimal
+    comma elsewhere, or semicolons between fields, which programs write where the comma is taken.
+    """
+    commas = any(column.decimal == "," for column in columns)
+    if dialect and dialect.decimal == ",":
+        return ","
+    if commas or (dialect and dialect.delimiter == ";"):
+        points = shows_points(columns, raw)
+        if commas and not points:
+            return ","
+        if commas or not points:
+            ask_about_points(columns, raw)
+    return "."
 
 
 def answers_none(columns: Sequence[Column], marks: Marks) -> list[int]:
@@ -387,11 +410,8 @@ def sniff_decimal(delimiter: str, rows: list[list[str]]) -> str:
     """A comma only where it cannot be anything else: "1,234" may be a thousand and more."""
     if delimiter == ",":
         return "."
-    cells = [cell.strip() for row in rows for cell in row]
-    commas = [cell for cell in cells if re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", cell)]
-    points = any(re.fullmatch(r"[-+]?\d*\.\d+", cell) for cell in cells)
-    thousands = all(re.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}", cell) for cell in commas)
-    return "," if commas and not points and not thousands else "."
+    cells = pa.array([cell for row in rows for cell in row], pa.string())
+    return "," if written.shows(cells, ",") and not written.shows(cells, ".") else "."
 
 
 def check_header(names: Sequence[str], source: str) -> None:

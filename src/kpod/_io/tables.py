@@ -45,8 +45,10 @@ class Column:
     leading_zeros: bool = False
     how_written: str = ""
     """Of numbers written with currency, percent signs or thousands, an example of how they were read."""
+    decimal: str = "."
+    """The decimal mark with which numbers in text were read."""
     ambiguous: str = ""
-    """An entry that is one of two numbers, depending on what its comma divides."""
+    """An entry that is one of two numbers, depending on what its comma or point divides."""
     numeric_share: float = 0.0
     odd: tuple[int, str] | None = None
     """The first entry that is neither a number nor a gap: its row (from 1) and text."""
@@ -108,6 +110,17 @@ def missing_option(column: Column) -> str:
     """How to treat the odd entries of a column as missing."""
     marks = "" if any("," in mark for mark in column.odd_values) else ",".join(column.odd_values)
     return f" with --missing {quoted(marks)}" if 0 < len(marks) <= 60 else " (--missing)"
+
+
+def two_ways(column: Column) -> str:
+    """What to do about numbers whose comma or point may divide thousands or decimals."""
+    value = printable(column.ambiguous)
+    mark, name, other = (",", "comma", ".") if "," in value else (".", "point", ",")
+    return (
+        f"'{value}' may be {value.replace(mark, '')} or {value.replace(mark, '.')}; specify "
+        f"--decimal {other} (the {name} separates thousands) or --decimal {mark} (the {name} is the decimal "
+        "mark)."
+    )
 
 
 def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = True) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from kpod._diagnose import diagnose_gaps
 from kpod._io.columns import gaps_of
 from kpod._io.files import printable
-from kpod._io.tables import Column, TableFile, missing_option
+from kpod._io.tables import Column, TableFile, missing_option, two_ways
 from kpod._report.entries import patterns_of_gaps
 from kpod._words import finite
 
@@ -62,7 +62,9 @@ def about(column: Column, missing: Any) -> dict[str, Any]:
 
 
 def odd_note(column: Column) -> list[str]:
-    """On a column of numbers with other entries, which `kpod fit` refuses."""
+    """On a column of numbers with other entries or of two meanings, which `kpod fit` refuses."""
+    if column.ambiguous:
+        return [two_ways(column)]
     if column.odd is None or column.role.role != "number":
         return []
     row, value = column.odd
