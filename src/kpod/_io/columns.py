@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,9 @@ MOST_LEVELS = 100_000
 
 def inspect(
     name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[str], *, decimal_given: bool = False,
-    word: bool = True,
+    answers: Collection[str] = (),
 ) -> Column:  # fmt: skip
-    """Tell numbers from text, count the marks of gaps (`None` among them?), and say what the column is."""
+    """Tell numbers from text, count the marks of gaps (which may be answers), and say what the column is."""
     declared: str | None = None
     order: tuple[str, ...] = ()
     if pa.types.is_dictionary(values.type):
@@ -34,7 +34,7 @@ def inspect(
         values = values.cast(values.type.value_type)
     kind = values.type
     if is_text(kind):
-        return inspect_text(name, values, decimal, missing, decimal_given, declared, order, word)
+        return inspect_text(name, values, decimal, missing, decimal_given, declared, order, answers)
     if pa.types.is_boolean(kind) or pa.types.is_null(kind) or is_number(kind):
         integers = pa.types.is_integer(kind)
         floats = as_floats(values)
@@ -81,13 +81,13 @@ def as_number(mark: str) -> float | None:
 
 def inspect_text(
     name: str, text: pa.ChunkedArray, decimal: str, missing: Sequence[str], decimal_given: bool,
-    declared: str | None, order: tuple[str, ...], word: bool,
+    declared: str | None, order: tuple[str, ...], answers: Collection[str],
 ) -> Column:  # fmt: skip
     if not pa.types.is_string(text.type):
         text = text.cast(pa.string())
     # Numbers among the marks are taken out of a numeric column later: an identifier has no such marks.
     given = [mark for mark in missing if as_number(mark) is None]
-    marks = pa.array(spellings(given, word=word), pa.string())
+    marks = pa.array(spellings(given, answers), pa.string())
     gaps = gaps_in(text, marks)
     floats = try_numbers(text, gaps, decimal)
     if floats is None:  # the slow path: blanks around, plus signs, currency, yes and no, or no numbers
@@ -100,7 +100,7 @@ def inspect_text(
         floats, column.how_written, column.ambiguous = reading.values, reading.how, reading.ambiguous
         column.decimal = reading.decimal if floats is not None else decimal
     if floats is None:
-        return finish_text(column, text, missing, decimal, declared, order, word)
+        return finish_text(column, text, missing, decimal, declared, order, answers)
     count_marks(column, text, gaps)
     column.values = floats
     odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
@@ -207,9 +207,9 @@ def has_leading_zeros(text: pa.ChunkedArray) -> bool:
 
 def finish_text(
     column: Column, text: pa.ChunkedArray, missing: Sequence[str], decimal: str, declared: str | None,
-    order: tuple[str, ...], word: bool,
+    order: tuple[str, ...], answers: Collection[str],
 ) -> Column:  # fmt: skip
-    gaps = gaps_in(text, pa.array(spellings(missing, word=word), pa.string()))
+    gaps = gaps_in(text, pa.array(spellings(missing, answers), pa.string()))
     count_marks(column, text, gaps)
     entries = pc.filter(text, pc.invert(gaps))
     truth = written.read_truth(entries, text, gaps, as_floats) if len(entries) else None

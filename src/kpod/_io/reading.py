@@ -16,7 +16,7 @@ import re
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from kpod._io import around, blanks, formats, room, written
 from kpod._io.columns import NUMBER, ask_about_points, inspect, shows_points
 from kpod._io.files import InputError, printable
-from kpod._io.marks import WORD, Marks
+from kpod._io.marks import MINUS, WORD, Marks, answers_among
 from kpod._io.roles import quoted
 from kpod._io.tables import Column, Dialect, TableFile, shown
 
@@ -51,12 +51,13 @@ def read_table(
     encoding: str | None = None,
     missing: Sequence[str] = (),
     sheet: str | None = None,
-    answers: Sequence[str] = (),
+    answers: Mapping[str, Collection[str]] | None = None,
 ) -> TableFile:
     """The table in a file, or on standard input for "-"; its kind is told by its first bytes.
 
-    `answers` are columns in which "None" is known to be an answer, not a gap.
+    `answers` are the marks of gaps, such as "None", that are known to be answers, by column.
     """
+    answers = answers or {}
     source = "standard input" if path == "-" else printable(path)
     data = room.unpacked(read_bytes(path, source), source)
     if is_typed(data) or data[:4] == room.ZIP:
@@ -86,8 +87,10 @@ def read_table(
         decimal_given = decimal is not None or (dialect is not None and dialect.delimiter == ",")
         mark = dialect.decimal if dialect else "."
 
-        def look(name: str, *, word: bool = True) -> Column:
-            return inspect(name, raw[name], mark, marks.of(name), decimal_given=decimal_given, word=word)
+        def look(name: str, answers: Collection[str] = ()) -> Column:
+            return inspect(
+                name, raw[name], mark, marks.of(name), decimal_given=decimal_given, answers=answers
+            )
 
         with ThreadPoolExecutor() as pool:
             columns = list(pool.map(look, raw.column_names))
@@ -95,10 +98,12 @@ def read_table(
                 mark = ","
                 dialect = replace(dialect, decimal=mark) if dialect else None
                 columns = list(pool.map(look, raw.column_names))
-        known = {at for at, column in enumerate(columns) if column.name in answers}
-        for at in sorted({*answers_none(columns, marks), *known}):
-            columns[at] = look(columns[at].name, word=False)
-            notes += [] if at in known else [none_note(columns[at].name)]
+        for at, column in enumerate(columns):
+            if column.name in answers:
+                columns[at] = look(column.name, answers[column.name])
+        for at, note in {**answers_none(columns, marks), **answers_minus(columns, raw, marks)}.items():
+            columns[at] = look(columns[at].name, answers_among(columns[at].marks))
+            notes.append(note)
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(
@@ -126,26 +131,51 @@ def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | 
     return "."
 
 
-def answers_none(columns: Sequence[Column], marks: Marks) -> list[int]:
-    """Columns of text in which None is an answer, not a gap: gaps in the rest are marked otherwise."""
-    having = [at for at, column in enumerate(columns) if any(is_none(mark) for mark in column.marks)]
+def answers_none(columns: Sequence[Column], marks: Marks) -> dict[int, str]:
+    """Columns of text in which None is an answer, as gaps in the rest are marked otherwise; with a note."""
+    having = [at for at, column in enumerate(columns) if any(map(is_none, column.marks))]
     others = any(not is_none(mark) for column in columns for mark in column.marks)
-    categories = all(columns[at].values is None and columns[at].kind == "text" for at in having)
-    if not others or not categories:
-        return []
-    return [at for at in having if not any(is_none(mark) for mark in marks.of(columns[at].name))]
+    if not others or not all(is_plain_text(columns[at]) for at in having):
+        return {}
+    why = "because gaps elsewhere in the table are marked otherwise"
+    return {
+        at: answer_note(columns[at], filter(is_none, columns[at].marks), why)
+        for at in having
+        if not any(map(is_none, marks.of(columns[at].name)))
+    }
 
 
 def is_none(mark: str) -> bool:
     return mark.lower() == WORD.lower()
 
 
-def none_note(name: str) -> str:
-    name = printable(name)
-    return (
-        f"'None' in {name} is taken as a category, because gaps elsewhere in the table are marked otherwise; "
-        f"if it means missing, add --missing {quoted(f'{name}=None')}."
-    )
+def answers_minus(columns: Sequence[Column], raw: pa.Table, marks: Marks) -> dict[int, str]:
+    """Columns of signs, in which a minus is the opposite of a plus and not a gap, with a note."""
+    return {
+        at: answer_note(column, [MINUS], "because the other values are '+'")
+        for at, column in enumerate(columns)
+        if MINUS in column.marks
+        and is_plain_text(column)
+        and MINUS not in marks.of(column.name)
+        and {"+"} == distinct(raw[column.name]) - {"" if mark == "empty" else mark for mark in column.marks}
+    }
+
+
+def distinct(values: pa.ChunkedArray) -> set[str]:
+    """The entries of a column of text, each once."""
+    decoded = values.cast(pa.string())
+    return set(pc.unique(pc.utf8_trim_whitespace(pc.drop_null(decoded))).to_pylist())
+
+
+def is_plain_text(column: Column) -> bool:
+    return column.values is None and column.kind == "text"
+
+
+def answer_note(column: Column, found: Iterable[str], why: str) -> str:
+    first, *more = map(printable, found)
+    name = printable(column.name)
+    option = quoted(f"{name}={','.join([first, *more])}")
+    return f"'{first}' in {name} is taken as a category, {why}; if it means missing, add --missing {option}."
 
 
 @contextmanager

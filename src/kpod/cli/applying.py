@@ -77,9 +77,9 @@ def apply(model: str, data: str, read: dict[str, Any]) -> Applied:
 
 def as_fitted(model: Model, read: dict[str, Any]) -> dict[str, Any]:
     """How to read a table so that its gaps are those of the model's."""
-    from kpod._io.reading import is_none
+    from kpod._io.marks import answers_among
 
-    answers = [name for name, levels in levels_of(model).items() if any(map(is_none, levels))]
+    answers = {name: answers_among(levels) for name, levels in levels_of(model).items()}
     return {**read, "missing": [*model.missing, *read["missing"]], "answers": answers}
 
 
