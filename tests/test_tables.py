@@ -114,6 +114,28 @@ def test_numbers_as_people_write_them(tmp_path, cells, numbers):
     assert column.role.role in ("number", "boolean")
 
 
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("a;b\n39,1;3.750\n40,2;3.800\n38,3;12.001\nk.A.;k.A.\n", "a"),
+        ("a;b\n39,1;3.750\n40,2;3.800\n38,3;12.001\nk.A.;k.A.\n", "b"),
+        ("a;b;c\n39,1;3.7;938\n40,2;3.8;938\n38,3;1.1;1.050\nk.A.;1.1;1.050\n", "a"),
+        ('a,b\n"1,200",1.5\n"3,400",2\n"5,600",3\nk.A.,3\n', "a"),
+    ],
+)
+def test_mostly_numbers_as_people_write_them_and_a_word_is_an_error(tmp_path, text, column):
+    table = read(tmp_path, text)
+    with pytest.raises(InputError, match=rf"'{column}': 'k\.A\.' is not a number .* --missing 'k\.A\.'"):
+        choosing.choose_columns(table, columns=[column])
+
+
+def test_several_codes_in_a_cell_show_no_decimal_comma(tmp_path):
+    text = 'codes,x\n1,5.922\n"1,2",6.125\n3,7.333\n"1,2,3",8.125\n'
+    assert_array_equal(read(tmp_path, text).columns[1].values, [5.922, 6.125, 7.333, 8.125])
+    with_points = 'codes,x,y\n1,5.922,0.5\n"1,2",6.125,0.25\n3,7.333,4\n'
+    assert_array_equal(read(tmp_path, with_points).columns[1].values, [5.922, 6.125, 7.333])
+
+
 def test_percent_signs_in_a_column_that_is_mostly_empty(tmp_path):
     column = read(tmp_path, "a;b\n" + "NA;1\n" * 9 + "63.7%;2\n").columns[0]
     assert_array_equal(column.values, [*[np.nan] * 9, 63.7])

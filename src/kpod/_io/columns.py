@@ -220,10 +220,7 @@ def finish_text(
         return finish_numbers(column, (), integers=None)
     column.kind = "text" if len(entries) else "empty"
     if len(entries):
-        plain = text
-        if decimal == ",":
-            plain = pc.replace_substring(pc.replace_substring(text, ".", "_"), ",", ".")
-        number = pc.match_substring_regex(plain, NUMBER)
+        number, column.decimal = written.numbers_in(text, gaps, decimal)
         odd = pc.and_not(pc.invert(number), gaps)
         truths = pc.and_not(
             pc.is_in(pc.utf8_lower(text), value_set=pa.array([*written.YES, *written.NO])), gaps

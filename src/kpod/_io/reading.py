@@ -119,15 +119,18 @@ def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | 
     A column with 938 and 1.050 is read with decimal points unless there is reason to doubt it: a decimal
     comma elsewhere, or semicolons between fields, which programs write where the comma is taken.
     """
-    commas = any(column.decimal == "," for column in columns)
     if dialect and dialect.decimal == ",":
         return ","
-    if commas or (dialect and dialect.delimiter == ";"):
-        points = shows_points(columns, raw)
-        if commas and not points:
-            return ","
-        if commas or not points:
-            ask_about_points(columns, raw)
+    delimiter = dialect.delimiter if dialect else ""
+    commas = any(column.decimal == "," for column in columns)
+    if not commas and delimiter != ";":
+        return "."
+    points = shows_points(columns, raw)
+    if commas and not points and delimiter != ",":
+        return ","
+    # Commas inside fields of a file with commas between them may divide codes, too: "1,2".
+    if not points or (commas and delimiter != ","):
+        ask_about_points(columns, raw)
     return "."
 
 

@@ -7,6 +7,7 @@ about, not guessed.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ MONEY = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|US\$|Fr\.|kr)"
 POINTED = r"^[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
 COMMAED = r"^[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?|(?:\d+,?\d*|,\d+)(?:[eE][-+]?\d+)?)$"
 """Numbers with a decimal point, or a decimal comma; the other mark may group thousands."""
+INFINITE = r"^[-+]?(?i:inf|infinity)$"
 EITHER = r"^[-+]?[1-9]\d{0,2}[.,]\d{3}$"
 """What matches both, and is two numbers."""
 YES = ["yes", "y", "true", "t", "on", "ja", "oui", "si", "sí", "sim"]
@@ -84,6 +86,25 @@ def bare(text: Any) -> Any:
     text = pc.replace_substring_regex(text, rf"\s*(?:%|{MONEY})\s*$", "")
     text = pc.replace_substring_regex(text, r"^\((.*)\)$", r"-\1")
     return pc.replace_substring_regex(text, r"(\d)[\x{00a0}\x{202f} '\x{2019}](\d{3})", r"\1\2")
+
+
+def numbers_in(text: Any, gaps: Any, decimal: str) -> tuple[Any, str]:
+    """Which entries are numbers, and with which decimal mark: the file's, unless most have the other one."""
+    other = "." if decimal == "," else ","
+    found = numbers_with(text, gaps, decimal)
+    others = pc.and_not(pc.invert(gaps), found)
+    if not has(pc.filter(text, others), re.escape(other)):
+        return found, decimal
+    again = numbers_with(text, gaps, other)
+    rest = pc.filter(text, pc.and_not(pc.invert(gaps), again))
+    # "1,2" and "1,2,3" are several codes.
+    is_so = 2 * len(rest) < len(text) - pc.sum(gaps).as_py() and not has(rest, r"\d")
+    return (again, other) if is_so else (found, decimal)
+
+
+def numbers_with(text: Any, gaps: Any, decimal: str) -> Any:
+    pattern = POINTED if decimal == "." else COMMAED
+    return pc.and_not(pc.match_substring_regex(text, f"{pattern}|{INFINITE}"), gaps)
 
 
 def shows(text: Any, decimal: str) -> bool:
