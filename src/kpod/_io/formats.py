@@ -22,6 +22,7 @@ import pyarrow as pa
 from kpod._io import around, scales
 from kpod._io.files import InputError, printable
 from kpod._io.marks import Marks
+from kpod._io.places import Cells, letters
 from kpod._io.room import ZIP
 from kpod._words import some
 
@@ -69,13 +70,13 @@ def kind_of(data: Any) -> str | None:  # noqa: PLR0911
 
 def read_other(
     data: Any, kind: str, source: str, sheet: str | None, missing: Sequence[str] = ()
-) -> tuple[pa.Table, list[str]]:
-    """The table, and what to say about it."""
+) -> tuple[pa.Table, list[str], Cells | None]:
+    """The table, what to say about it, and where its rows are on a sheet."""
     if kind == "workbook":
         return read_workbook(data, source, sheet)
     if kind in ("lines", "array"):
-        return read_json(data, kind, source), []
-    return read_statistics(data, kind, source, missing)
+        return read_json(data, kind, source), [], None
+    return *read_statistics(data, kind, source, missing), None
 
 
 # JSON
@@ -109,7 +110,7 @@ def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # Workbooks
 
 
-def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, list[str]]:
+def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, list[str], Cells]:
     calamine = imported("python_calamine", source, "reading a workbook")
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data[:]))
@@ -137,8 +138,9 @@ def read_workbook(data: Any, source: str, sheet: str | None) -> tuple[pa.Table, 
         for first, last in page.merged_cell_ranges or ()
         if last[0] > first[0]
     ]
-    table, remarks = from_rows(rows, spans, f"{source}, sheet '{printable(sheet)}'")
-    return table, [*notes, *remarks]
+    table, remarks, numbers, columns = from_rows(rows, spans, f"{source}, sheet '{printable(sheet)}'")
+    named = {name: letters(left + j) for name, j in zip(table.column_names, columns, strict=True)}
+    return table, [*notes, *remarks], Cells([top + i + 1 for i in numbers], named)
 
 
 def sheet_of(book: Any, name: str, source: str) -> Any:
@@ -150,10 +152,11 @@ def sheet_of(book: Any, name: str, source: str) -> Any:
 
 def from_rows(
     rows: list[list[Any]], spans: Sequence[tuple[int, int, int]], source: str
-) -> tuple[pa.Table, list[str]]:
+) -> tuple[pa.Table, list[str], list[int], list[int]]:
     """A table out of cells, without what stands around it; a cell merged over rows counts for each.
 
-    `spans` are the merged cells: their first and last row, and their column.
+    `spans` are the merged cells: their first and last row, and their column. With the table come notes on
+    what was left out, and the numbers of the rows and columns that are in it.
     """
     width = max((len(row) for row in rows), default=0)
     rows = [row + [""] * (width - len(row)) for row in rows]
@@ -174,7 +177,8 @@ def from_rows(
     if merged:
         which = some([printable(name) for name in dict.fromkeys(merged)])
         notes.append(f"merged cells in {which} count for every row they span.")
-    body = [row for row, full in zip(rows[start + 1 :], is_full[start + 1 :], strict=True) if full]
+    numbers = [i for i in range(start + 1, len(rows)) if is_full[i]]
+    body = [rows[i] for i in numbers]
     set_apart = not all(is_full[-around.MOST_REMARKS :])
     begin = Counter(text.strip() for text in texts([row[0] for row in body]))
     top, bottom, said = around.edges(
@@ -183,10 +187,11 @@ def from_rows(
         lambda word: begin[word],
         set_apart=set_apart,
     )
-    body = body[top : len(body) - bottom]
+    inside = slice(top, len(body) - bottom)
+    body, numbers = body[inside], numbers[inside]
     columns = [[None if is_empty(row[j]) else row[j] for row in body] for j in range(width)]
     kept = [j for j in range(width) if names[j] or any(cell is not None for cell in columns[j])]
-    return table_of([names[j] for j in kept], [columns[j] for j in kept]), notes + said
+    return table_of([names[j] for j in kept], [columns[j] for j in kept]), notes + said, numbers, kept
 
 
 def header_names(header: Sequence[Any], above: Sequence[Any]) -> list[str]:

@@ -28,10 +28,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._io import around, blanks, formats, room, written
+from kpod._io import around, blanks, formats, places, room, written
 from kpod._io.columns import NUMBER, ask_about_points, inspect, shows_points
 from kpod._io.files import InputError, printable
 from kpod._io.marks import MINUS, WORD, Marks, answers_among
+from kpod._io.places import Cells, Lines
 from kpod._io.roles import quoted
 from kpod._io.tables import Column, Dialect, TableFile, shown
 
@@ -63,6 +64,7 @@ def read_table(
     if is_typed(data) or data[:4] == room.ZIP:
         room.check_room(room.declared_size(data), source)
     dialect = None
+    place: Lines | Cells | None = None
     notes: list[str] = []
     try:
         kind = formats.kind_of(data)
@@ -71,16 +73,16 @@ def read_table(
         if is_typed(data):
             raw = read_typed(data)
         elif kind:
-            raw, notes = formats.read_other(data, kind, source, sheet, missing)
+            raw, notes, place = formats.read_other(data, kind, source, sheet, missing)
         else:
             with fields_of_any_length():
-                raw, dialect, notes = read_text(data, source, delimiter, decimal, encoding)
+                raw, dialect, place, notes = read_text(data, source, delimiter, decimal, encoding)
         check_header(raw.column_names, source)
         if raw.num_rows == 0:
             raise InputError(f"{source}: {NO_ROWS}")
-        if dialect:
-            check_header_again(raw, source)
-            raw, said = without_edges(raw)
+        if isinstance(place, Lines):
+            check_header_again(raw, source, place)
+            raw, place, said = without_edges(raw, place)
             notes += said
         marks = Marks.parse(missing, raw.column_names, source)
         # Between quotation marks in a file with commas between fields, a comma divides thousands.
@@ -110,7 +112,7 @@ def read_table(
             f"{source}: damaged, or not in the format it claims to be in: {one_line(error)}"
         ) from error
     unused = marks.found_nowhere({column.name: column.marks for column in columns})
-    return TableFile(source, raw, columns, dialect, unused, notes)
+    return TableFile(source, raw, columns, dialect, unused, notes, place)
 
 
 def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | None) -> str:
@@ -237,7 +239,7 @@ def read_bytes(path: str, source: str) -> Any:
 
 def read_text(
     data: Any, source: str, delimiter: str | None, decimal: str | None, encoding: str | None
-) -> tuple[pa.Table, Dialect, list[str]]:
+) -> tuple[pa.Table, Dialect, Lines, list[str]]:
     import pyarrow.csv as pa_csv
 
     data, encoding = as_utf8(data, encoding, source)
@@ -246,7 +248,7 @@ def read_text(
     sample = sample_of(data)
     try:
         data, skipped, notes = without_titles(data, sample, delimiter)
-        sample = sample_of(data) if skipped else sample
+        sample, below_titles = sample_of(data) if skipped else sample, data
         rows = rows_of(sample, delimiter) if delimiter else None
         if rows is None:
             delimiter, rows = sniff_delimiter(sample)
@@ -281,7 +283,10 @@ def read_text(
     except pa.ArrowInvalid as error:
         problem = NO_ROWS if "Empty CSV" in str(error) else where_ragged(data, delimiter, skipped)
         raise InputError(f"{source}: {problem or one_line(error)}") from error
-    return raw.rename_columns([name.strip() for name in raw.column_names]), dialect, notes
+    blank = places.first_blank(below_titles, raw.num_rows) if len(header) > 1 else None
+    first = skipped + 2 + sum(name.count("\n") for name in header)
+    place = Lines(first, None if blank is None else skipped + blank)
+    return raw.rename_columns([name.strip() for name in raw.column_names]), dialect, place, notes
 
 
 def without_titles(data: Any, sample: str, given: str | None) -> tuple[Any, int, list[str]]:
@@ -335,7 +340,7 @@ def without_remarks(data: Any, delimiter: str, n_fields: int) -> tuple[Any, list
     return (data[:end], [around.reported(said[::-1], "last", "remarks", "line")]) if said else (data, [])
 
 
-def without_edges(raw: pa.Table) -> tuple[pa.Table, list[str]]:
+def without_edges(raw: pa.Table, place: Lines) -> tuple[pa.Table, Lines, list[str]]:
     """A table of text without rows of units under its header, and of totals and remarks at its end."""
     n = raw.num_rows
     top, bottom, said = around.edges(
@@ -343,7 +348,7 @@ def without_edges(raw: pa.Table) -> tuple[pa.Table, list[str]]:
         rows_as_text(raw.slice(max(0, n - around.SOME_ROWS))),
         lambda word: int(pc.sum(pc.equal(pc.utf8_trim_whitespace(raw[0]), word)).as_py()),
     )
-    return raw.slice(top, n - top - bottom), said
+    return raw.slice(top, n - top - bottom), place.below(raw, top), said
 
 
 def rows_as_text(part: pa.Table) -> list[tuple[str, ...]]:
@@ -472,13 +477,14 @@ def check_no_data_in_header(header: list[str], source: str) -> None:
     )
 
 
-def check_header_again(raw: pa.Table, source: str) -> None:
+def check_header_again(raw: pa.Table, source: str, place: Lines) -> None:
     """Refuse a header in the middle, left by joining two files."""
     names = raw.column_names
     for row in np.flatnonzero(pc.equal(raw[0], names[0]).to_numpy(zero_copy_only=False))[:1000]:
         if all(raw[j][int(row)].as_py().strip() == name for j, name in enumerate(names)):
             raise InputError(
-                f"{source}: row {row + 1} is the header again (two files joined into one?); remove that line."
+                f"{source}: {place.of(raw, int(row), names[0])} is the header again (two files joined into "
+                "one?); remove that line."
             )
 
 

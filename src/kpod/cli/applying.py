@@ -116,11 +116,12 @@ def check_levels(table: TableFile, choice: Choice) -> None:
     ordered = {name: order for name, order in choice.categories.items() if order}
     frame: Any = choice.frame(table, all_missing=True) if ordered else None
     for name, order in ordered.items():
-        for row, value in enumerate(frame.column(name).to_pylist(), 1):
+        for row, value in enumerate(frame.column(name).to_pylist()):
             if value is not None and word(value) not in order:
+                levels = some([printable(level) for level in order])
                 raise InputError(
-                    f"{table.source}: row {row}, column {shown(name)}: '{printable(value)}' has no place in "
-                    f"the order of the model's levels ({some([printable(level) for level in order])}); "
+                    f"{table.source}: {table.where(row, name)}, column {shown(name)}: '{printable(value)}' "
+                    f"has no place in the order of the model's levels ({levels}); "
                     f"correct it, or treat it as missing with --missing {quoted(f'{name}={value}')}."
                 )
 
