@@ -133,6 +133,27 @@ def test_minus_is_a_value_to_a_model_that_knows_it(kpod, tmp_path):
     assert "gaps: 0 (" in said
 
 
+def test_few_gaps_in_many_entries_are_not_no_gaps(kpod, tmp_path):
+    lines = [f"{i},{i % 7}" for i in range(3000)]
+    (tmp_path / "t.csv").write_text("a,b\n" + "\n".join([*lines, ",1"]))
+    said = kpod("describe", tmp_path / "t.csv").out
+    assert "<0.1% of the entries missing" in said
+    assert said.count("<0.1%") == 2
+    assert "gaps: 1 (<0.1% of the entries)" in kpod("fit", tmp_path / "t.csv", "-k", 2).err
+
+
+def test_one_value_and_gaps_is_not_the_same_value_in_every_row(tmp_path):
+    (tmp_path / "t.csv").write_text("x,fixed,n,said\n1,7,3,yes\n2,7,,\n3,7,3,yes\n4,7,3,yes\n")
+    whys = [column.role.why for column in read_table(tmp_path / "t.csv").columns]
+    once = "one value, otherwise missing"
+    assert whys[1:] == ["the same value in every row", once, once]
+
+
+def test_the_example_of_a_number_in_text_is_one_that_tells_something(tmp_path):
+    (tmp_path / "t.csv").write_text('x,worth\n1,0\n2,250\n3,"$ 1,658.00"\n')
+    assert read_table(tmp_path / "t.csv").columns[1].how_written == "'$ 1,658.00' is read as 1658"
+
+
 def test_patterns_and_decisions(people):
     assert used(people, columns=["*eight"]).used == ["height", "weight"]
     assert used(people, exclude=["h*", "w"]).used == ["weight", "educ"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from kpod._typing import Floats
 
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 MOST_ODD = 5
+ONE_VALUE = "one value, otherwise missing"
 TWO_WAYS = "numbers that can be read in two ways"
 MOST_LEVELS = 100_000
 """Of the values of a column of text, as many are counted; beyond, they say nothing more about its role."""
@@ -162,12 +164,19 @@ def finish_numbers(
     leading_zeros = leading_zeros or (text is not None and has_leading_zeros(text))
     column.leading_zeros = column.kind == "integer" and leading_zeros
     declared = "boolean" if column.kind in ("true/false", "yes/no") else None
-    column.role = roles.role_of(
+    column.role = role_of(
+        column,
         roles.Contents(
             column.name, len(values), values, as_read, declared=declared, leading_zeros=column.leading_zeros
-        )
+        ),
     )
     return column
+
+
+def role_of(column: Column, contents: roles.Contents) -> roles.Role:
+    """What the column is; one value is not the same in every row where some have none."""
+    role = roles.role_of(contents)
+    return replace(role, why=ONE_VALUE) if role.role == "constant" and column.missing else role
 
 
 def shows_points(columns: Sequence[Column], raw: Any) -> bool:
@@ -251,6 +260,6 @@ def text_role(
     levels = Counter(
         dict(zip(counts.field(0)[:MOST_LEVELS].to_pylist(), counts.field(1).to_pylist(), strict=False))
     )
-    return roles.role_of(
-        roles.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
+    return role_of(
+        column, roles.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
     )

@@ -29,6 +29,7 @@ from kpod._words import some
 OLE = b"\xd0\xcf\x11\xe0"
 SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
 EXTRAS = {"python_calamine": "excel", "xlsxwriter": "excel", "pyreadstat": "stats"}
+PROGRAMS = {"stata": "a Stata", "spss": "an SPSS", "sas": "a SAS", "xport": "a SAS transport"}
 NO_ANSWER = re.compile(
     r"refus|don'?t know|no answer|not applicable|missing|\binap\b|not asked|no response", re.I
 )
@@ -247,9 +248,7 @@ def table_of(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Table
 
 
 def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -> tuple[pa.Table, list[str]]:
-    pyreadstat = imported(
-        "pyreadstat", source, f"reading a {'SAS' if kind in ('sas', 'xport') else kind.title()} file"
-    )
+    pyreadstat = imported("pyreadstat", source, f"reading {PROGRAMS[kind]} file")
     if data[:11] == b"<stata_dta>" and not bytes(data[-64:]).rstrip().endswith(b"</stata_dta>"):
         raise InputError(f"{source}: truncated; get a complete copy of the file.")
     readers = {"stata": "read_dta", "spss": "read_sav", "sas": "read_sas7bdat", "xport": "read_xport"}
@@ -259,7 +258,9 @@ def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -
         try:
             columns, meta = getattr(pyreadstat, readers[kind])(str(path), output_format="dict")
         except Exception as error:
-            raise InputError(f"{source}: damaged, or not a {kind} file: {printable(error)}.") from error
+            raise InputError(
+                f"{source}: damaged, or not {PROGRAMS[kind]} file: {printable(error)}."
+            ) from error
     labels = getattr(meta, "variable_value_labels", {}) or {}
     marks = Marks.parse(missing, list(columns), source)
     measures = getattr(meta, "variable_measure", {}) or {}

@@ -50,7 +50,6 @@ def read_numbers(
     cells = undressed(entries) if len(entries) else None
     if cells is None:
         return Reading(None)
-    first = entries[0].as_py()
     pointed, commaed = all_match(cells, POINTED), all_match(cells, COMMAED)
     if not (pointed or commaed):
         return Reading(None)
@@ -64,11 +63,8 @@ def read_numbers(
     plain = pc.replace_substring(pc.replace_substring(everything, outer, ""), inner, ".")
     plain = pc.replace_substring_regex(plain, r"^\+", "")
     values = as_floats(pc.if_else(gaps, pa.scalar(None, pa.string()), plain))
-    return Reading(values, f"'{first}' is read as {values[~gaps_mask(gaps)][0]:.12g}", inner)
-
-
-def gaps_mask(gaps: Any) -> Any:
-    return gaps.to_numpy(zero_copy_only=False) if isinstance(gaps, pa.Array) else gaps.to_numpy()
+    telling = pc.index(pc.and_not(pc.not_equal(plain, text), gaps), True).as_py()
+    return Reading(values, f"'{text[telling].as_py()}' is read as {values[telling]:.12g}", inner)
 
 
 def undressed(text: Any) -> Any:
