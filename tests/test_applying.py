@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kpod as package
+from kpod._io.reading import read_table
 from tests.command import kpod as run_here
 from tests.test_formats import ratings
 
@@ -125,7 +126,38 @@ def test_cells_that_were_observed_come_out_as_they_went_in(kpod, tmp_path):
     done = kpod("fit", tmp_path / "t.csv", "-k", 1, "-q", "-o", tmp_path / "o.csv", "--model", tmp_path / "m")
     assert done.code == 0, done.err
     done = kpod("impute", tmp_path / "m", tmp_path / "t.csv", "-q")
-    assert done.out == "id;a;b\nx;1,50;$2\ny;2,25;$4\nz;3,00;3\n"
+    assert done.out == "id;a;b\nx;1,50;$2\ny;2,25;$4\nz;3,00;$3\n"
+
+
+@pytest.mark.parametrize(
+    ("mark", "cells", "filled"),
+    [
+        (",", "39,1|40,2|38,1", "39,1333"),
+        (",", "3.750|3.800|4.001", "3.850,33"),
+        (",", "938|1.050|1.000", "996"),
+        (",", "5.922,00 €|11.606,00 €|6.500,00 €", "8.009,33 €"),
+        (",", "63,7 %|27,0 %|4,1 %", "31,6 %"),
+        (".", "$59,577,665|$173,678,335|$1,000", "$77,752,333"),
+        (".", "22.5%|36.00%|7%", "21.8333%"),
+        (".", "1'250.5|2'000|3'000.25", "2'083.58"),
+        (".", "(250)|120|-20", "(50)"),
+        (".", "1e-7|2e-7|3.5e-7", "2.16667e-07"),
+        (".", "0.00000012|0.5|0.00000001", "0.166667"),
+        (".", "192|192|193.065", "192.3550"),
+        (".", "0|-1|1", "0"),
+    ],
+)
+def test_gaps_are_filled_in_the_notation_of_their_column(kpod, tmp_path, mark, cells, filled):
+    lines = [f"{cell};1{mark}5" for cell in [*cells.split("|"), ""]]
+    (tmp_path / "t.csv").write_text("a;b\n" + "\n".join(lines) + "\n")
+    fitted = kpod("fit", tmp_path / "t.csv", "-k", 1, "-q", "--columns", "a", "-o", tmp_path / "o.csv",
+                  "--model", tmp_path / "m")  # fmt: skip
+    assert fitted.code == 0, fitted.err
+    done = kpod("impute", tmp_path / "m", tmp_path / "t.csv", "-o", tmp_path / "f.csv")
+    assert done.code == 0, done.err
+    assert (tmp_path / "f.csv").read_text().splitlines() == ["a;b", *lines[:3], f"{filled}{lines[3]}"]
+    before, after = (read_table(str(tmp_path / name)).columns[0].values for name in ("t.csv", "f.csv"))
+    assert_allclose(after, [*before[:3], before[:3].mean()], rtol=1e-5, atol=1e-12)
 
 
 def test_dates_are_not_filled(kpod, tmp_path):

@@ -400,7 +400,7 @@ def one_line(done, code=1):
 BAD = {
     "ragged": (b"a,b\n1,2\n1,2,3\n", "line 3 has 3 fields where the header has 2 (1,2,3)"),
     "short line": (b"a,b,c\n1,2,3\n4\n", "line 3 has 1 fields where the header has 3"),
-    "header twice": (b"a,b\n1,2\n3,4\na,b\n5,6\n", "row 3 is the header again"),
+    "header twice": (b"a,b\n1,2\n3,4\na,b\n5,6\n", "line 4 is the header again"),
     "same name": (b"a,b,a\n1,2,3\n", "the column name 'a' appears 2 times (columns 1, 3)"),
     "no numbers": (b"a,b\nx,y\nz,w\n", "only 'a' (text: 2 different values in 2 rows), 'b'"),
     "all gaps": (b"a,b\n,NA\n?,\n", "no numeric columns to cluster, only 'a' (nothing observed)"),
@@ -411,9 +411,9 @@ BAD = {
     "nothing but one of UTF-16": (b"\xff\xfe", "is empty"),
     "header only": (b"a,b\n", "has column names but no rows"),
     "no header": (b"1.5,2\n3,4\n", "the first line holds numbers (1.5, 2...), not column names"),
-    "a typing error": (b"a,b\n1,2\n2,3\n1x,4\n4,5\n", "row 3, column 'a': '1x' is not a number (75%"),
-    "infinity": (b"a,b\n1,2\n2,inf\n", "row 2, column 'b': inf is infinite, or too large"),
-    "too large": (b"a,b\n1,2\n1e200,3\n", "row 2, column 'a': 1e+200 is infinite, or too large"),
+    "a typing error": (b"a,b\n1,2\n2,3\n1x,4\n4,5\n", "line 4, column 'a': '1x' is not a number (75%"),
+    "infinity": (b"a,b\n1,2\n2,inf\n", "line 3, column 'b': inf is infinite, or too large"),
+    "too large": (b"a,b\n1,2\n1e200,3\n", "line 3, column 'a': 1e+200 is infinite, or too large"),
     "open quote": (b'a,b\n1,2\n3,"4\n5,6\n', "a quotation mark opened on line 3 is never closed"),
     "row names of R": (b'"a","b"\n"1",1,2\n"2",3,4\n', "name the first column"),
     "not a table": (b"<!DOCTYPE html><html>", "no rows"),
@@ -702,7 +702,7 @@ def test_the_process_is_left_as_it_was(kpod, table, tmp_path):
 @pytest.mark.parametrize("n_columns", [1, 10, 8_000])
 @pytest.mark.parametrize("scaling", [[], ["--no-scale"]])
 def test_a_number_is_too_large_for_the_command_line_where_it_is_for_the_library(kpod, n_columns, scaling):
-    """Above the limit the file, row and column are named; below it the clustering is finite."""
+    """Above the limit the file, line and column are named; below it the clustering is finite."""
 
     def fit(value):
         names = ",".join(f"c{j}" for j in range(n_columns))
@@ -715,7 +715,7 @@ def test_a_number_is_too_large_for_the_command_line_where_it_is_for_the_library(
         return kpod("fit", "-", "-k", 2, "--json", "--starts", 1, *scaling, stdin=text.encode())
 
     limit = _validation.largest(np.float64, n_columns) / 4**0.5
-    assert f"row 3, column 'c{n_columns - 1}'" in one_line(fit(repr(1.01 * limit)))
+    assert f"line 4, column 'c{n_columns - 1}'" in one_line(fit(repr(1.01 * limit)))
     below = fit(repr(0.99 * limit))
     assert below.code == 0, below.err
     assert np.isfinite(json.loads(below.out)["loss"])
@@ -775,7 +775,7 @@ def test_a_model_and_data_that_do_not_match(kpod, table, tmp_path):
     lacking = one_line(kpod("predict", model, "-", stdin=b"height,age\n1,2\n"))
     assert "is missing columns the model needs: 'weight' and 'smokes'" in lacking
     text = one_line(kpod("predict", model, "-", stdin=b"height,weight,smokes\n1,much,TRUE\n"))
-    assert "row 1, column 'weight': 'much' is not a number" in text
+    assert "line 2, column 'weight': 'much' is not a number" in text
     assert "not a kpod model" in one_line(kpod("predict", table, table))
     assert "No such file" in one_line(kpod("predict", tmp_path / "nowhere.kpod", table))
 

@@ -114,6 +114,12 @@ def test_a_zip_that_is_no_workbook_is_refused(tmp_path):
         read_table(str(tmp_path / "t.zip"))
 
 
+def test_a_damaged_file_of_a_program_is_called_by_its_name(tmp_path):
+    (tmp_path / "t").write_bytes(b"$FL2 rubbish")
+    with pytest.raises(InputError, match="damaged, or not an SPSS file"):
+        read_table(str(tmp_path / "t"))
+
+
 @pytest.mark.parametrize(
     "data", [b"\x1f\x8b rubbish", b"\x28\xb5\x2f\xfd rubbish", b"$FL2 rubbish", b"<stata_dta> no"]
 )

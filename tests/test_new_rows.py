@@ -53,7 +53,7 @@ def test_a_level_without_a_place_in_the_order_is_refused_by_row(tmp_path, monkey
     table.to_csv(tmp_path / "new.csv", index=False)
     done = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "new.csv")
     assert done.code == 1
-    assert "new.csv: row 5, column 'much': 'huge' has no place in the order" in done.err
+    assert "new.csv: line 6, column 'much': 'huge' has no place in the order" in done.err
     assert "--missing much=huge" in done.err
     done = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "new.csv", "--missing", "much=huge")
     assert done.code == 0
@@ -86,14 +86,14 @@ def test_the_entry_that_is_neither_yes_nor_no_is_named(tmp_path, monkeypatch):
     (tmp_path / "new.csv").write_text("x,ok\n1,yes\n2,maybe\n")
     kpod(monkeypatch, "fit", tmp_path / "fitted.csv", "-k", 2, "--model", tmp_path / "m.kpod")
     done = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "new.csv")
-    assert "new.csv: row 2, column 'ok': 'maybe' is not a number" in done.err
+    assert "new.csv: line 3, column 'ok': 'maybe' is not a number" in done.err
     assert "--exclude" not in done.err  # which predict does not have
 
 
 def test_describe_says_what_fit_would_refuse(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("x,y\n1,5\n2,k.A.\n3,7\n9,8\n8,9\n1,2\n")
     done = kpod(monkeypatch, "describe", tmp_path / "t.csv")
-    assert "note: y: 'k.A.' (row 2) is not a number; correct it, or treat it as missing" in done.out
+    assert "note: y: 'k.A.' (line 3) is not a number; correct it, or treat it as missing" in done.out
     assert kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2).code == 1
 
 
@@ -146,7 +146,7 @@ def test_identifiers_in_floating_point_are_whole_numbers_to_a_reader():
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        (["2024-01-01", "2024-01-02"], "row 1, column 'x': '2024-01-01' is not a number; correct it"),
+        (["2024-01-01", "2024-01-02"], "line 2, column 'x': '2024-01-01' is not a number; correct it"),
         (["yes", "no"], "column 'x' holds yes/no values, which are not numbers"),
     ],
 )

@@ -91,6 +91,69 @@ def test_none_is_a_gap_where_it_may_be_one(text, tmp_path):
     assert read_table(path).columns[1].missing == 2
 
 
+def test_an_answer_is_quoted_as_the_file_writes_it(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text(ANSWERS.replace("None", "none"))
+    (note,) = read_table(path).notes
+    assert note.startswith("'none' in exercise is taken as a category")
+    assert note.endswith("--missing exercise=none.")
+    path.write_text(ANSWERS)
+    assert read_table(path).notes[0].endswith("--missing exercise=None,none.")
+
+
+SIGNS = "gene,sign,fold\ng1,-,2.1\ng2,+,0.9\ng3,,2.9\ng4,-,-\n" + "g5,+,1.5\n" * 9
+
+
+def test_minus_is_a_value_beside_plus(kpod, tmp_path):
+    path = tmp_path / "signs.csv"
+    path.write_text(SIGNS)
+    table = read_table(path)
+    assert [(column.missing, dict(column.marks)) for column in table.columns[1:]] == [
+        (1, {"empty": 1}), (1, {"-": 1}),
+    ]  # fmt: skip
+    assert table.columns[1].role.role == "category"
+    (note,) = table.notes
+    assert note.startswith("'-' in sign is taken as a category, because the other values are '+'")
+    assert "--missing sign=-" in note
+    assert read_table(path, missing=["sign=-"]).columns[1].missing == 3
+    assert read_table(path, missing=["-"]).columns[1].missing == 3
+    path.write_text(SIGNS.replace("+", "up"))
+    assert read_table(path).columns[1].missing == 3
+
+
+def test_minus_is_a_value_to_a_model_that_knows_it(kpod, tmp_path):
+    lines = [f"{'+-'[i % 2]},{i % 2 + i / 100}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("sign,x\n" + "\n".join(lines) + "\n")
+    (tmp_path / "new.csv").write_text("sign,x\n-,1.2\n-,1.3\n")
+    fitted = kpod("fit", tmp_path / "t.csv", "-k", 2, "--categories", "-q", "-o", tmp_path / "o.csv",
+                  "--model", tmp_path / "m")  # fmt: skip
+    assert fitted.code == 0, fitted.err
+    said = kpod("predict", tmp_path / "m", tmp_path / "new.csv").err
+    assert "used: sign and x" in said
+    assert "gaps: 0 (" in said
+
+
+def test_few_gaps_in_many_entries_are_not_no_gaps(kpod, tmp_path):
+    lines = [f"{i},{i % 7}" for i in range(3000)]
+    (tmp_path / "t.csv").write_text("a,b\n" + "\n".join([*lines, ",1"]))
+    said = kpod("describe", tmp_path / "t.csv").out
+    assert "<0.1% of the entries missing" in said
+    assert said.count("<0.1%") == 2
+    assert "gaps: 1 (<0.1% of the entries)" in kpod("fit", tmp_path / "t.csv", "-k", 2).err
+
+
+def test_one_value_and_gaps_is_not_the_same_value_in_every_row(tmp_path):
+    (tmp_path / "t.csv").write_text("x,fixed,n,said\n1,7,3,yes\n2,7,,\n3,7,3,yes\n4,7,3,yes\n")
+    whys = [column.role.why for column in read_table(tmp_path / "t.csv").columns]
+    once = "one value, otherwise missing"
+    assert whys[1:] == ["the same value in every row", once, once]
+
+
+def test_the_example_of_a_number_in_text_is_one_that_tells_something(tmp_path):
+    (tmp_path / "t.csv").write_text('x,worth\n1,0\n2,250\n3,"$ 1,658.00"\n')
+    assert read_table(tmp_path / "t.csv").columns[1].how_written == "'$ 1,658.00' is read as 1658"
+
+
 def test_patterns_and_decisions(people):
     assert used(people, columns=["*eight"]).used == ["height", "weight"]
     assert used(people, exclude=["h*", "w"]).used == ["weight", "educ"]
@@ -214,7 +277,7 @@ def test_outliers_are_noticed_with_the_remedy(kpod, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     done = kpod("fit", tmp_path / "t.csv", "-k", 2, "-o", tmp_path / "o.csv")
     said = " ".join(done.err.split())
-    assert "small clusters: Fewer than 5 rows in cluster 1" in said
+    assert "caution: Fewer than 5 rows in cluster 1" in said
     assert "--log income" in said
     calm = kpod(
         "fit",

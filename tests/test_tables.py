@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 
 from kpod._io import choosing, marks, reading, tables, writing
 from kpod._io.files import InputError
+from kpod._report.describe import describe
 
 
 def read(tmp_path, text, **options):
@@ -47,6 +48,50 @@ def test_a_thousands_separator_is_not_taken_for_a_decimal_comma(tmp_path):
     assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=".").columns[0].values[0] == 1234
 
 
+@pytest.mark.parametrize("shown", ["39,1", "0,125", "5.922,00 €", "63,7 %", "1.234.567"])
+@pytest.mark.parametrize("above", [0, 300])
+def test_points_group_thousands_where_the_file_shows_a_decimal_comma(tmp_path, shown, above):
+    """In the first lines or far below them."""
+    table = read(tmp_path, "a;mass\n" + "NA;938\n" * above + f"{shown};938\nNA;1.050\n")
+    assert table.dialect.decimal == ","
+    assert_array_equal(table.columns[1].values[-2:], [938, 1050])
+
+
+def test_points_of_other_columns_stay_decimal_points_beside_a_decimal_comma(tmp_path):
+    table = read(tmp_path, "a;b;c\n39,1;0.123;1.25\n40,2;1.050;12.5\n")
+    assert_array_equal(tables.matrix(table, ["a", "b", "c"]), [[39.1, 0.123, 1.25], [40.2, 1.05, 12.5]])
+    unclear = read(tmp_path, "a;b;c\n39,1;938;1.25\n40,2;1.050;12.5\n")
+    with pytest.raises(InputError, match=r"column 'b': '1\.050' may be 1050 or 1\.050; specify --decimal , "):
+        choosing.choose_columns(unclear)
+
+
+def test_where_nothing_tells_what_a_point_divides_it_is_asked(tmp_path):
+    text = "a;b\n5.922;0\n11.606;129\n"
+    (note,) = describe(read(tmp_path, text), 1)["columns"][0]["notes"]
+    assert note.startswith("'5.922' may be 5922 or 5.922")
+    with pytest.raises(InputError, match=r"column 'a': '5\.922' may be 5922 or 5\.922; specify --decimal , "):
+        choosing.choose_columns(read(tmp_path, text))
+    assert_array_equal(read(tmp_path, text, decimal=",").columns[0].values, [5922, 11606])
+    assert_array_equal(read(tmp_path, text, decimal=".").columns[0].values, [5.922, 11.606])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n5.922,1\n11.606,2\n",
+        "a\tb\n5.922\t1\n11.606\t2\n",
+        "a;b\n5.922;0.5\n11.606;2\n",
+        "a;b\n5.922;1\n11.606;2\n0.123;2\n",
+        "a;b\n5.922;1\n11.606;2\n12345;2\n",
+        "a;b\n5.922;1.123e-3\n11.606;2\n",
+    ],
+)
+def test_three_decimals_are_decimals_in_files_with_decimal_points(tmp_path, text):
+    table = read(tmp_path, text)
+    assert choosing.choose_columns(table).used == ["a", "b"]
+    assert_array_equal(table.columns[0].values[:2], [5.922, 11.606])
+
+
 @pytest.mark.parametrize(
     ("cells", "numbers"),
     [
@@ -67,6 +112,33 @@ def test_numbers_as_people_write_them(tmp_path, cells, numbers):
     column = read(tmp_path, "a;b\n" + "\n".join(lines)).columns[0]
     assert_array_equal(column.values, [*numbers, np.nan])
     assert column.role.role in ("number", "boolean")
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("a;b\n39,1;3.750\n40,2;3.800\n38,3;12.001\nk.A.;k.A.\n", "a"),
+        ("a;b\n39,1;3.750\n40,2;3.800\n38,3;12.001\nk.A.;k.A.\n", "b"),
+        ("a;b;c\n39,1;3.7;938\n40,2;3.8;938\n38,3;1.1;1.050\nk.A.;1.1;1.050\n", "a"),
+        ('a,b\n"1,200",1.5\n"3,400",2\n"5,600",3\nk.A.,3\n', "a"),
+    ],
+)
+def test_mostly_numbers_as_people_write_them_and_a_word_is_an_error(tmp_path, text, column):
+    table = read(tmp_path, text)
+    with pytest.raises(InputError, match=rf"'{column}': 'k\.A\.' is not a number .* --missing 'k\.A\.'"):
+        choosing.choose_columns(table, columns=[column])
+
+
+def test_several_codes_in_a_cell_show_no_decimal_comma(tmp_path):
+    text = 'codes,x\n1,5.922\n"1,2",6.125\n3,7.333\n"1,2,3",8.125\n'
+    assert_array_equal(read(tmp_path, text).columns[1].values, [5.922, 6.125, 7.333, 8.125])
+    with_points = 'codes,x,y\n1,5.922,0.5\n"1,2",6.125,0.25\n3,7.333,4\n'
+    assert_array_equal(read(tmp_path, with_points).columns[1].values, [5.922, 6.125, 7.333])
+
+
+def test_percent_signs_in_a_column_that_is_mostly_empty(tmp_path):
+    column = read(tmp_path, "a;b\n" + "NA;1\n" * 9 + "63.7%;2\n").columns[0]
+    assert_array_equal(column.values, [*[np.nan] * 9, 63.7])
 
 
 @pytest.mark.parametrize("cells", ["5%|3|4|2", "1,23,4|5", "12a|$5", "$|5"])

@@ -64,15 +64,16 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def percent(share: float) -> str:
+def percent(share: float, digits: int = 0) -> str:
     """A share for reading, never 0 % or 100 % of what is not."""
+    least = 10.0 ** -(digits + 2)
     if not np.isfinite(share):
         return "\N{EN DASH}"
-    if SMALLEST < share < 0.005:
-        return "<1%"
-    if 0.995 <= share < 1 - SMALLEST:
-        return ">99%"
-    return f"{share:.0%}"
+    if SMALLEST < share < least / 2:
+        return f"<{least:.{digits}%}"
+    if 1 - least / 2 <= share < 1 - SMALLEST:
+        return f">{1 - least:.{digits}%}"
+    return f"{share:.{digits}%}"
 
 
 def size_text(n_bytes: float) -> str:

@@ -19,7 +19,7 @@ from kpod._io import dates
 from kpod._io.columns import gaps_of, is_text
 from kpod._io.files import InputError, printable
 from kpod._io.roles import ROW_NUMBERS, Role
-from kpod._io.tables import Column, TableFile, check_numeric, matrix, shown
+from kpod._io.tables import Column, TableFile, check_numeric, matrix, shown, two_ways
 from kpod._typing import Floats
 
 DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
@@ -257,12 +257,7 @@ def said(role: Role) -> str:
 
 def check_ambiguous(table: TableFile, column: Column) -> None:
     if column.ambiguous:
-        value = printable(column.ambiguous)
-        raise InputError(
-            f"{table.source}: column {shown(column.name)}: '{value}' may be "
-            f"{value.replace(',', '')} or {value.replace(',', '.')}; specify --decimal . (the "
-            "comma separates thousands) or --decimal , (the comma is the decimal mark)."
-        )
+        raise InputError(f"{table.source}: column {shown(column.name)}: {two_ways(column)}")
 
 
 def count_days(table: TableFile, column: Column) -> None:

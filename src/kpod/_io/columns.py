@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,17 @@ NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 EXACT = 2**53
 """Whole numbers below are the same in floating point."""
 MOST_ODD = 5
+ONE_VALUE = "one value, otherwise missing"
+TWO_WAYS = "numbers that can be read in two ways"
 MOST_LEVELS = 100_000
 """Of the values of a column of text, as many are counted; beyond, they say nothing more about its role."""
 
 
 def inspect(
     name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[str], *, decimal_given: bool = False,
-    word: bool = True,
+    answers: Collection[str] = (),
 ) -> Column:  # fmt: skip
-    """Tell numbers from text, count the marks of gaps (`None` among them?), and say what the column is."""
+    """Tell numbers from text, count the marks of gaps (which may be answers), and say what the column is."""
     declared: str | None = None
     order: tuple[str, ...] = ()
     if pa.types.is_dictionary(values.type):
@@ -35,7 +38,7 @@ def inspect(
         values = values.cast(values.type.value_type)
     kind = values.type
     if is_text(kind):
-        return inspect_text(name, values, decimal, missing, decimal_given, declared, order, word)
+        return inspect_text(name, values, decimal, missing, decimal_given, declared, order, answers)
     if pa.types.is_boolean(kind) or pa.types.is_null(kind) or is_number(kind):
         integers = pa.types.is_integer(kind)
         floats = as_floats(values)
@@ -82,25 +85,26 @@ def as_number(mark: str) -> float | None:
 
 def inspect_text(
     name: str, text: pa.ChunkedArray, decimal: str, missing: Sequence[str], decimal_given: bool,
-    declared: str | None, order: tuple[str, ...], word: bool,
+    declared: str | None, order: tuple[str, ...], answers: Collection[str],
 ) -> Column:  # fmt: skip
     if not pa.types.is_string(text.type):
         text = text.cast(pa.string())
     # Numbers among the marks are taken out of a numeric column later: an identifier has no such marks.
     given = [mark for mark in missing if as_number(mark) is None]
-    marks = pa.array(spellings(given, word=word), pa.string())
+    marks = pa.array(spellings(given, answers), pa.string())
     gaps = gaps_in(text, marks)
     floats = try_numbers(text, gaps, decimal)
     if floats is None:  # the slow path: blanks around, plus signs, currency, yes and no, or no numbers
         text = pc.utf8_trim_whitespace(text)
         gaps = gaps_in(text, marks)
         floats = try_numbers(pc.replace_substring_regex(text, r"^\+", ""), gaps, decimal)
-    column = Column(name, "number", 0)
+    column = Column(name, "number", 0, decimal=decimal)
     if floats is None:
         reading = written.read_numbers(text, gaps, decimal, decimal_given=decimal_given, as_floats=as_floats)
         floats, column.how_written, column.ambiguous = reading.values, reading.how, reading.ambiguous
+        column.decimal = reading.decimal if floats is not None else decimal
     if floats is None:
-        return finish_text(column, text, missing, decimal, declared, order, word)
+        return finish_text(column, text, missing, decimal, declared, order, answers)
     count_marks(column, text, gaps)
     column.values = floats
     odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
@@ -162,10 +166,11 @@ def finish_numbers(
     leading_zeros = leading_zeros or (text is not None and has_leading_zeros(text))
     column.leading_zeros = column.kind == "integer" and leading_zeros
     declared = "boolean" if column.kind in ("true/false", "yes/no") else None
-    column.role = roles.role_of(
+    column.role = role_of(
+        column,
         roles.Contents(
             column.name, len(values), values, as_read, declared=declared, leading_zeros=column.leading_zeros
-        )
+        ),
     )
     return column
 
@@ -178,6 +183,29 @@ def with_all_digits(column: Column, values: pa.ChunkedArray) -> Column:
         if len(pc.unique(observed)) > 1:
             column.role = roles.Role("identifier", "whole numbers that differ beyond 15 digits")
     return column
+
+
+def role_of(column: Column, contents: roles.Contents) -> roles.Role:
+    """What the column is; one value is not the same in every row where some have none."""
+    role = roles.role_of(contents)
+    return replace(role, why=ONE_VALUE) if role.role == "constant" and column.missing else role
+
+
+def shows_points(columns: Sequence[Column], raw: Any) -> bool:
+    """Whether any column has numbers in which a point can be nothing but a decimal mark."""
+    texts = [
+        column.name for column in columns if column.numeric_share > 0.5 and is_text(raw[column.name].type)
+    ]
+    return any(written.shows(raw[name], ".") for name in texts)
+
+
+def ask_about_points(columns: Sequence[Column], raw: Any) -> None:
+    """Take no numbers from columns all of whose points may group thousands."""
+    for column in columns:
+        if column.values is not None and column.role.role == "number" and is_text(raw[column.name].type):
+            column.ambiguous = written.points_may_group(raw[column.name])
+        if column.ambiguous:
+            column.values, column.kind, column.role = None, "text", roles.Role("text", TWO_WAYS)
 
 
 def gaps_of(values: pa.ChunkedArray, marks: Sequence[str]) -> Any:
@@ -200,9 +228,9 @@ def has_leading_zeros(text: pa.ChunkedArray) -> bool:
 
 def finish_text(
     column: Column, text: pa.ChunkedArray, missing: Sequence[str], decimal: str, declared: str | None,
-    order: tuple[str, ...], word: bool,
+    order: tuple[str, ...], answers: Collection[str],
 ) -> Column:  # fmt: skip
-    gaps = gaps_in(text, pa.array(spellings(missing, word=word), pa.string()))
+    gaps = gaps_in(text, pa.array(spellings(missing, answers), pa.string()))
     count_marks(column, text, gaps)
     entries = pc.filter(text, pc.invert(gaps))
     truth = written.read_truth(entries, text, gaps, as_floats) if len(entries) else None
@@ -213,10 +241,7 @@ def finish_text(
         return finish_numbers(column, (), integers=None)
     column.kind = "text" if len(entries) else "empty"
     if len(entries):
-        plain = text
-        if decimal == ",":
-            plain = pc.replace_substring(pc.replace_substring(text, ".", "_"), ",", ".")
-        number = pc.match_substring_regex(plain, NUMBER)
+        number, column.decimal = written.numbers_in(text, gaps, decimal)
         odd = pc.and_not(pc.invert(number), gaps)
         truths = pc.and_not(
             pc.is_in(pc.utf8_lower(text), value_set=pa.array([*written.YES, *written.NO])), gaps
@@ -238,7 +263,7 @@ def text_role(
     column: Column, entries: Any, declared: str | None, order: tuple[str, ...], text: pa.ChunkedArray
 ) -> roles.Role:
     if column.ambiguous:
-        return roles.Role("text", "numbers that can be read in two ways")
+        return roles.Role("text", TWO_WAYS)
     if column.numeric_share > 0.5 and declared is None:
         if roles.names_a_unit(column.name):
             return roles.Role("identifier", "judging by its name")
@@ -247,6 +272,6 @@ def text_role(
     levels = Counter(
         dict(zip(counts.field(0)[:MOST_LEVELS].to_pylist(), counts.field(1).to_pylist(), strict=False))
     )
-    return roles.role_of(
-        roles.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
+    return role_of(
+        column, roles.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
     )

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from kpod._io import around, scales
 from kpod._io.files import InputError, printable
 from kpod._io.marks import Marks
+from kpod._io.places import Cells, letters
 from kpod._io.room import ZIP
 from kpod._words import some
 
@@ -32,6 +33,7 @@ SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
 JSON_BLOCK = 1 << 20
 LONGEST_INT = 2**63
 EXTRAS = {"python_calamine": "excel", "xlsxwriter": "excel", "pyreadstat": "stats"}
+PROGRAMS = {"stata": "a Stata", "spss": "an SPSS", "sas": "a SAS", "xport": "a SAS transport"}
 NO_ANSWER = re.compile(
     r"refus|don'?t know|no answer|not applicable|missing|\binap\b|not asked|no response", re.I
 )
@@ -79,13 +81,13 @@ def read_other(
     missing: Sequence[str] = (),
     *,
     every_row: bool = False,
-) -> tuple[pa.Table, list[str]]:
-    """The table, and what to say about it."""
+) -> tuple[pa.Table, list[str], Cells | None]:
+    """The table, what to say about it, and where its rows are on a sheet."""
     if kind == "workbook":
         return read_workbook(data, source, sheet, every_row=every_row)
     if kind in ("lines", "array"):
-        return read_json(data, kind, source), []
-    return read_statistics(data, kind, source, missing)
+        return read_json(data, kind, source), [], None
+    return *read_statistics(data, kind, source, missing), None
 
 
 # JSON
@@ -143,7 +145,7 @@ def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def read_workbook(
     data: Any, source: str, sheet: str | None, *, every_row: bool
-) -> tuple[pa.Table, list[str]]:
+) -> tuple[pa.Table, list[str], Cells]:
     calamine = imported("python_calamine", source, "reading a workbook")
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data[:]))
@@ -171,8 +173,11 @@ def read_workbook(
         for first, last in page.merged_cell_ranges or ()
         if last[0] > first[0]
     ]
-    table, remarks = from_rows(rows, spans, f"{source}, sheet '{printable(sheet)}'", every_row=every_row)
-    return table, [*notes, *remarks]
+    table, remarks, numbers, columns = from_rows(
+        rows, spans, f"{source}, sheet '{printable(sheet)}'", every_row=every_row
+    )
+    named = {name: letters(left + j) for name, j in zip(table.column_names, columns, strict=True)}
+    return table, [*notes, *remarks], Cells([top + i + 1 for i in numbers], named)
 
 
 def sheet_of(book: Any, name: str, source: str) -> Any:
@@ -184,11 +189,12 @@ def sheet_of(book: Any, name: str, source: str) -> Any:
 
 def from_rows(
     rows: list[list[Any]], spans: Sequence[tuple[int, int, int]], source: str, *, every_row: bool = False
-) -> tuple[pa.Table, list[str]]:
+) -> tuple[pa.Table, list[str], list[int], list[int]]:
     """A table out of cells, without what stands around it; a cell merged over rows counts for each.
 
     `spans` are the merged cells: their first and last row, and their column. With `every_row`, what is under
-    the header is data.
+    the header is data. With the table come notes on what was left out, and the numbers of the rows and
+    columns that are in it.
     """
     width = max((len(row) for row in rows), default=0)
     rows = [row + [""] * (width - len(row)) for row in rows]
@@ -209,7 +215,8 @@ def from_rows(
     if merged:
         which = some([printable(name) for name in dict.fromkeys(merged)])
         notes.append(f"merged cells in {which} count for every row they span.")
-    body = [row for row, full in zip(rows[start + 1 :], is_full[start + 1 :], strict=True) if full]
+    numbers = [i for i in range(start + 1, len(rows)) if is_full[i]]
+    body = [rows[i] for i in numbers]
     set_apart = not all(is_full[-around.MOST_REMARKS :])
     top, bottom, found = (
         (0, 0, [])
@@ -223,12 +230,12 @@ def from_rows(
             set_apart=set_apart,
         )
     )
-    body = body[top : len(body) - bottom]
+    inside = slice(top, len(body) - bottom)
+    body, numbers = body[inside], numbers[inside]
     columns = [[None if is_empty(row[j]) else row[j] for row in body] for j in range(width)]
     kept = [j for j in range(width) if names[j] or any(cell is not None for cell in columns[j])]
-    return table_of([names[j] for j in kept], [columns[j] for j in kept]), notes + [
-        one.left_out for one in found
-    ]
+    table = table_of([names[j] for j in kept], [columns[j] for j in kept])
+    return table, notes + [one.left_out for one in found], numbers, kept
 
 
 def header_names(header: Sequence[Any], above: Sequence[Any]) -> list[str]:
@@ -284,9 +291,7 @@ def table_of(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Table
 
 
 def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -> tuple[pa.Table, list[str]]:
-    pyreadstat = imported(
-        "pyreadstat", source, f"reading a {'SAS' if kind in ('sas', 'xport') else kind.title()} file"
-    )
+    pyreadstat = imported("pyreadstat", source, f"reading {PROGRAMS[kind]} file")
     if data[:11] == b"<stata_dta>" and not bytes(data[-64:]).rstrip().endswith(b"</stata_dta>"):
         raise InputError(f"{source}: truncated; get a complete copy of the file.")
     readers = {"stata": "read_dta", "spss": "read_sav", "sas": "read_sas7bdat", "xport": "read_xport"}
@@ -296,7 +301,9 @@ def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -
         try:
             columns, meta = getattr(pyreadstat, readers[kind])(str(path), output_format="dict")
         except Exception as error:
-            raise InputError(f"{source}: damaged, or not a {kind} file: {printable(error)}.") from error
+            raise InputError(
+                f"{source}: damaged, or not {PROGRAMS[kind]} file: {printable(error)}."
+            ) from error
     labels = getattr(meta, "variable_value_labels", {}) or {}
     marks = Marks.parse(missing, list(columns), source)
     measures = getattr(meta, "variable_measure", {}) or {}

@@ -22,7 +22,7 @@ from kpod._io import columns as kinds
 from kpod._io.choosing import Choice
 from kpod._io.files import InputError, printable, written_whole
 from kpod._io.marks import Marks
-from kpod._io.reading import rows_as_text
+from kpod._io.reading import rows_as_text, settle_decimal
 from kpod._io.scanning import Decoded, Decoder, Progress
 from kpod._io.sources import Sources, TextOptions, TextSource, expand
 from kpod._io.tables import Column, Dialect, TableFile, check_numeric, shown
@@ -108,9 +108,10 @@ class LargeTable(TableFile):
         """
         if sheet is not None:
             raise InputError(f"{printable(paths[0])}: not a workbook; --sheet only applies to workbooks.")
-        sources = Sources.open(paths, TextOptions(**options))
+        given = TextOptions(**options)
+        sources = Sources.open(paths, given)
         marks = Marks.parse(missing, sources.schema.names, sources.name)
-        head = cls.head(sources, marks)
+        head = cls.head(sources, marks, ask=given.decimal is None)
         if not every_row:
             check_descriptions(sources, head)
         asked = head.names(only) if only else list(head.by_name)
@@ -149,7 +150,7 @@ class LargeTable(TableFile):
         return table
 
     @staticmethod
-    def head(sources: Sources, marks: Marks) -> TableFile:
+    def head(sources: Sources, marks: Marks, *, ask: bool) -> TableFile:
         """The first rows of the first file, which tell numbers from text."""
         batches: list[pa.RecordBatch] = []
         for batch in sources.files[0].batches(sources.schema.names):
@@ -168,6 +169,8 @@ class LargeTable(TableFile):
             )
             for name in raw.column_names
         ]
+        if ask and settle_decimal(columns, raw, sources.dialect) != decimal:
+            kinds.ask_about_points(columns, raw)
         for column in columns:
             text = kinds.is_text(sources.schema.field(column.name).type)
             if text and column.kind in ("yes/no", "true/false"):

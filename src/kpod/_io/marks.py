@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kpod._io.files import InputError, printable
@@ -18,6 +18,8 @@ GAPS = [
 
 WORD = "None"
 """The mark that is also an answer: how much do you smoke?"""
+MINUS = "-"
+"""The mark that is also a sign."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,13 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if fnmatch.fnmatchcase(name, pattern)] if set("*?[") & set(pattern) else []
 
 
-def spellings(given: Sequence[str], *, word: bool = True) -> list[str]:
-    """Every way to write the marks that everyone uses, the word only if asked for, and those given."""
-    marks = [mark for mark in GAPS if word or mark != WORD]
+def spellings(given: Sequence[str], answers: Collection[str] = ()) -> list[str]:
+    """Every way to write the marks that everyone uses, without those that are answers, and those given."""
+    marks = [mark for mark in GAPS if mark not in answers]
     spelled = [form for mark in marks for form in (mark, mark.lower(), mark.upper(), mark.capitalize())]
     return list(dict.fromkeys([*spelled, *given]))
+
+
+def answers_among(words: Iterable[str]) -> set[str]:
+    """The marks that are answers where these words are known to be."""
+    return {mark for word in words for mark in (WORD, MINUS) if word.lower() == mark.lower()}

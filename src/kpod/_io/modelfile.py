@@ -331,7 +331,7 @@ def read_model(members: Members, version: str) -> Model:
         kpod.choice_ = choicefile.from_json(str(plain(top["choice"])), k)
     check_values([kpod, *(scaler for _, scaler in scalers)], kpod)
     first = [("encode", encoder)] if encoder else scalers
-    return Model(Pipeline([*first, (last[0], kpod)]), columns, missing, version, kinds)
+    return Model(Pipeline([*first, (last[0], kpod)]), columns, missing, version, kinds=kinds)
 
 
 class Maker:

@@ -15,9 +15,10 @@ import re
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._io import around, blanks, formats, room
-from kpod._io.columns import NUMBER, inspect
+from kpod._io import around, blanks, formats, places, room, written
+from kpod._io.columns import NUMBER, ask_about_points, inspect, shows_points
 from kpod._io.files import InputError, printable
-from kpod._io.marks import WORD, Marks
+from kpod._io.marks import MINUS, WORD, Marks, answers_among
+from kpod._io.places import Cells, Lines
 from kpod._io.roles import quoted
 from kpod._io.tables import Column, Dialect, TableFile, shown
 from kpod._typing import Floats
@@ -50,19 +52,20 @@ def read_table(
     encoding: str | None = None,
     missing: Sequence[str] = (),
     sheet: str | None = None,
-    answers: Sequence[str] = (),
+    answers: Mapping[str, Collection[str]] | None = None,
     every_row: bool = False,
 ) -> TableFile:
     """The table in a file, or on standard input for "-"; its kind is told by its first bytes.
 
-    `answers` are columns in which "None" is known to be an answer, not a gap. With `every_row`, no row under
-    the header is left out, whatever it holds.
+    `answers` are the marks of gaps, such as "None", that are known to be answers, by column. With
+    `every_row`, no row under the header is left out, whatever it holds.
     """
     source = "standard input" if path == "-" else printable(path)
     data = room.unpacked(read_bytes(path, source), source)
     if is_typed(data) or data[:4] == room.ZIP:
         room.check_room(room.declared_size(data), source)
     dialect = None
+    place: Lines | Cells | None = None
     notes: list[str] = []
     try:
         kind = formats.kind_of(data)
@@ -71,61 +74,122 @@ def read_table(
         if is_typed(data):
             raw = read_typed(data)
         elif kind:
-            raw, notes = formats.read_other(data, kind, source, sheet, missing, every_row=every_row)
+            raw, notes, place = formats.read_other(data, kind, source, sheet, missing, every_row=every_row)
         else:
             with fields_of_any_length():
-                raw, dialect, notes = read_text(data, source, delimiter, decimal, encoding)
+                raw, dialect, place, notes = read_text(data, source, delimiter, decimal, encoding)
         check_header(raw.column_names, source)
         if raw.num_rows == 0:
             raise InputError(f"{source}: {NO_ROWS}")
-        if dialect:
-            check_header_again(raw, source)
+        if dialect and isinstance(place, Lines):
+            check_header_again(raw, source, place)
             if not every_row:
-                raw, said = without_edges(raw, dialect.decimal)
+                raw, place, said = without_edges(raw, place, dialect.decimal)
                 notes += said
         marks = Marks.parse(missing, raw.column_names, source)
-        # Between quotation marks in a file with commas between fields, a comma divides thousands.
-        decimal_given = decimal is not None or (dialect is not None and dialect.delimiter == ",")
-        mark = dialect.decimal if dialect else "."
-
-        def look(name: str, *, word: bool = True) -> Column:
-            return inspect(name, raw[name], mark, marks.of(name), decimal_given=decimal_given, word=word)
-
-        with ThreadPoolExecutor() as pool:
-            columns = list(pool.map(look, raw.column_names))
-        known = {at for at, column in enumerate(columns) if column.name in answers}
-        for at in sorted({*answers_none(columns, marks), *known}):
-            columns[at] = look(columns[at].name, word=False)
-            notes += [] if at in known else [none_note(columns[at].name)]
+        columns, dialect, said = look_at_columns(raw, dialect, decimal, marks, answers or {})
+        notes += said
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(
             f"{source}: damaged, or not in the format it claims to be in: {one_line(error)}"
         ) from error
     unused = marks.found_nowhere({column.name: column.marks for column in columns})
-    return TableFile(source, raw, columns, dialect, unused, notes)
+    return TableFile(source, raw, columns, dialect, unused, notes, place)
 
 
-def answers_none(columns: Sequence[Column], marks: Marks) -> list[int]:
-    """Columns of text in which None is an answer, not a gap: gaps in the rest are marked otherwise."""
-    having = [at for at, column in enumerate(columns) if any(is_none(mark) for mark in column.marks)]
+def look_at_columns(
+    raw: pa.Table, dialect: Dialect | None, decimal: str | None, marks: Marks, answers: Mapping[str, Any]
+) -> tuple[list[Column], Dialect | None, list[str]]:
+    """What each column is; the dialect with the decimal mark that they show; notes on answers."""
+    # Between quotation marks in a file with commas between fields, a comma divides thousands.
+    decimal_given = decimal is not None or (dialect is not None and dialect.delimiter == ",")
+    mark = dialect.decimal if dialect else "."
+
+    def look(name: str, answers: Collection[str] = ()) -> Column:
+        return inspect(name, raw[name], mark, marks.of(name), decimal_given=decimal_given, answers=answers)
+
+    with ThreadPoolExecutor() as pool:
+        columns = list(pool.map(look, raw.column_names))
+        if decimal is None and settle_decimal(columns, raw, dialect) != mark:
+            mark = ","
+            dialect = replace(dialect, decimal=mark) if dialect else None
+            columns = list(pool.map(look, raw.column_names))
+    for at, column in enumerate(columns):
+        if column.name in answers:
+            columns[at] = look(column.name, answers[column.name])
+    noted = {**answers_none(columns, marks), **answers_minus(columns, raw, marks)}
+    for at in noted:
+        columns[at] = look(columns[at].name, answers_among(columns[at].marks))
+    return columns, dialect, list(noted.values())
+
+
+def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | None) -> str:
+    """The decimal mark of the file, by all its columns; those that it leaves open become ambiguous.
+
+    A column with 938 and 1.050 is read with decimal points unless there is reason to doubt it: a decimal
+    comma elsewhere, or semicolons between fields, which programs write where the comma is taken.
+    """
+    if dialect and dialect.decimal == ",":
+        return ","
+    delimiter = dialect.delimiter if dialect else ""
+    commas = any(column.decimal == "," for column in columns)
+    if not commas and delimiter != ";":
+        return "."
+    points = shows_points(columns, raw)
+    if commas and not points and delimiter != ",":
+        return ","
+    # Commas inside fields of a file with commas between them may divide codes, too: "1,2".
+    if not points or (commas and delimiter != ","):
+        ask_about_points(columns, raw)
+    return "."
+
+
+def answers_none(columns: Sequence[Column], marks: Marks) -> dict[int, str]:
+    """Columns of text in which None is an answer, as gaps in the rest are marked otherwise; with a note."""
+    having = [at for at, column in enumerate(columns) if any(map(is_none, column.marks))]
     others = any(not is_none(mark) for column in columns for mark in column.marks)
-    categories = all(columns[at].values is None and columns[at].kind == "text" for at in having)
-    if not others or not categories:
-        return []
-    return [at for at in having if not any(is_none(mark) for mark in marks.of(columns[at].name))]
+    if not others or not all(is_plain_text(columns[at]) for at in having):
+        return {}
+    why = "because gaps elsewhere in the table are marked otherwise"
+    return {
+        at: answer_note(columns[at], filter(is_none, columns[at].marks), why)
+        for at in having
+        if not any(map(is_none, marks.of(columns[at].name)))
+    }
 
 
 def is_none(mark: str) -> bool:
     return mark.lower() == WORD.lower()
 
 
-def none_note(name: str) -> str:
-    name = printable(name)
-    return (
-        f"'None' in {name} is taken as a category, because gaps elsewhere in the table are marked otherwise; "
-        f"if it means missing, add --missing {quoted(f'{name}=None')}."
-    )
+def answers_minus(columns: Sequence[Column], raw: pa.Table, marks: Marks) -> dict[int, str]:
+    """Columns of signs, in which a minus is the opposite of a plus and not a gap, with a note."""
+    return {
+        at: answer_note(column, [MINUS], "because the other values are '+'")
+        for at, column in enumerate(columns)
+        if MINUS in column.marks
+        and is_plain_text(column)
+        and MINUS not in marks.of(column.name)
+        and {"+"} == distinct(raw[column.name]) - {"" if mark == "empty" else mark for mark in column.marks}
+    }
+
+
+def distinct(values: pa.ChunkedArray) -> set[str]:
+    """The entries of a column of text, each once."""
+    decoded = values.cast(pa.string())
+    return set(pc.unique(pc.utf8_trim_whitespace(pc.drop_null(decoded))).to_pylist())
+
+
+def is_plain_text(column: Column) -> bool:
+    return column.values is None and column.kind == "text"
+
+
+def answer_note(column: Column, found: Iterable[str], why: str) -> str:
+    first, *more = map(printable, found)
+    name = printable(column.name)
+    option = quoted(f"{name}={','.join([first, *more])}")
+    return f"'{first}' in {name} is taken as a category, {why}; if it means missing, add --missing {option}."
 
 
 @contextmanager
@@ -182,7 +246,7 @@ def read_bytes(path: str, source: str) -> bytes:
 
 def read_text(
     data: Any, source: str, delimiter: str | None, decimal: str | None, encoding: str | None
-) -> tuple[pa.Table, Dialect, list[str]]:
+) -> tuple[pa.Table, Dialect, Lines, list[str]]:
     import pyarrow.csv as pa_csv
 
     data, encoding = as_utf8(data, encoding, source)
@@ -191,7 +255,7 @@ def read_text(
     sample = sample_of(data)
     try:
         data, skipped, found = without_titles(data, sample, delimiter)
-        sample = sample_of(data) if skipped else sample
+        sample, below_titles = sample_of(data) if skipped else sample, data
         rows = rows_of(sample, delimiter) if delimiter else None
         if rows is None:
             delimiter, rows = sniff_delimiter(sample)
@@ -226,11 +290,11 @@ def read_text(
     except pa.ArrowInvalid as error:
         problem = NO_ROWS if "Empty CSV" in str(error) else where_ragged(data, delimiter, skipped)
         raise InputError(f"{source}: {problem or one_line(error)}") from error
-    return (
-        raw.rename_columns([name.strip() for name in raw.column_names]),
-        dialect,
-        [one.left_out for one in found],
-    )
+    blank = places.first_blank(below_titles, raw.num_rows) if len(header) > 1 else None
+    first = skipped + 2 + sum(name.count("\n") for name in header)
+    place = Lines(first, None if blank is None else skipped + blank)
+    raw = raw.rename_columns([name.strip() for name in raw.column_names])
+    return raw, dialect, place, [one.left_out for one in found]
 
 
 def without_titles(data: Any, sample: str, given: str | None) -> tuple[Any, int, list[around.Found]]:
@@ -284,7 +348,7 @@ def without_remarks(data: Any, delimiter: str, n_fields: int) -> tuple[Any, list
     return (data[:end], [around.Found(said[::-1], "last", "remarks", "line")]) if said else (data, [])
 
 
-def without_edges(raw: pa.Table, decimal: str) -> tuple[pa.Table, list[str]]:
+def without_edges(raw: pa.Table, place: Lines, decimal: str) -> tuple[pa.Table, Lines, list[str]]:
     """A table of text without rows of units under its header, and of totals and remarks at its end."""
     n = raw.num_rows
 
@@ -297,7 +361,7 @@ def without_edges(raw: pa.Table, decimal: str) -> tuple[pa.Table, list[str]]:
         rows_as_text(raw.slice(max(0, n - around.SOME_ROWS))),
         numbers,
     )
-    return raw.slice(top, n - top - bottom), [one.left_out for one in found]
+    return raw.slice(top, n - top - bottom), place.below(raw, top), [one.left_out for one in found]
 
 
 def rows_as_text(part: pa.Table) -> list[tuple[str, ...]]:
@@ -397,11 +461,8 @@ def sniff_decimal(delimiter: str, rows: list[list[str]]) -> str:
     """A comma only where it cannot be anything else: "1,234" may be a thousand and more."""
     if delimiter == ",":
         return "."
-    cells = [cell.strip() for row in rows for cell in row]
-    commas = [cell for cell in cells if re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", cell)]
-    points = any(re.fullmatch(r"[-+]?\d*\.\d+", cell) for cell in cells)
-    thousands = all(re.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}", cell) for cell in commas)
-    return "," if commas and not points and not thousands else "."
+    cells = pa.array([cell for row in rows for cell in row], pa.string())
+    return "," if written.shows(cells, ",") and not written.shows(cells, ".") else "."
 
 
 def check_header(names: Sequence[str], source: str) -> None:
@@ -429,13 +490,14 @@ def check_no_data_in_header(header: list[str], source: str) -> None:
     )
 
 
-def check_header_again(raw: pa.Table, source: str) -> None:
+def check_header_again(raw: pa.Table, source: str, place: Lines) -> None:
     """Refuse a header in the middle, left by joining two files."""
     names = raw.column_names
     for row in np.flatnonzero(pc.equal(raw[0], names[0]).to_numpy(zero_copy_only=False))[:1000]:
         if all(raw[j][int(row)].as_py().strip() == name for j, name in enumerate(names)):
             raise InputError(
-                f"{source}: row {row + 1} is the header again (two files joined into one?); remove that line."
+                f"{source}: {place.of(raw, int(row), names[0])} is the header again (two files joined into "
+                "one?); remove that line."
             )
 
 

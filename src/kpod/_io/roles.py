@@ -488,8 +488,8 @@ def weight_note(facts: Facts) -> Note | None:
 
 
 def quoted(name: str) -> str:
-    """A name as one would type it."""
-    return name if re.fullmatch(r"[\w.,=%+:@/-]+", name) else "'" + name.replace("'", "'\\''") + "'"
+    """A name as one would type it; in quotation marks, too, if it could end a sentence."""
+    return name if re.fullmatch(r"[\w.,=%+:@/-]*[\w=%+@/-]", name) else "'" + name.replace("'", "'\\''") + "'"
 
 
 # Codes for "missing" inside a number

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kpod._io.files import InputError, printable
 from kpod._io.marks import matching
+from kpod._io.places import Cells, Lines
 from kpod._io.roles import Role, quoted
 from kpod._typing import Floats
 from kpod._words import percent, some
@@ -48,8 +49,10 @@ class Column:
     """Whether the numbers are days since 1970, made of dates."""
     how_written: str = ""
     """Of numbers written with currency, percent signs or thousands, an example of how they were read."""
+    decimal: str = "."
+    """The decimal mark with which numbers in text were read."""
     ambiguous: str = ""
-    """An entry that is one of two numbers, depending on what its comma divides."""
+    """An entry that is one of two numbers, depending on what its comma or point divides."""
     numeric_share: float = 0.0
     odd: tuple[int, str] | None = None
     """The first entry that is neither a number nor a gap: its row (from 1) and text."""
@@ -71,6 +74,8 @@ class TableFile:
     """Values given as missing that occur in no column."""
     notes: list[str] = field(default_factory=list)
     """What to say about how it was read."""
+    place: Lines | Cells | None = None
+    """Where its rows are in the file, if that is known."""
 
     @property
     def n_rows(self) -> int:
@@ -90,6 +95,10 @@ class TableFile:
             else f"there are {some([shown(name) for name in self.by_name], most=8)}."
         )
         raise InputError(f"{self.source}: there is no column {shown(name)}; {hint}")
+
+    def where(self, row: int, name: str) -> str:
+        """How to find an entry in the file: by its line or cell, else by its row, counted from 1."""
+        return self.place.of(self.raw, row, name) if self.place else f"row {row + 1}"
 
     def numbers(self, name: str) -> Floats | None:
         """The numbers of a column, if it holds numbers."""
@@ -114,6 +123,17 @@ def missing_option(column: Column) -> str:
     return f" with --missing {quoted(marks)}" if 0 < len(marks) <= 60 else " (--missing)"
 
 
+def two_ways(column: Column) -> str:
+    """What to do about numbers whose comma or point may divide thousands or decimals."""
+    value = printable(column.ambiguous)
+    mark, name, other = (",", "comma", ".") if "," in value else (".", "point", ",")
+    return (
+        f"'{value}' may be {value.replace(mark, '')} or {value.replace(mark, '.')}; specify "
+        f"--decimal {other} (the {name} separates thousands) or --decimal {mark} (the {name} is the decimal "
+        "mark)."
+    )
+
+
 def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = True) -> None:
     if column.values is not None:
         return
@@ -128,11 +148,12 @@ def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = Tru
             f"{'leave it out of --columns' if may_leave_out else 'correct it'}."
         )
     row, value = column.odd
+    where = table.where(row - 1, column.name)
     share = percent(column.numeric_share)
     most = f" ({share} of the column are numbers)" if column.numeric_share else ""
     treat = missing_option(column)
     raise InputError(
-        f"{table.source}: row {row}, column {shown(column.name)}: '{printable(value[:60])}' is not "
+        f"{table.source}: {where}, column {shown(column.name)}: '{printable(value[:60])}' is not "
         f"a number{most}; correct it, {'' if may_leave_out else 'or '}treat it as missing{treat}"
         f"{', or leave the column out (--exclude)' if may_leave_out else ''}."
     )
@@ -154,7 +175,7 @@ def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False)
         if large.any():
             row = int(np.flatnonzero(large)[0])
             raise InputError(
-                f"{table.source}: row {row + 1}, column {shown(name)}: {column.values[row]:g} is "
+                f"{table.source}: {table.where(row, name)}, column {shown(name)}: {column.values[row]:g} is "
                 "infinite, or too large to compute with; correct it, or treat it as missing with --missing."
             )
     if not all_missing and np.isnan(out).all():

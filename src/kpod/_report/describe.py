@@ -9,7 +9,7 @@ import numpy as np
 from kpod._diagnose import diagnose_gaps
 from kpod._io.columns import gaps_of
 from kpod._io.files import printable
-from kpod._io.tables import Column, TableFile, missing_option
+from kpod._io.tables import Column, TableFile, missing_option, two_ways
 from kpod._report.entries import patterns_of_gaps
 from kpod._words import finite
 
@@ -28,7 +28,7 @@ def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
         "missing_share": float(missing.mean()),
         "complete_rows": int((~missing.any(axis=1)).sum()),
         "rows_without_numbers": int(nothing.sum()),
-        "columns": [about(column, missing[:, j]) for j, column in enumerate(table.columns)],
+        "columns": [about(table, column, missing[:, j]) for j, column in enumerate(table.columns)],
         "patterns": n_patterns,
         "gaps": about_gaps(missing, table),
         "commonest_patterns": [
@@ -43,7 +43,7 @@ def missing_entries(table: TableFile, column: Column) -> Any:
     return gaps_of(table.raw[column.name], list(column.marks))
 
 
-def about(column: Column, missing: Any) -> dict[str, Any]:
+def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
     low = high = None
     if column.values is not None and not missing.all():
         low, high = float(np.nanmin(column.values)), float(np.nanmax(column.values))
@@ -52,7 +52,7 @@ def about(column: Column, missing: Any) -> dict[str, Any]:
         "type": column.kind,
         "role": column.role.role,
         "why": column.role.why,
-        "notes": [*odd_note(column), *(note.sentence for note in column.role.notes)],
+        "notes": [*odd_note(table, column), *(note.sentence for note in column.role.notes)],
         "missing": int(missing.sum()),
         "missing_share": float(missing.mean()),
         "marks": dict(column.marks),
@@ -61,14 +61,16 @@ def about(column: Column, missing: Any) -> dict[str, Any]:
     }
 
 
-def odd_note(column: Column) -> list[str]:
-    """On a column of numbers with other entries, which `kpod fit` refuses."""
+def odd_note(table: TableFile, column: Column) -> list[str]:
+    """On a column of numbers with other entries or of two meanings, which `kpod fit` refuses."""
+    if column.ambiguous:
+        return [two_ways(column)]
     if column.odd is None or column.role.role != "number":
         return []
     row, value = column.odd
-    treat = missing_option(column)
+    where, treat = table.where(row - 1, column.name), missing_option(column)
     return [
-        f"'{printable(value[:60])}' (row {row}) is not a number; correct it, or treat it as missing{treat}."
+        f"'{printable(value[:60])}' ({where}) is not a number; correct it, or treat it as missing{treat}."
     ]
 
 

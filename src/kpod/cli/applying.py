@@ -77,9 +77,9 @@ def apply(model: str, data: str, read: dict[str, Any]) -> Applied:
 
 def as_fitted(model: Model, read: dict[str, Any]) -> dict[str, Any]:
     """How to read a table so that its gaps are those of the model's, and every row comes out again."""
-    from kpod._io.reading import is_none
+    from kpod._io.marks import answers_among
 
-    answers = [name for name, levels in levels_of(model).items() if any(map(is_none, levels))]
+    answers = {name: answers_among(levels) for name, levels in levels_of(model).items()}
     return {**read, "missing": [*model.missing, *read["missing"]], "answers": answers, "every_row": True}
 
 
@@ -117,11 +117,12 @@ def check_levels(table: TableFile, choice: Choice) -> None:
     ordered = {name: order for name, order in choice.categories.items() if order}
     frame: Any = choice.frame(table, all_missing=True) if ordered else None
     for name, order in ordered.items():
-        for row, value in enumerate(frame.column(name).to_pylist(), 1):
+        for row, value in enumerate(frame.column(name).to_pylist()):
             if value is not None and word(value) not in order:
+                levels = some([printable(level) for level in order])
                 raise InputError(
-                    f"{table.source}: row {row}, column {shown(name)}: '{printable(value)}' has no place in "
-                    f"the order of the model's levels ({some([printable(level) for level in order])}); "
+                    f"{table.source}: {table.where(row, name)}, column {shown(name)}: '{printable(value)}' "
+                    f"has no place in the order of the model's levels ({levels}); "
                     f"correct it, or treat it as missing with --missing {quoted(f'{name}={value}')}."
                 )
 

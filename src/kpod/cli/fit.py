@@ -377,7 +377,8 @@ def weights_of(table: TableFile, name: str) -> Any:
     bad = np.flatnonzero(~(np.isfinite(column.values) & (column.values >= 0)))
     if len(bad):
         raise InputError(
-            f"{table.source}: row {bad[0] + 1}, column '{name}': every row needs a weight, 0 or more."
+            f"{table.source}: {table.where(int(bad[0]), name)}, column '{name}': every row needs a weight, "
+            "0 or more."
         )
     return np.array(column.values)
 

@@ -13,6 +13,7 @@ from kpod.cli.outputs import check_outputs, check_types, output_for, say, writte
 from kpod.cli.summaries import summary_of_data
 
 if TYPE_CHECKING:
+    from kpod._io.notation import Notation
     from kpod._io.tables import Column, TableFile
     from kpod.cli.applying import Applied
 
@@ -145,11 +146,12 @@ def replace(table: TableFile, column: Column, where: Any, values: Any) -> None:
     new = [values[i] for i in np.flatnonzero(where)]
     if column.role.role == "boolean":
         new = [commoner(column, float(value)) for value in new]
-    decimal = table.dialect.decimal if table.dialect else "."
-    spelled = spellings_of(column, raw)
     cells: list[Any]
     if is_text(raw.type):
-        cells = [spelled.get(value, cell(value, decimal)) for value in new]
+        spelled, notation = spellings_of(column, raw), notation_of(column, raw)
+        cells = [
+            value if isinstance(value, str) else spelled.get(value, notation.write(value)) for value in new
+        ]
     elif pa.types.is_boolean(raw.type):
         cells = [bool(value) for value in new]
     else:
@@ -185,5 +187,14 @@ def spellings_of(column: Column, raw: Any) -> dict[Any, str]:
     return {float(value): str(raw[int(np.argmax(column.values == value))]).strip() for value in known}
 
 
-def cell(value: Any, decimal: str) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}".replace(".", decimal)
+def notation_of(column: Column, raw: Any) -> Notation:
+    """How a column of text writes its numbers."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kpod._io.notation import Notation
+
+    if column.values is None:
+        return Notation(column.decimal)
+    return Notation.of(pc.unique(raw.filter(pa.array(~np.isnan(column.values)))).to_pylist(), column.decimal)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from kpod._io.files import printable
-from kpod._words import counted, listed, number
+from kpod._words import counted, listed, number, percent
 
 if TYPE_CHECKING:
     from kpod._report.summary import Clustering
@@ -60,7 +60,7 @@ def show(described: dict[str, Any]) -> None:
         f"{counted(len(described['columns']), 'column')}{dialect_text(described['text_file'])}"
     )
     out.print(
-        f"{described['missing_share']:.1%} of the entries missing; "
+        f"{percent(described['missing_share'], 1)} of the entries missing; "
         f"{counted(described['complete_rows'], 'row')} complete, "
         f"{counted(described['rows_without_numbers'], 'row')} with no numbers observed\n"
     )
@@ -72,7 +72,7 @@ def show(described: dict[str, Any]) -> None:
             printable(c["name"]),
             role_text(c),
             f"{c['missing']:,}",
-            f"{c['missing_share']:.1%}",
+            percent(c["missing_share"], 1),
             *ends,
             marks_text(c["marks"]),
         )
@@ -211,7 +211,7 @@ def source_facts(summary: dict[str, Any]) -> dict[str, str]:
         f"{counted(len(summary['columns']), 'column')} used{dialect_text(summary['text_file'])}",
         "used": names_text(summary["columns"]),
         **({"not used": aside_text(summary["set_aside"])} if summary["set_aside"] else {}),
-        "gaps": f"{summary['missing']:,} ({summary['missing_share']:.1%} of the entries){marks}",
+        "gaps": f"{summary['missing']:,} ({percent(summary['missing_share'], 1)} of the entries){marks}",
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ def open_table(
     columns: Sequence[str] = (),
     aside: Sequence[str] = (),
     weight: str | None = None,
-    answers: Sequence[str] = (),
+    answers: Mapping[str, Collection[str]] | None = None,
     every_row: bool = False,
     **read: Any,
 ) -> Iterator[TableFile]:
