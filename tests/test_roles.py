@@ -90,6 +90,8 @@ def test_words_that_only_sound_like_identifiers(name):
         ("pid7", np.random.default_rng(0).integers(1, 8, 500)),
         ("dose", np.repeat(range(1, 31), 4)),
         ("SID74", np.random.default_rng(0).integers(0, 32, 100)),
+        ("Nummer", np.random.default_rng(0).integers(0, 90, 200)),
+        ("turkey", np.random.default_rng(0).permutation(2000)[:60]),
     ],
 )
 def test_measurements_that_look_like_identifiers(name, values):
@@ -128,6 +130,11 @@ def test_marks_of_gaps_do_not_hide_an_identifier():
         ("rb030", [100 * i + j for i in range(1, 30) for j in range(1, 2 + i % 4)]),
         ("fish", np.repeat(range(4842, 4862), [3 + i % 5 for i in range(20)])),
         ("bag", range(398_481, 398_581)),
+        ("AREAKEY", [36_007_000_000 + 100 * i for i in range(1, 60)]),
+        ("Gemeindeschlüssel", np.random.default_rng(0).permutation(90_000)[:60] + 9_000_000),
+        ("Nr.", [*range(1, 40), *range(1, 31), *range(1, 50)]),
+        ("N°", [*range(1, 40), *range(1, 31)]),
+        ("numéro", range(7, 900, 11)),
     ],
 )
 def test_identifiers_by_content(name, values):

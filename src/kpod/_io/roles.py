@@ -20,6 +20,7 @@ from kpod._io.vocabulary import (
     GROUPS,
     HOW_MANY,
     IDS,
+    KEYS,
     NO_IDS,
     NO_ZERO,
     NOMINAL,
@@ -162,6 +163,11 @@ class Facts:
         return self.n_distinct / (self.high - self.low + 1)
 
     @property
+    def is_long(self) -> bool:
+        """Five digits or more, all as long."""
+        return self.low >= 10_000 and len(str(int(self.low))) == len(str(int(self.high)))
+
+    @property
     def is_sorted(self) -> bool:
         return bool((np.diff(self.values) >= 0).all())
 
@@ -190,7 +196,8 @@ def observed_sample(values: Floats) -> Floats:
 
 def tokens(name: str) -> tuple[str, ...]:
     """The words of a name in any spelling: patientID, Patient_Id, PATIENT.ID are patient and id."""
-    parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    parts = re.sub(r"\b[nN][°º]|№", " no ", name)
+    parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", parts)
     parts = re.sub(r"([A-Z]{2,})([A-Z][a-z])", r"\1 \2", parts)
     parts = re.sub(r"([A-Za-z])(\d)", r"\1 \2", parts)
     return tuple(part for part in re.split(r"[\W_]+", parts.lower()) if part)
@@ -283,11 +290,21 @@ def is_counter(facts: Facts, unique: bool) -> bool:
     """No name, or one such as key, no and index, where the numbers are like those of an index."""
     if not facts.tokens:
         return unique
-    if len(facts.tokens) > 2 or facts.tokens[-1] not in COUNTERS:
+    last = facts.tokens[-1]
+    if len(facts.tokens) > 2 or not (last in COUNTERS or last.endswith(KEYS)):
         return False
     if unique:
-        return facts.is_sorted or facts.density >= 0.2 or facts.tokens[-1] not in HOW_MANY
-    return facts.n_distinct >= 20 and facts.is_sorted and len(facts.values) >= 1.5 * facts.n_distinct
+        other = last not in HOW_MANY and (last in COUNTERS or facts.is_long)
+        return facts.is_sorted or facts.density >= 0.2 or other
+    in_blocks = facts.is_sorted and len(facts.values) >= 1.5 * facts.n_distinct
+    return facts.n_distinct >= 20 and (in_blocks or starts_again(facts.values))
+
+
+def starts_again(values: Floats) -> bool:
+    """1, 2, 3, 1, 2, 3, 4, 1, ...: rows counted within groups, perhaps with some left out since."""
+    steps = np.diff(values)
+    again = values[1:][steps <= 0] <= 1
+    return values[0] in (0, 1) and bool(again.all()) and float(np.mean(steps == 1)) > 0.9
 
 
 def names_groups(facts: Facts, unique: bool) -> bool:
@@ -320,9 +337,8 @@ def counts_the_rows(values: Floats) -> bool:
 
 def same_length(facts: Facts) -> bool:
     """Eight digits or more, all as long: account and telephone numbers. Sizes vary, and are rounded."""
-    digits = {len(str(int(value))) for value in (facts.low, facts.high)}
     rounded = np.mean(facts.values % 100 == 0)
-    return len(digits) == 1 and facts.low >= 1e7 and rounded < 0.2
+    return facts.is_long and facts.low >= 1e7 and bool(rounded < 0.2)
 
 
 ROUND_ENDS = (99, 100, 255, 359, 360, 365, 366, 999, 1000, 1439, 1440)
