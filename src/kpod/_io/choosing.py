@@ -315,8 +315,8 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
     for name in choice.used:
         column = table.column(name)
         for note in choice.roles[name].notes or column.role.notes:
-            key = (note.kind, note.remedy.partition("=")[2] if note.kind == "code" else "")
-            if note.kind != "code" or not any(said.startswith(f"{name}: ") for said in table.notes):
+            key = (note.kind, note.marks)
+            if not note.marks or not any(said.startswith(f"{name}: ") for said in table.notes):
                 found.setdefault(key, []).append((name, note.sentence))
         if column.how_written:
             found.setdefault(("written", ""), []).append((name, f"{column.how_written}."))
@@ -325,12 +325,14 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
         names = [printable(name) for name, _ in about]
         if len(about) == 1:
             notes.append(f"{names[0]}: {about[0][1]}")
-        elif kind == "code":
-            elsewhere = occurs(table, [name for name in choice.used if name not in dict(about)], marks)
-            remedy = f"--missing NAME={marks}" if elsewhere else f"--missing {marks}"
+        elif marks:
+            others = [name for name in choice.used if name not in dict(about)]
+            everywhere = kind == "answer" or not occurs(table, others, marks)
+            which = " and ".join(f"'{mark}'" if kind == "answer" else mark for mark in marks.split(","))
+            far = ", far from the other values" if kind == "code" else ""
             notes.append(
-                f"{marks.replace(',', ' and ')} may stand for missing in {some(names)}, far from the other "
-                f"values; if so, use {remedy}."
+                f"{which} may stand for missing in {some(names)}{far}; if so, use "
+                f"--missing {quoted(marks if everywhere else f'NAME={marks}')}."
             )
         elif kind == "written":
             notes.append(f"numbers in {some(names)} were written as text: {about[0][1]}")

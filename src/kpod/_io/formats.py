@@ -23,14 +23,12 @@ from kpod._io import around, scales
 from kpod._io.files import InputError, printable
 from kpod._io.marks import Marks
 from kpod._io.room import ZIP
+from kpod._io.vocabulary import NO_ANSWER
 from kpod._words import some
 
 OLE = b"\xd0\xcf\x11\xe0"
 SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
 EXTRAS = {"python_calamine": "excel", "xlsxwriter": "excel", "pyreadstat": "stats"}
-NO_ANSWER = re.compile(
-    r"refus|don'?t know|no answer|not applicable|missing|\binap\b|not asked|no response", re.I
-)
 
 
 def imported(name: str, source: str, what: str) -> Any:

@@ -102,3 +102,14 @@ NO_IDS = tuple(
     )
 )
 """English words end so: acid, fluid, humid, steroid, flavanoid, liquid, lipid."""
+NO_ANSWER = re.compile(
+    r"refus\w*|don['\u2019]?t know|no answer|not applicable|missing|\binap\b|not asked|no response",
+    re.IGNORECASE,
+)
+NO_ANSWER_AT_ALL = re.compile(
+    rf"(?:{NO_ANSWER.pattern}|declined|prefer not|not (?:stated|specified|reported|available|known|recorded)"
+    r"|unknown|unspecified|undisclosed|keine (?:angabe|antwort)|wei(?:ß|ss) nicht|verweigert|unbekannt"
+    r"|sans réponse|ne sait pas|inconnu|no sabe|no contesta|sin respuesta|desconocido)\b",
+    re.IGNORECASE,
+)
+"""The same at the beginning of a short text, in more ways of saying it."""
