@@ -19,7 +19,7 @@ from kpod._io import dates
 from kpod._io.columns import gaps_of, is_text
 from kpod._io.files import InputError, printable
 from kpod._io.roles import ROW_NUMBERS, Role, quoted
-from kpod._io.tables import Column, TableFile, check_numeric, matrix, shown
+from kpod._io.tables import FILE, Column, TableFile, check_numeric, matrix, shown
 from kpod._typing import Floats
 from kpod._words import listed, some
 
@@ -388,9 +388,11 @@ def panel(table: TableFile, choice: Choice) -> list[str]:
         return []
     roles = {name: choice.roles[name].role for name in choice.aside if name in table.by_name}
     units = [name for name, role in roles.items() if role in ("category", "identifier")]
-    times = [name for name, role in roles.items() if role == "date"]
-    for unit, time in itertools.product(units, times):
-        both = pa.table({"unit": decoded(table.raw[unit]), "time": decoded(table.raw[time])})
+    times = {name: decoded(table.raw[name]) for name, role in roles.items() if role == "date"}
+    if (files := table.files()) is not None and FILE not in table.by_name:
+        times[FILE] = files
+    for unit, (time, when) in itertools.product(units, times.items()):
+        both = pa.table({"unit": decoded(table.raw[unit]), "time": when})
         n_units, n_times = (pc.count_distinct(values).as_py() for values in both.columns)
         if max(n_units, n_times) > table.n_rows / 2 or n_units * n_times < table.n_rows:
             continue

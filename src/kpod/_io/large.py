@@ -6,6 +6,7 @@ looked at a column at a time. Columns of text stay in their files, and go from t
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import sys
@@ -22,8 +23,8 @@ from kpod._io.choosing import Choice
 from kpod._io.files import InputError, printable, written_whole
 from kpod._io.marks import Marks
 from kpod._io.scanning import Decoded, Decoder, Progress
-from kpod._io.sources import Sources, TextOptions, expand
-from kpod._io.tables import Column, Dialect, TableFile, shown
+from kpod._io.sources import Source, Sources, TextOptions, expand
+from kpod._io.tables import FILE, Column, Dialect, TableFile, shown
 from kpod._io.writing import csv_batches, csv_header, dialect_for, format_of, has_plain_numbers
 from kpod._scanned import ScannedTable
 from kpod._typing import Floats
@@ -102,6 +103,7 @@ class LargeTable(TableFile):
         sources = Sources.open(paths, TextOptions(**options))
         marks = Marks.parse(missing, sources.schema.names, sources.name)
         head = cls.head(sources, marks)
+        look_at_words(head, sources, marks)
         asked = head.names(only) if only else list(head.by_name)
         left = head.names(leave_out)
         names = [
@@ -138,23 +140,8 @@ class LargeTable(TableFile):
     @staticmethod
     def head(sources: Sources, marks: Marks) -> TableFile:
         """The first rows of the first file, which tell numbers from text."""
-        batches: list[pa.RecordBatch] = []
-        for batch in sources.files[0].batches(sources.schema.names):
-            batches.append(batch)
-            if sum(one.num_rows for one in batches) >= HEAD_ROWS:
-                break
-        raw = pa.Table.from_batches(batches)
-        decimal = sources.dialect.decimal if sources.dialect else "."
-        columns = [
-            kinds.inspect(
-                name,
-                raw[name].cast(sources.schema.field(name).type),
-                decimal,
-                marks.of(name),
-                decimal_given=True,
-            )
-            for name in raw.column_names
-        ]
+        raw = first_rows(sources, sources.files[:1], sources.schema.names)
+        columns = [look(sources, raw, name, marks) for name in raw.column_names]
         for column in columns:
             text = kinds.is_text(sources.schema.field(column.name).type)
             if text and column.kind in ("yes/no", "true/false"):
@@ -191,6 +178,14 @@ class LargeTable(TableFile):
             values[values == mark] = np.nan
         return values
 
+    def files(self) -> Any:
+        if len(self.sources.files) == 1:
+            return None
+        lengths = np.diff([*self.sources.starts, self.n_rows])
+        return pa.array([source.name for source in self.sources.files]).take(
+            pa.array(np.repeat(np.arange(len(lengths)), lengths))
+        )
+
     def close(self) -> None:
         if hasattr(self, "decoded"):
             self.decoded.scratch.remove()
@@ -209,14 +204,14 @@ class LargeTable(TableFile):
 
     def write(self, file: IO[bytes], kind: str, dialect: Any, label: str, labels: Any, typed: bool) -> None:
         batches = self.labelled(label, labels, typed)
+        first = next(batches)
         if kind == "csv":
             dialect = dialect or Dialect()
-            file.write(csv_header([*self.raw.column_names, label], dialect))
-            for batch in batches:
+            file.write(csv_header(first.schema.names, dialect))
+            for batch in itertools.chain([first], batches):
                 for lines in csv_batches(pa.Table.from_batches([batch]), dialect):
                     file.write(lines)
             return
-        first = next(batches)
         if kind == "parquet":
             import pyarrow.parquet as pq
 
@@ -230,7 +225,7 @@ class LargeTable(TableFile):
                 writer.write_batch(batch)
 
     def labelled(self, label: str, labels: Any, typed: bool) -> Iterator[pa.RecordBatch]:
-        """The batches of the files, with the labels of their rows."""
+        """The batches of the files, with the labels of their rows; of several, which file that is."""
         decoders = {}
         if typed and self.dialect:
             decoders = {name: Decoder(name, self.dialect.decimal) for name in self.typed}
@@ -238,10 +233,12 @@ class LargeTable(TableFile):
         fields = [
             pa.field(one.name, self.typed[one.name][0]) if one.name in decoders else one for one in schema
         ]
+        with_files = len(self.sources.files) > 1 and FILE not in (*schema.names, label)
+        fields += [pa.field(FILE, pa.string())] if with_files else []
         fields.append(pa.field(label, pa.int32()))
         for source, at, batch in self.sources.batches(schema.names):
             columns = []
-            for values, one in zip(batch.columns, fields, strict=False):
+            for values, one in zip(batch.columns, fields[: batch.num_columns], strict=True):
                 column = values
                 if one.name in decoders:
                     floats = decoders[one.name](values, source, at)
@@ -249,6 +246,7 @@ class LargeTable(TableFile):
                         floats[floats == mark] = np.nan
                     column = pa.array(floats, from_pandas=True)
                 columns.append(column if column.type == one.type else column.cast(one.type))
+            columns += [pa.repeat(source.name, batch.num_rows)] if with_files else []
             columns.append(pa.array(labels[row : row + batch.num_rows], pa.int32()))
             row += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
@@ -256,6 +254,37 @@ class LargeTable(TableFile):
             raise InputError(
                 f"{self.source}: {len(labels):,} rows when first read, {row:,} now; start again."
             )
+
+
+def first_rows(sources: Sources, files: Sequence[Source], names: Sequence[str]) -> pa.Table:
+    """The first rows of some columns of each file, as many of each."""
+    batches: list[pa.RecordBatch] = []
+    for file in files:
+        left = max(1, HEAD_ROWS // len(files))
+        for batch in file.batches(names):
+            batches.append(batch.slice(0, left))
+            left -= batch.num_rows
+            if left <= 0:
+                break
+    schema = pa.schema([sources.schema.field(name) for name in names])
+    return pa.concat_tables([pa.Table.from_batches([batch]).cast(schema) for batch in batches])
+
+
+def look(sources: Sources, rows: pa.Table, name: str, marks: Marks) -> Column:
+    decimal = sources.dialect.decimal if sources.dialect else "."
+    return kinds.inspect(name, rows[name], decimal, marks.of(name), decimal_given=True)
+
+
+def look_at_words(head: TableFile, sources: Sources, marks: Marks) -> None:
+    """Tell the roles of columns that hold no numbers by all files: a name may be in each of them once."""
+    names = [column.name for column in head.columns if column.values is None]
+    if len(sources.files) == 1 or not names:
+        return
+    rows = first_rows(sources, sources.files, names)
+    for name in names:
+        found = look(sources, rows, name, marks)
+        if found.values is None:
+            head.by_name[name].role = found.role
 
 
 def without_values(column: Column) -> Column:

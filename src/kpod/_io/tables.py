@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,8 @@ SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow", ".xlsx": "excel",
 }  # fmt: skip
+FILE = "file"
+"""The column of the output that says which of several files a row is from."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,10 @@ class TableFile:
             else f"there are {some([shown(name) for name in self.by_name], most=8)}."
         )
         raise InputError(f"{self.source}: there is no column {shown(name)}; {hint}")
+
+    def files(self) -> Any:
+        """Of a table in several files, the one that each row is from; else None."""
+        return None
 
     def numbers(self, name: str) -> Floats | None:
         """The numbers of a column, if it holds numbers."""
