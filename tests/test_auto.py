@@ -68,6 +68,18 @@ def test_the_range_goes_on_where_more_clusters_help(rng, monkeypatch):
     assert model.choice_.table_["k"][-1] == 6
 
 
+def test_a_choice_that_is_not_clear_is_warned_of(rng, monkeypatch):
+    monkeypatch.setattr(_search, "FIRST_RANGE", 3)
+    monkeypatch.setattr(_search, "LAST_RANGE", 3)
+    X, _ = make_mixture(5, n_samples=200, n_features=15, rng=rng)
+    with pytest.warns(UserWarning, match="still falling at 3 clusters") as caught:
+        model = KPOD("auto", random_state=0).fit(X)
+    assert not model.choice_.clear_
+    assert [str(one.message) for one in caught] == [model.choice_.sentence_]
+    assert caught[0].filename == __file__
+    kpod.choose_k(X, random_state=0)  # which returns it, and warns of nothing
+
+
 def test_clone_refit_and_pickle(three):
     X, _ = three
     model = KPOD("auto", random_state=0).fit(X)

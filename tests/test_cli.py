@@ -226,6 +226,26 @@ def test_describe_says_what_is_there_and_what_is_not(kpod, table):
     assert nothing["columns"][1]["marks"] == {"NA": 1}
 
 
+def test_columns_that_are_equal_are_named(kpod, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.normal(size=60).round(6) for name in "abw"})
+    frame["a again"] = frame["a"].where(rng.random(60) > 0.3)
+    frame["w2"] = frame["w"] = frame["w"].abs()
+    frame["k1"], frame["k2"] = 7, 7  # constants, which are not used
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    both = "a and a again are equal wherever they are observed together"
+    weights = "w and w2 are equal wherever they are observed together, so they count more than once; "
+    described = kpod("describe", path).out
+    assert f"note: {both}" in described
+    assert f"{weights}use --exclude w2" in described
+    assert "k1 and" not in described
+    fitted = " ".join(kpod("fit", path, "-k", 2, "--weight", "w", "-o", tmp_path / "o.csv").err.split())
+    assert f"{both}, so they count more than once; use --exclude 'a again' to count them once." in fitted
+    assert f"{weights}use --exclude w2" in fitted
+    assert "are equal" not in kpod("fit", path, "-k", 2, "--columns", "a,b", "-o", tmp_path / "o.csv").err
+
+
 def test_demo_runs_end_to_end(kpod, tmp_path):
     done = kpod("demo", "--report", tmp_path / "demo.html")
     assert done.code == 0

@@ -33,6 +33,7 @@ def test_scikit_learn_contract(estimator, check, monkeypatch):
     with warnings.catch_warnings():
         # Some tables of the checks are too small to hide entries in.
         warnings.filterwarnings("ignore", message=".*Give the number of clusters yourself")
+        warnings.filterwarnings("ignore", message="No clear choice")
         # Some checks ask for more clusters than their tables have distinct rows.
         warnings.filterwarnings("ignore", message="Number of distinct clusters")
         # The sparse ones have rows with nothing stored.

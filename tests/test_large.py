@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,11 @@ def in_parts(table, folder, suffix, n=3):
     return folder
 
 
+def without_files(path):
+    """The lines of an output without the column that says which file they are from."""
+    return re.sub(r",(?:file|[^,\n]*/parts/[^,\n]*)(,[^,\n]*)$", r"\1", path.read_text(), flags=re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("suffix", "out"), [(".csv", ".csv"), (".csv", ".parquet"), (".parquet", ".feather")]
 )
@@ -81,16 +87,36 @@ def test_several_files_are_as_one_in_memory(suffix, out, kpod, table, tmp_path):
         for key in set(said["one"]) - {"data", "written", "settings"}:
             assert said[name][key] == said["one"][key], key
         if out == ".csv":
-            assert (tmp_path / f"{name}-o.csv").read_bytes() == (tmp_path / "one-o.csv").read_bytes()
+            assert without_files(tmp_path / f"{name}-o.csv") == (tmp_path / "one-o.csv").read_text()
         else:
             read = pq.read_table if out == ".parquet" else pyarrow.feather.read_table
-            assert read(tmp_path / f"{name}-o{out}").equals(read(tmp_path / f"one-o{out}"))
+            found = read(tmp_path / f"{name}-o{out}")
+            found = found.drop_columns("file") if name == "parts" else found
+            assert found.equals(read(tmp_path / f"one-o{out}"))
         model = tmp_path / f"{name}.kpod"
         for data in (one, folder):
-            done = kpod("predict", model, data)
-            assert done.out == kpod("predict", tmp_path / "one.kpod", one).out != "", done.err
+            predicted = tmp_path / "predicted.csv"
+            assert kpod("predict", model, data, "-o", predicted).code == 0
+            assert without_files(predicted) == kpod("predict", tmp_path / "one.kpod", one).out != ""
     assert said["one"]["set_aside"].keys() == {"id", "town", "same"}
     assert not list(tmp_path.glob("*.scratch"))
+
+
+def test_months_in_a_file_each(kpod, tmp_path):
+    """A city is in every file once: no identifier, and the month is in the name of the file."""
+    rng = np.random.default_rng(0)
+    cities = [f"{letter}burg" for letter in "ABCDEFGHIJ"]
+    for month in range(1, 7):
+        columns = {"city": cities, "sales": rng.normal(size=10), "price": rng.normal(size=10)}
+        write(pa.table(columns), tmp_path / f"2024-{month:02}.csv")
+    done = kpod("fit", tmp_path / "*.csv", "-k", 2)
+    assert "city (category: 10 different values)" in done.err
+    assert "there is one row for each city and file." in done.err
+    header, *lines = done.out.splitlines()
+    assert header == "city,sales,price,file,cluster"
+    assert lines[10].split(",")[3] == str(tmp_path / "2024-02.csv")
+    named = kpod("fit", tmp_path / "*.csv", "-k", 2, "--label", "file").out
+    assert named.startswith("city,sales,price,file\n")
 
 
 def test_to_standard_output_and_a_report(kpod, table, tmp_path):
@@ -101,7 +127,7 @@ def test_to_standard_output_and_a_report(kpod, table, tmp_path):
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert len(lines) == N + 1
-    assert lines[0] == '"id",v0,v1,v2,v3,age,town,same,cluster'.replace('"', "")
+    assert lines[0] == '"id",v0,v1,v2,v3,age,town,same,file,cluster'.replace('"', "")
     page = (tmp_path / "r.html").read_text()
     assert f"{N} rows" in page or f"{N:,} rows" in page
 

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from kpod._io import roles, scales
 from kpod._io.columns import inspect
+from kpod._io.marks import Marks
 
 TABLES = json.loads(lzma.decompress((Path(__file__).parent / "data" / "columns.json.xz").read_bytes()))
 USED = ("number", "boolean")
@@ -90,6 +92,8 @@ def test_words_that_only_sound_like_identifiers(name):
         ("pid7", np.random.default_rng(0).integers(1, 8, 500)),
         ("dose", np.repeat(range(1, 31), 4)),
         ("SID74", np.random.default_rng(0).integers(0, 32, 100)),
+        ("Nummer", np.random.default_rng(0).integers(0, 90, 200)),
+        ("turkey", np.random.default_rng(0).permutation(2000)[:60]),
     ],
 )
 def test_measurements_that_look_like_identifiers(name, values):
@@ -128,6 +132,11 @@ def test_marks_of_gaps_do_not_hide_an_identifier():
         ("rb030", [100 * i + j for i in range(1, 30) for j in range(1, 2 + i % 4)]),
         ("fish", np.repeat(range(4842, 4862), [3 + i % 5 for i in range(20)])),
         ("bag", range(398_481, 398_581)),
+        ("AREAKEY", [36_007_000_000 + 100 * i for i in range(1, 60)]),
+        ("Gemeindeschlüssel", np.random.default_rng(0).permutation(90_000)[:60] + 9_000_000),
+        ("Nr.", [*range(1, 40), *range(1, 31), *range(1, 50)]),
+        ("N°", [*range(1, 40), *range(1, 31)]),
+        ("numéro", range(7, 900, 11)),
     ],
 )
 def test_identifiers_by_content(name, values):
@@ -225,6 +234,11 @@ def codes(name, values):
         ("income", [1200, 3400, 2500, -9, 1800, -9], "--missing income=-9"),
         ("temp", [12.5, 13.1, 999, 14.2, 11.8, 12.0], "--missing temp=999"),
         ("my age", [20, 30, 25, 999, 41, 999], "--missing 'my age=999'"),
+        ("start", [-99] * 6 + [-49, -42, -35, -30, 0, 1, 22] * 3, "--missing start=-99"),
+        ("pay", [999] * 30 + [*range(1, 400, 3), 532, 606, 700, 857, 959], "--missing pay=999"),
+        ("Rear.Hd", [-2] * 5 + [i / 2 for i in range(19)], "--missing Rear.Hd=-2"),
+        ("seats", [-2, -1, -1] + [i / 2 for i in range(36, 75)] + [-2, -2], "--missing seats=-2,-1"),
+        ("luggage", [-3, -2, -2, *range(7, 23)], "--missing luggage=-3,-2"),
         ("glucose", [0, 0, 44, 85, 89, 117, 137, 110, 140, 125, 168, 99, 101], "--missing glucose=0"),
     ],
 )
@@ -242,10 +256,22 @@ def test_codes_for_missing_are_pointed_out_with_the_remedy(name, values, remedy)
         ("finance", [-1, 0, 1] * 10),
         ("age", [-2, -1, 0, 1] * 10),
         ("score", [1, 2, 3, 4, 5, 6, 7, 8, 9, 9]),
+        ("percent", [*range(100), *[99] * 20]),
+        ("goals", [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, -3, -3]),
     ],
 )
 def test_ordinary_values_are_no_codes(name, values):
     assert codes(name, values) == []
+
+
+def test_answers_that_say_nothing_are_pointed_out_with_the_remedy():
+    answers = [*["Married", "Single"] * 4, "No answer", "Don't know", "Refused"]
+    (note,) = column("my status", answers).role.notes
+    assert note.text == "'No answer', 'Don't know' and 'Refused' (3 times) may stand for missing"
+    (given,) = shlex.split(note.remedy)[1:]
+    marks = Marks.parse([given], ["my status"], "t.csv").of("my status")
+    assert column("my status", answers, missing=marks).missing == 3
+    assert column("person", ["Missing teeth and more than that", "ill"] * 5).role.notes == ()
 
 
 def test_what_is_pointed_out_about_numbers():

@@ -187,6 +187,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     choice_ : KChoice
         With `n_clusters="auto"`: why this number, see `kpod.choose_k`. `print(model.choice_)` shows it.
+        `fit` warns where the choice is not clear.
 
     shrinkage_ : float
         `shrinkage`, or what "auto" chose.
@@ -301,7 +302,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         -------
         self
         """
-        return self._fit(X, sample_weight)
+        self._fit(X, sample_weight)
+        choice = getattr(self, "choice_", None)
+        if choice is not None and not choice.clear_ and choice.n_hidden_:  # too little to hide is warned of
+            warn(choice.sentence_)
+        return self
 
     def _fit(self, X: Any, sample_weight: Any, numbers: Any = None, progress: Progress | None = None) -> KPOD:
         """Fit; `numbers` are those that `kpod.choose_k` chooses from."""

@@ -18,13 +18,18 @@ import pyarrow.compute as pc
 from kpod._io import dates
 from kpod._io.columns import gaps_of, is_text
 from kpod._io.files import InputError, printable
-from kpod._io.roles import ROW_NUMBERS, Role
-from kpod._io.tables import Column, TableFile, check_numeric, matrix, shown, two_ways
+from kpod._io.roles import ROW_NUMBERS, Role, quoted
+from kpod._io.tables import FILE, Column, TableFile, check_numeric, matrix, shown, two_ways
 from kpod._typing import Floats
+from kpod._words import listed, some
 
 DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
+USED = ("number", "boolean")
 ALL = "all"
+WEIGHTS = "weights of the rows (--weight)"
 MOST_LEVELS = 200
+LEAST_COMMON = 10
+"""Rows in which two columns must be observed before they are called equal."""
 
 
 @dataclass
@@ -146,7 +151,7 @@ def choose_columns(
     named = table.names([name for name in categories if not (use_all and name == ALL)])
     choice = Choice([], {}, roles)
     set_aside: dict[str | None, str] = {
-        weight: "weights of the rows (--weight)",
+        weight: WEIGHTS,
         **dict.fromkeys(excluded, "excluded (--exclude)"),
         **dict.fromkeys(identifiers, "identifier (--id)"),
     }
@@ -160,7 +165,7 @@ def choose_columns(
             choice.aside[name] = why
         elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
             use_category(table, choice, column, role, asked=name in named or name in by_user)
-        elif name in wanted or (name in by_user and role.role in ("number", "boolean")):
+        elif name in wanted or (name in by_user and role.role in USED):
             use_number(table, choice, column)
         else:
             use_by_role(table, choice, column, role)
@@ -239,7 +244,7 @@ def use_number(table: TableFile, choice: Choice, column: Column) -> None:
 
 
 def use_by_role(table: TableFile, choice: Choice, column: Column, role: Role) -> None:
-    if role.role in ("number", "boolean") or column.ambiguous:
+    if role.role in USED or column.ambiguous:
         check_ambiguous(table, column)
         check_numeric(table, column)
         choice.used.append(column.name)
@@ -317,14 +322,12 @@ def occurs(table: TableFile, names: Sequence[str], marks: str) -> bool:
 
 def notes_on(table: TableFile, choice: Choice) -> list[str]:
     """What to know about the columns used, those alike in one sentence; and marks that occur nowhere."""
-    from kpod._words import some
-
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name in choice.used:
         column = table.column(name)
         for note in choice.roles[name].notes or column.role.notes:
-            key = (note.kind, note.remedy.partition("=")[2] if note.kind == "code" else "")
-            if note.kind != "code" or not any(said.startswith(f"{name}: ") for said in table.notes):
+            key = (note.kind, note.marks)
+            if not note.marks or not any(said.startswith(f"{name}: ") for said in table.notes):
                 found.setdefault(key, []).append((name, note.sentence))
         if column.how_written:
             found.setdefault(("written", ""), []).append((name, f"{column.how_written}."))
@@ -333,12 +336,14 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
         names = [printable(name) for name, _ in about]
         if len(about) == 1:
             notes.append(f"{names[0]}: {about[0][1]}")
-        elif kind == "code":
-            elsewhere = occurs(table, [name for name in choice.used if name not in dict(about)], marks)
-            remedy = f"--missing NAME={marks}" if elsewhere else f"--missing {marks}"
+        elif marks:
+            others = [name for name in choice.used if name not in dict(about)]
+            everywhere = kind == "answer" or not occurs(table, others, marks)
+            which = " and ".join(f"'{mark}'" if kind == "answer" else mark for mark in marks.split(","))
+            far = ", far from the other values" if kind == "code" else ""
             notes.append(
-                f"{marks.replace(',', ' and ')} may stand for missing in {some(names)}, far from the other "
-                f"values; if so, use {remedy}."
+                f"{which} may stand for missing in {some(names)}{far}; if so, use "
+                f"--missing {quoted(marks if everywhere else f'NAME={marks}')}."
             )
         elif kind == "written":
             notes.append(f"numbers in {some(names)} were written as text: {about[0][1]}")
@@ -347,10 +352,45 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
                 f"{some(names)}: {kind}s are clustered as plain numbers; use --exclude if they should not be."
             )
     notes += panel(table, choice)
+    weights = [name for name, why in choice.aside.items() if why == WEIGHTS]
+    notes += twins(table, [*weights, *(name for name in choice.used if name not in choice.categories)])
     notes += [
         f"--missing {printable(mark)}: this value does not occur in the table." for mark in table.unused_marks
     ]
     return notes
+
+
+def twins(table: TableFile, names: Sequence[str]) -> list[str]:
+    """Notes on columns of numbers that are equal wherever both are observed: what they say counts twice."""
+    columns = {name: values for name in names if (values := table.column(name).values) is not None}
+    if not columns:
+        return []
+    head = np.column_stack([values[: 10 * LEAST_COMMON] for values in columns.values()])
+    notes: list[str] = []
+    known: set[str] = set()
+    for j, (name, values) in enumerate(columns.items()):
+        if name in known:
+            continue
+        known.add(name)
+        differ: Any = (np.abs(head - head[:, [j]]) > 0).any(axis=0)  # as nearly all do: a quick look
+        alike = [other for other, apart in zip(columns, differ, strict=True) if not apart]
+        same = [other for other in alike if other not in known and are_equal(values, columns[other])]
+        known.update(same)
+        if same:
+            which = listed([printable(one) for one in (name, *same)])
+            notes.append(
+                f"{which} are equal wherever they are observed together, so they count more than once; use "
+                f"--exclude {quoted(','.join(same))} to count them once."
+            )
+    return notes
+
+
+def are_equal(one: Floats, other: Floats) -> bool:
+    """Whether two columns are equal in all rows that have both, and these are many."""
+    observed = ~np.isnan(one), ~np.isnan(other)
+    both = observed[0] & observed[1]
+    enough = max(LEAST_COMMON, 0.5 * min(int(part.sum()) for part in observed))
+    return bool(both.sum() >= enough and (one[both] == other[both]).all() and np.ptp(one[both]) > 0)
 
 
 def panel(table: TableFile, choice: Choice) -> list[str]:
@@ -359,9 +399,11 @@ def panel(table: TableFile, choice: Choice) -> list[str]:
         return []
     roles = {name: choice.roles[name].role for name in choice.aside if name in table.by_name}
     units = [name for name, role in roles.items() if role in ("category", "identifier")]
-    times = [name for name, role in roles.items() if role == "date"]
-    for unit, time in itertools.product(units, times):
-        both = pa.table({"unit": decoded(table.raw[unit]), "time": decoded(table.raw[time])})
+    times = {name: decoded(table.raw[name]) for name, role in roles.items() if role == "date"}
+    if (files := table.files()) is not None and FILE not in table.by_name:
+        times[FILE] = files
+    for unit, (time, when) in itertools.product(units, times.items()):
+        both = pa.table({"unit": decoded(table.raw[unit]), "time": when})
         n_units, n_times = (pc.count_distinct(values).as_py() for values in both.columns)
         if max(n_units, n_times) > table.n_rows / 2 or n_units * n_times < table.n_rows:
             continue

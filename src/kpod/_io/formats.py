@@ -26,6 +26,7 @@ from kpod._io.files import InputError, printable
 from kpod._io.marks import Marks
 from kpod._io.places import Cells, letters
 from kpod._io.room import ZIP
+from kpod._io.vocabulary import NO_ANSWER
 from kpod._words import some
 
 OLE = b"\xd0\xcf\x11\xe0"
@@ -34,9 +35,6 @@ JSON_BLOCK = 1 << 20
 LONGEST_INT = 2**63
 EXTRAS = {"python_calamine": "excel", "xlsxwriter": "excel", "pyreadstat": "stats"}
 PROGRAMS = {"stata": "a Stata", "spss": "an SPSS", "sas": "a SAS", "xport": "a SAS transport"}
-NO_ANSWER = re.compile(
-    r"refus|don'?t know|no answer|not applicable|missing|\binap\b|not asked|no response", re.I
-)
 
 
 def imported(name: str, source: str, what: str) -> Any:

@@ -6,6 +6,7 @@ looked at a column at a time. Columns of text stay in their files, and go from t
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import sys
@@ -24,8 +25,8 @@ from kpod._io.files import InputError, printable, written_whole
 from kpod._io.marks import Marks
 from kpod._io.reading import rows_as_text, settle_decimal
 from kpod._io.scanning import Decoded, Decoder, Progress
-from kpod._io.sources import Sources, TextOptions, TextSource, expand
-from kpod._io.tables import Column, Dialect, TableFile, check_numeric, shown
+from kpod._io.sources import Source, Sources, TextOptions, TextSource, expand
+from kpod._io.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
 from kpod._io.writing import csv_batches, csv_header, dialect_for, format_of, has_plain_numbers
 from kpod._scanned import ScannedTable
 from kpod._typing import Floats
@@ -114,6 +115,7 @@ class LargeTable(TableFile):
         head = cls.head(sources, marks, ask=given.decimal is None)
         if not every_row:
             check_descriptions(sources, head)
+        look_at_words(head, sources, marks)
         asked = head.names(only) if only else list(head.by_name)
         left = head.names(leave_out)
         names = [
@@ -152,23 +154,9 @@ class LargeTable(TableFile):
     @staticmethod
     def head(sources: Sources, marks: Marks, *, ask: bool) -> TableFile:
         """The first rows of the first file, which tell numbers from text."""
-        batches: list[pa.RecordBatch] = []
-        for batch in sources.files[0].batches(sources.schema.names):
-            batches.append(batch)
-            if sum(one.num_rows for one in batches) >= HEAD_ROWS:
-                break
-        raw = pa.Table.from_batches(batches)
+        raw = first_rows(sources, sources.files[:1], sources.schema.names)
+        columns = [look(sources, raw, name, marks) for name in raw.column_names]
         decimal = sources.dialect.decimal if sources.dialect else "."
-        columns = [
-            kinds.inspect(
-                name,
-                raw[name].cast(sources.schema.field(name).type),
-                decimal,
-                marks.of(name),
-                decimal_given=True,
-            )
-            for name in raw.column_names
-        ]
         if ask and settle_decimal(columns, raw, sources.dialect) != decimal:
             kinds.ask_about_points(columns, raw)
         for column in columns:
@@ -210,6 +198,14 @@ class LargeTable(TableFile):
             values[values == mark] = np.nan
         return values
 
+    def files(self) -> Any:
+        if len(self.sources.files) == 1:
+            return None
+        lengths = np.diff([*self.sources.starts, self.n_rows])
+        return pa.array([source.name for source in self.sources.files]).take(
+            pa.array(np.repeat(np.arange(len(lengths)), lengths))
+        )
+
     def close(self) -> None:
         if hasattr(self, "decoded"):
             self.decoded.scratch.remove()
@@ -228,14 +224,14 @@ class LargeTable(TableFile):
 
     def write(self, file: IO[bytes], kind: str, dialect: Any, label: str, labels: Any, typed: bool) -> None:
         batches = self.labelled(label, labels, typed)
+        first = next(batches)
         if kind == "csv":
             dialect = dialect or Dialect()
-            file.write(csv_header([*self.raw.column_names, label], dialect))
-            for batch in batches:
+            file.write(csv_header(first.schema.names, dialect))
+            for batch in itertools.chain([first], batches):
                 for lines in csv_batches(pa.Table.from_batches([batch]), dialect):
                     file.write(lines)
             return
-        first = next(batches)
         if kind == "parquet":
             import pyarrow.parquet as pq
 
@@ -249,7 +245,7 @@ class LargeTable(TableFile):
                 writer.write_batch(batch)
 
     def labelled(self, label: str, labels: Any, typed: bool) -> Iterator[pa.RecordBatch]:
-        """The batches of the files, with the labels of their rows."""
+        """The batches of the files, with the labels of their rows; of several, which file that is."""
         decoders = {}
         if typed and self.dialect:
             decoders = {name: Decoder(name, self.dialect.decimal) for name in self.typed}
@@ -257,10 +253,12 @@ class LargeTable(TableFile):
         fields = [
             pa.field(one.name, self.typed[one.name][0]) if one.name in decoders else one for one in schema
         ]
+        with_files = len(self.sources.files) > 1 and FILE not in (*schema.names, label)
+        fields += [pa.field(FILE, pa.string())] if with_files else []
         fields.append(pa.field(label, pa.int32()))
         for source, at, batch in self.sources.batches(schema.names):
             columns = []
-            for values, one in zip(batch.columns, fields, strict=False):
+            for values, one in zip(batch.columns, fields[: batch.num_columns], strict=True):
                 column = values
                 if one.name in decoders:
                     floats = decoders[one.name](values, source, at)
@@ -268,6 +266,7 @@ class LargeTable(TableFile):
                         floats[floats == mark] = np.nan
                     column = pa.array(floats, from_pandas=True)
                 columns.append(column if column.type == one.type else column.cast(one.type))
+            columns += [pa.repeat(source.name, batch.num_rows)] if with_files else []
             columns.append(pa.array(labels[row : row + batch.num_rows], pa.int32()))
             row += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
@@ -299,6 +298,37 @@ def check_totals(sources: Sources, decoded: Decoded) -> None:
 
         rows = source.last_rows()[-around.SOME_ROWS :]
         source.check_nothing_around(around.edges([], rows, numbers)[2])
+
+
+def first_rows(sources: Sources, files: Sequence[Source], names: Sequence[str]) -> pa.Table:
+    """The first rows of some columns of each file, as many of each."""
+    batches: list[pa.RecordBatch] = []
+    for file in files:
+        left = max(1, HEAD_ROWS // len(files))
+        for batch in file.batches(names):
+            batches.append(batch.slice(0, left))
+            left -= batch.num_rows
+            if left <= 0:
+                break
+    schema = pa.schema([sources.schema.field(name) for name in names])
+    return pa.concat_tables([pa.Table.from_batches([batch]).cast(schema) for batch in batches])
+
+
+def look(sources: Sources, rows: pa.Table, name: str, marks: Marks) -> Column:
+    decimal = sources.dialect.decimal if sources.dialect else "."
+    return kinds.inspect(name, rows[name], decimal, marks.of(name), decimal_given=True)
+
+
+def look_at_words(head: TableFile, sources: Sources, marks: Marks) -> None:
+    """Tell the roles of columns that hold no numbers by all files: a name may be in each of them once."""
+    names = [column.name for column in head.columns if column.values is None]
+    if len(sources.files) == 1 or not names:
+        return
+    rows = first_rows(sources, sources.files, names)
+    for name in names:
+        found = look(sources, rows, name, marks)
+        if found.values is None:
+            head.by_name[name].role = found.role
 
 
 def without_values(column: Column) -> Column:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from kpod._io.vocabulary import (
     GROUPS,
     HOW_MANY,
     IDS,
+    KEYS,
+    NO_ANSWER_AT_ALL,
     NO_IDS,
     NO_ZERO,
     NOMINAL,
@@ -34,6 +36,7 @@ from kpod._io.vocabulary import (
     UNITS,
 )
 from kpod._typing import Floats
+from kpod._words import listed
 
 ROLES = ("number", "boolean", "category", "ordered", "date", "identifier", "constant", "text", "empty")
 SAMPLE = 20_000
@@ -50,6 +53,8 @@ class Note:
     remedy: str
     about: str = ""
     """Of numbers that say where or when, which of the two."""
+    marks: str = ""
+    """Of values that may stand for missing, these as --missing takes them."""
 
     @property
     def sentence(self) -> str:
@@ -162,6 +167,11 @@ class Facts:
         return self.n_distinct / (self.high - self.low + 1)
 
     @property
+    def is_long(self) -> bool:
+        """Five digits or more, all as long."""
+        return self.low >= 10_000 and len(str(int(self.low))) == len(str(int(self.high)))
+
+    @property
     def is_sorted(self) -> bool:
         return bool((np.diff(self.values) >= 0).all())
 
@@ -190,7 +200,8 @@ def observed_sample(values: Floats) -> Floats:
 
 def tokens(name: str) -> tuple[str, ...]:
     """The words of a name in any spelling: patientID, Patient_Id, PATIENT.ID are patient and id."""
-    parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    parts = re.sub(r"\b[nN][°º]|№", " no ", name)
+    parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", parts)
     parts = re.sub(r"([A-Z]{2,})([A-Z][a-z])", r"\1 \2", parts)
     parts = re.sub(r"([A-Za-z])(\d)", r"\1 \2", parts)
     return tuple(part for part in re.split(r"[\W_]+", parts.lower()) if part)
@@ -283,11 +294,21 @@ def is_counter(facts: Facts, unique: bool) -> bool:
     """No name, or one such as key, no and index, where the numbers are like those of an index."""
     if not facts.tokens:
         return unique
-    if len(facts.tokens) > 2 or facts.tokens[-1] not in COUNTERS:
+    last = facts.tokens[-1]
+    if len(facts.tokens) > 2 or not (last in COUNTERS or last.endswith(KEYS)):
         return False
     if unique:
-        return facts.is_sorted or facts.density >= 0.2 or facts.tokens[-1] not in HOW_MANY
-    return facts.n_distinct >= 20 and facts.is_sorted and len(facts.values) >= 1.5 * facts.n_distinct
+        other = last not in HOW_MANY and (last in COUNTERS or facts.is_long)
+        return facts.is_sorted or facts.density >= 0.2 or other
+    in_blocks = facts.is_sorted and len(facts.values) >= 1.5 * facts.n_distinct
+    return facts.n_distinct >= 20 and (in_blocks or starts_again(facts.values))
+
+
+def starts_again(values: Floats) -> bool:
+    """1, 2, 3, 1, 2, 3, 4, 1, ...: rows counted within groups, perhaps with some left out since."""
+    steps = np.diff(values)
+    again = values[1:][steps <= 0] <= 1
+    return values[0] in (0, 1) and bool(again.all()) and float(np.mean(steps == 1)) > 0.9
 
 
 def names_groups(facts: Facts, unique: bool) -> bool:
@@ -320,9 +341,8 @@ def counts_the_rows(values: Floats) -> bool:
 
 def same_length(facts: Facts) -> bool:
     """Eight digits or more, all as long: account and telephone numbers. Sizes vary, and are rounded."""
-    digits = {len(str(int(value))) for value in (facts.low, facts.high)}
     rounded = np.mean(facts.values % 100 == 0)
-    return len(digits) == 1 and facts.low >= 1e7 and rounded < 0.2
+    return facts.is_long and facts.low >= 1e7 and bool(rounded < 0.2)
 
 
 ROUND_ENDS = (99, 100, 255, 359, 360, 365, 366, 999, 1000, 1439, 1440)
@@ -496,7 +516,9 @@ def quoted(name: str) -> str:
 
 HIGH_CODES = [float(digit * n) for n in range(1, 7) for digit in ("9", "8", "7")]
 HIGH_CODES += [float("9" * n + digit) for n in range(1, 6) for digit in "8765"]
-LOW_CODES = [-9.0, -8.0, -7.0, -1.0, -2.0, *(-code for code in HIGH_CODES)]
+LOW_CODES = [*map(float, range(-9, 0)), *(-code for code in HIGH_CODES)]
+LONG_CODE = 97
+"""From here on, a code is no value that just happens to be the last of a scale."""
 
 
 def code_notes(facts: Facts) -> list[Note]:
@@ -508,9 +530,13 @@ def code_notes(facts: Facts) -> list[Note]:
         return []
     marks = ",".join(f"{code:.0f}" for code in sorted(codes))
     n = int(sum(facts.counts[facts.distinct == code].sum() for code in codes))
+    return [note_on_marks("code", facts.name, marks, marks.replace(",", " and "), n)]
+
+
+def note_on_marks(kind: str, name: str, marks: str, said: str, n: int) -> Note:
     times = "once" if n == 1 else f"{n:,} times"
-    return [Note("code", f"{marks.replace(',', ' and ')} ({times}) may stand for missing",
-                 f"--missing {quoted(f'{facts.name}={marks}')}")]  # fmt: skip
+    remedy = f"--missing {quoted(f'{name}={marks}')}"
+    return Note(kind, f"{said} ({times}) may stand for missing", remedy, marks=marks)
 
 
 def far_codes(facts: Facts, candidates: list[float], side: int) -> list[float]:
@@ -525,22 +551,36 @@ def far_codes(facts: Facts, candidates: list[float], side: int) -> list[float]:
     while found:
         rest = values
         gap = side * found[-1] - rest[-1]
-        inside = float(rest[-1] - rest[0])
-        step = float(np.median(np.diff(rest))) if len(rest) > 1 else 1.0
-        negative = side < 0 and side * rest[-1] >= 0
-        # -1 and -2 are steps of a scale as often as codes: only alone below a wide range.
-        small = found[-1] in (-1, -2) and not (len(found) == 1 and facts.high >= 5 and len(facts.values) > 20)
-        lone_code = negative and facts.whole and not small
-        wide = gap > max(inside, 3 * step) if inside > 0 else gap > 5
         n = int(sum(facts.counts[facts.distinct == code].sum() for code in found))
-        if (
-            n <= 0.5 * len(facts.values)
-            and (wide or (lone_code and gap >= 1))
-            and (n > 1 or (wide and abs(found[0]) > 900))
+        step = float(np.median(np.diff(rest))) if len(rest) > 1 else 1.0
+        inside = float(rest[-1] - rest[0])
+        wide = gap > max(inside, 3 * step) if inside > 0 else gap > 5
+        if n <= 0.5 * len(facts.values) and (
+            (wide and (n > 1 or abs(found[0]) > 900))
+            or (n > 1 and gap >= 1 and side < 0 and is_lone_code(facts, found, -float(rest[-1]), n))
+            or (gap > 3 * step and is_peak(found[-1], n, gap > 0.5 * inside, counts))
         ):
             return found
         values = np.append(values, side * found.pop())
     return []
+
+
+def is_lone_code(facts: Facts, found: list[float], lowest: float, n: int) -> bool:
+    """Below zero, where no value proper is: `lowest` is the lowest of these."""
+    if lowest < 0 or not (facts.whole or n >= 5):
+        return False
+    # Small ones are steps of a scale as often as codes: only -1 or -2 alone below a wide range, or far off.
+    alone = len(found) == 1 and found[0] >= -2 and facts.high >= 5 and len(facts.values) > 20
+    far = lowest >= max(5.0, -2 * found[0])
+    return found[-1] <= -7 or alone or far
+
+
+def is_peak(code: float, n: int, far: bool, others: Any) -> bool:
+    """A long code that occurs many times at the end of a range: far out, or where other values are rare.
+
+    `others` says how often each of these occurs, the nearest last.
+    """
+    return abs(code) >= LONG_CODE and n >= 5 and (far or n >= 10 * others[-10:].max())
 
 
 def impossible_zero(facts: Facts) -> bool:
@@ -559,8 +599,27 @@ def impossible_zero(facts: Facts) -> bool:
 
 # Text
 
+MOST_WORDS = 4
+"""Of a category that says that there is no answer."""
 
-def role_of_text(c: Contents) -> Role:  # noqa: PLR0911
+
+def role_of_text(c: Contents) -> Role:
+    role = role_of_levels(c)
+    return replace(role, notes=answer_notes(c)) if role.role in ("category", "ordered") else role
+
+
+def answer_notes(c: Contents) -> tuple[Note, ...]:
+    """Categories that say that there is no answer: Refused, Don't know."""
+    found = [level for level in c.levels if "," not in level and len(level.split()) <= MOST_WORDS]
+    found = [level for level in found if NO_ANSWER_AT_ALL.match(level)]
+    if not found:
+        return ()
+    n = sum(c.levels[level] for level in found)
+    said = listed([f"'{level}'" for level in found])
+    return (note_on_marks("answer", c.name, ",".join(found), said, n),)
+
+
+def role_of_levels(c: Contents) -> Role:  # noqa: PLR0911
     n = sum(c.levels.values())
     if not n:
         return Role("empty", "nothing observed")

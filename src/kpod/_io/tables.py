@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,8 @@ SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow", ".xlsx": "excel",
 }  # fmt: skip
+FILE = "file"
+"""The column of the output that says which of several files a row is from."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,10 @@ class TableFile:
     def where(self, row: int, name: str) -> str:
         """How to find an entry in the file: by its line or cell, else by its row, counted from 1."""
         return self.place.of(self.raw, row, name) if self.place else f"row {row + 1}"
+
+    def files(self) -> Any:
+        """Of a table in several files, the one that each row is from; else None."""
+        return None
 
     def numbers(self, name: str) -> Floats | None:
         """The numbers of a column, if it holds numbers."""

@@ -18,8 +18,16 @@ IDS = words(
 )
 NOT_FIRST = words("email phone telephone telefon fax sid eid pid ")
 """Identifiers as the last word of a name only: a phone, but not phone_service."""
+HOW_MANY = words("n num number no nr count nummer numero número numéro numer nro ")
 COUNTERS = words("key keys pk index idx no nr num number nummer row record line obs case unnamed ")
 """Names of identifiers where the content agrees: as often as not they are something else."""
+KEYS = tuple(
+    words(
+        "key number nummer nr schlüssel schluessel sleutel nyckel numero número numéro numer nro clave "
+        "clé chiave chave klucz "
+    )
+)
+"""How such names end in several languages: areakey, laufnummer, Gemeindeschlüssel."""
 UNITS = words(
     "subject subj participant respondent patient stratum strata replicate replication proband versuchsperson "
 )
@@ -50,7 +58,6 @@ SIZES = words(
     "seconds gross sales revenue budget profit assets cost costs price income salary wage wages gdp debt "
     "spending expenditure amount value volume population pop views "
 )
-HOW_MANY = words("n num number no nr count ")
 NOMINAL = words(
     "race ethnicity ethnic precinct religion relig denomination region state country province sex gender "
     "occupation occup occ industry sector treatment treat trt arm type kind species breed color colour "
@@ -95,3 +102,14 @@ NO_IDS = tuple(
     )
 )
 """English words end so: acid, fluid, humid, steroid, flavanoid, liquid, lipid."""
+NO_ANSWER = re.compile(
+    r"refus\w*|don['\u2019]?t know|no answer|not applicable|missing|\binap\b|not asked|no response",
+    re.IGNORECASE,
+)
+NO_ANSWER_AT_ALL = re.compile(
+    rf"(?:{NO_ANSWER.pattern}|declined|prefer not|not (?:stated|specified|reported|available|known|recorded)"
+    r"|unknown|unspecified|undisclosed|keine (?:angabe|antwort)|wei(?:ß|ss) nicht|verweigert|unbekannt"
+    r"|sans réponse|ne sait pas|inconnu|no sabe|no contesta|sin respuesta|desconocido)\b",
+    re.IGNORECASE,
+)
+"""The same at the beginning of a short text, in more ways of saying it."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kpod._diagnose import diagnose_gaps
+from kpod._io.choosing import USED, twins
 from kpod._io.columns import gaps_of
 from kpod._io.files import printable
 from kpod._io.tables import Column, TableFile, missing_option, two_ways
@@ -24,7 +25,7 @@ def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
         "data": table.source,
         "rows": table.n_rows,
         "text_file": vars(table.dialect) if table.dialect else None,
-        "notes": list(table.notes),
+        "notes": [*table.notes, *twins(table, [c.name for c in table.columns if c.role.role in USED])],
         "missing_share": float(missing.mean()),
         "complete_rows": int((~missing.any(axis=1)).sum()),
         "rows_without_numbers": int(nothing.sum()),
