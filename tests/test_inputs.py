@@ -217,6 +217,16 @@ def test_columns_of_the_same_name_are_refused(estimator):
             estimator.fit(frame)
 
 
+@pytest.mark.parametrize(
+    "make", [lambda c: pd.DataFrame({"x": pd.array(c, "Int64")}), lambda c: pl.DataFrame({"x": c})]
+)
+def test_impute_loses_no_digits(make):
+    few, long = make([1, None, 3, 2**40]), make([2**60 + 1, None, 2**60 + 3])
+    assert KPOD(1).fit(few).impute(few)["x"][3] == 2**40
+    with pytest.raises(ValueError, match="'x' holds whole numbers of 2\\^53 or more"):
+        KPOD(1).fit(long).impute(long)
+
+
 def test_impute_keeps_names_of_several_levels():
     X = np.array([[1.0, np.nan], [1, 2], [9, 8], [np.nan, 8]])
     frame = pd.DataFrame(X, columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))

@@ -24,6 +24,7 @@ FLOATS = [np.float64, np.float32]
 NOT_NUMBERS = {"M": "dates", "m": "time spans", "c": "complex numbers"}
 DATES = (np.datetime64, np.timedelta64)
 MOST_SPARSE_COLUMNS = np.iinfo(np.int32).max
+MOST_EXACT = 2.0**53  # whole numbers below are exact in floating point
 TINIEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 
@@ -222,6 +223,11 @@ def with_values(X: Any, values: AnyFloats, changed: Any) -> Any:
     columns = []
     for j in np.flatnonzero(changed):
         name = frame.columns[j]
+        if frame[name].dtype.is_integer() and np.nanmax(np.abs(values[:, j]), initial=0) >= MOST_EXACT:
+            raise ValueError(
+                f"Column {name!r} holds whole numbers of 2^53 or more, which lose digits as decimals. "
+                "Leave the column out; identifiers and codes are not to be filled."
+            )
         column = nw.new_series(name, values[:, j], backend=frame.implementation)
         if frame.implementation.is_pandas_like():
             column = nw.from_native(column.to_native().set_axis(X.index), series_only=True)
