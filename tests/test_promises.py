@@ -198,6 +198,17 @@ class TestLabelsArePredictions:
         model = KPOD(9, random_state=0).fit(X)
         assert_array_equal(model.labels_, model.predict(X))
 
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+    def test_where_rows_go_on_changing_their_cluster(self, algorithm, rng):
+        """Rows of next to no weight, which change it long after the loss has stopped falling."""
+        X = rng.integers(0, 2, size=(200, 40)).astype(float)
+        X[rng.random(X.shape) < 0.9] = np.nan
+        X[np.isnan(X).all(axis=1), 0] = 1
+        weights = np.where(rng.random(200) < 0.5, 1e-30, 1.0)
+        model = KPOD(33, algorithm=algorithm, init="random", n_init=1, tol=1.0, random_state=0)
+        assert_array_equal(model.fit(X, sample_weight=weights).labels_, model.predict(X))
+
     def test_next_to_an_outlier(self, rng):
         """One value at 1e12 costs no other row its nearest center."""
         X, _ = clustered(rng, 2000, 8, missing=0.3)
