@@ -282,7 +282,7 @@ class TestLossCurve:
     @pytest.mark.filterwarnings("ignore:Not converged")
     @pytest.mark.parametrize("spread", [1.0, 1e-4, 1e-8, 0.0])
     @pytest.mark.parametrize("weighting", ["none", "extreme"])
-    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan", "mm"])
     def test_it_falls(self, algorithm, weighting, spread, rng, dtype):
         X, _ = clustered(rng, 500, 6, k=5, missing=0.3, spread=spread, dtype=dtype)
         weights = None if weighting == "none" else 10.0 ** rng.uniform(-12, 12, 500)
@@ -296,6 +296,16 @@ class TestLossCurve:
         assert curve[-1] == model.inertia_
         exact = oracle.loss(X.astype(float), model.labels_, model.cluster_centers_.astype(float), weights)
         assert_allclose(model.inertia_, exact, rtol=1e-6, atol=1e-25 if weights is None else 1e-12)
+
+    @pytest.mark.filterwarnings("ignore:Not converged")
+    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan", "mm"])
+    def test_centers_that_are_rounded(self, algorithm, rng):
+        """Far from zero in single precision, where rounding the centers costs more than iterations gain."""
+        X = 1e6 + clustered(rng, 700, 2, k=33, missing=0.2, spread=1.5)[0]
+        model = KPOD(33, algorithm=algorithm, n_init=1, tol=0, max_iter=4, random_state=0)
+        curve = model.fit(X.astype(np.float32)).loss_curve_
+        assert (np.diff(curve) <= 0).all()
+        assert curve[-1] == model.inertia_
 
     @pytest.mark.parametrize("spread", [1e-5, 1e-8, 0.0])
     def test_with_gaps_that_count(self, spread, rng, dtype):
