@@ -226,11 +226,13 @@ class Descent:
             step.WorstRows,
         )
         for cluster, row in zip(empty, worst.first(len(empty)), strict=False):
+            if row.loss == 0:
+                continue
             gain = self.objective.moving_gain(row.entries, row.weight, self.means, row.label, int(cluster))  # type: ignore[arg-type]
             more = self.objective.gap_gain(
                 row.entries, row.weight, self.totals, self.loss, row.label, int(cluster)
             )
-            if gain + more <= 1e-12 * row.loss or row.loss == 0:
+            if gain + more <= 1e-12 * row.loss:
                 continue
             transfer(self.totals, row.entries, row.weight, row.label, int(cluster))
             self.relabelled[row.row] = int(cluster)

@@ -198,6 +198,11 @@ class Objective:
         )
 
 
+def least_variance(table: Table) -> float:
+    """What the variance of an entry within its cluster is taken to be at the least, where gaps count."""
+    return max(1e-9 * table.variance, 1e-30)
+
+
 class GapObjective(Objective):
     """The same with gaps that say something of the cluster a row is in.
 
@@ -222,7 +227,7 @@ class GapObjective(Objective):
         self.observed = np.where((share > 1e-12) & (share < 1 - 1e-12), share, np.round(share))
         self.n_observed = float(table.about.weights.sum())
         self.degrees = self.n_observed - min(k * float(table.live.sum()), self.n_observed / 2)
-        self.floor = max(1e-9 * table.variance, 1e-30)
+        self.floor = least_variance(table)
 
     def is_empty(self, totals: Sums) -> Any:
         """Whether no row is in a cluster: one of rows with nothing observed is not."""
