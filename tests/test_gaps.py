@@ -291,6 +291,14 @@ def test_a_cluster_that_empties_takes_a_row(algorithm, rng):
     assert np.abs(model.cluster_centers_).max() < 100
 
 
+def test_one_cluster_has_all_of_the_weight(rng):
+    """And by rounding no more than that, which has no root: warnings are errors here."""
+    X, _ = speaking(rng, n=50)
+    for _ in range(20):
+        model = KPOD(1, missingness="informative", random_state=0).fit(X, sample_weight=rng.random(50))
+        assert_array_equal(model.labels_, 0)
+
+
 @pytest.mark.filterwarnings("ignore:Number of distinct")
 @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
 @pytest.mark.parametrize(

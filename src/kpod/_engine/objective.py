@@ -73,7 +73,7 @@ def panel_of(centers: Floats, gaps: GapModel | None = None) -> Panel:
     with np.errstate(divide="ignore"):
         observed = np.where(speaks, -worth * np.log1p(-rates), 0.0)
         missing = np.where(speaks, -worth * np.log(rates), 0.0)
-        share = -worth * np.log(gaps.shares)
+        share = -worth * np.log(np.minimum(gaps.shares, 1))  # of one cluster, rounding makes it more
     roots = np.sqrt(np.stack([observed, missing, np.broadcast_to(share[:, None], rates.shape)]))
     return Panel(centers, share + missing.sum(axis=1), observed - missing, roots)
 
