@@ -583,7 +583,15 @@ def test_closed_streams(table, tmp_path):
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 41
 
 
-@pytest.mark.parametrize("command", ["describe {table}", "demo --report {folder}/r.html"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "describe {table}",
+        "demo --report {folder}/r.html",
+        "choose-k {table} -k 1-2 --report {folder}/r.html",
+        "choose-k {table} -k 1-2 --report {folder}/r.html --json",
+    ],
+)
 def test_a_closed_output_is_found_out_before_the_work(command, table, tmp_path):
     command = f"{sys.executable} -m kpod {command.format(table=table, folder=tmp_path)} >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
