@@ -355,6 +355,37 @@ class TestScaleFree:
         assert_array_equal(scaled.cluster_centers_, np.ldexp(plain.cluster_centers_, power))
         assert scaled.inertia_ == np.ldexp(plain.inertia_, 2 * power)
 
+    @pytest.mark.parametrize("power", [-400, -40, 40, 400])
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    @pytest.mark.parametrize(
+        ("model", "method", "squares"),
+        [
+            (KPOD(6, missingness="informative", n_init=2), "fit", ["inertia_", "noise_variance_"]),
+            (KPOD(6, shrinkage=2.0, n_init=1), "fit", ["inertia_", "objective_", "losses_"]),
+            (MiniBatchKPOD(6, batch_size=50, full_passes=2), "fit", ["inertia_", "batch_losses_"]),
+            (MiniBatchKPOD(6), "partial_fit", ["inertia_", "batch_losses_"]),
+        ],
+        ids=["gaps", "shrinkage", "mini-batches", "one batch"],
+    )
+    def test_every_way_of_fitting(self, model, method, squares, container, power, rng):
+        X, _ = clustered(rng, 400, 6, spread=1.0)
+        tables = [container(X), container(np.ldexp(X, power))]
+        plain, scaled = (getattr(clone(model).set_params(random_state=0), method)(t) for t in tables)
+        assert_array_equal(scaled.labels_, plain.labels_)
+        assert_array_equal(scaled.cluster_centers_, np.ldexp(plain.cluster_centers_, power))
+        assert_array_equal(scaled.predict(tables[1]), plain.predict(tables[0]))
+        for name in squares:
+            assert_array_equal(getattr(scaled, name), np.ldexp(getattr(plain, name), 2 * power))
+
+    @pytest.mark.parametrize("power", [-400, -40, 40, 400])
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    def test_scaler(self, container, power, rng):
+        X, _ = clustered(rng, 100, 5)
+        tables = [container(X), container(np.ldexp(X, power))]
+        plain, scaled = (ObservedScaler().fit(table) for table in tables)
+        assert_array_equal(scaled.mean_, np.ldexp(plain.mean_, power))
+        assert_array_equal(scaled.scale_, np.ldexp(plain.scale_, power))
+
     @pytest.mark.parametrize("container", [np.asarray, as_csr])
     @pytest.mark.parametrize("late", [False, True])
     @pytest.mark.parametrize(("dtype", "size"), [(np.float64, 1e-320), (np.float32, 1e-43)])
