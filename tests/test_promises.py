@@ -554,3 +554,13 @@ def test_a_model_whose_centers_do_not_fit_is_refused(rng):
     for use in (model.predict, model.transform, model.score):
         with pytest.raises(ValueError, match=r"its centers have shape \(3, 4\), expected \(3, 5\)"):
             use(X)
+
+
+@pytest.mark.parametrize(("name", "value"), [("missing_rates_", [[0.5]]), ("cluster_shares_", [1.0])])
+def test_a_model_whose_gaps_do_not_fit_is_refused(name, value, rng):
+    X, _ = clustered(rng, 100, 5)
+    model = KPOD(3, missingness="informative", random_state=0).fit(X)
+    setattr(model, name, np.array(value))
+    for use in (model.predict, model.transform, model.score):
+        with pytest.raises(ValueError, match="its missing rates do not match its clusters"):
+            use(X)
