@@ -254,6 +254,13 @@ class TestDigits:
         assert_array_equal(model.labels_, truth)
         assert_allclose(model.counts_, oracle.totals(X, truth, 6, weights)[1], rtol=1e-12)
 
+    @pytest.mark.parametrize("heavy", [1e9, 1e15, 1e20])
+    def test_of_centers_next_to_a_heavy_row(self, heavy, dtype):
+        X = np.array([[5.3, 1.7], [1.2, 2.9], [1.4, 3.3], [9.1, 8.2]], dtype)
+        model = KPOD(3, init=X[[0, 1, 3]]).fit(X, sample_weight=[1, 1, 1, heavy])
+        assert_array_equal(model.labels_, [0, 1, 1, 2])
+        assert_allclose(model.cluster_centers_[1], X[1:3].mean(axis=0), rtol=10 * np.finfo(dtype).eps)
+
 
 class TestConverged:
     """True only of a fit that converged."""
