@@ -598,12 +598,25 @@ def test_closed_streams(table, tmp_path):
         closed = in_shell(command)
         assert closed.returncode == 1
         assert "standard output is closed" in closed.stderr
+    unread = in_shell(f"{sys.executable} -m kpod fit - -k 2 <&-")
+    assert (unread.returncode, unread.stderr) == (
+        1,
+        "kpod: standard input is closed; give the name of a file.\n",
+    )
     nothing = in_shell(f"{fit} -o {tmp_path}/o.csv -q --model {tmp_path}/m.kpod >&- 2>&- <&-")
     assert nothing.returncode == 0
     assert len((tmp_path / "o.csv").read_text().splitlines()) == 41
 
 
-@pytest.mark.parametrize("command", ["describe {table}", "demo --report {folder}/r.html"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "describe {table}",
+        "demo --report {folder}/r.html",
+        "choose-k {table} -k 1-2 --report {folder}/r.html",
+        "choose-k {table} -k 1-2 --report {folder}/r.html --json",
+    ],
+)
 def test_a_closed_output_is_found_out_before_the_work(command, table, tmp_path):
     command = f"{sys.executable} -m kpod {command.format(table=table, folder=tmp_path)} >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)

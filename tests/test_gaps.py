@@ -291,6 +291,27 @@ def test_a_cluster_that_empties_takes_a_row(algorithm, rng):
     assert np.abs(model.cluster_centers_).max() < 100
 
 
+def test_one_cluster_has_all_of_the_weight(rng):
+    """And by rounding no more than that, which has no root: warnings are errors here."""
+    X, _ = speaking(rng, n=50)
+    for _ in range(20):
+        model = KPOD(1, missingness="informative", random_state=0).fit(X, sample_weight=rng.random(50))
+        assert_array_equal(model.labels_, 0)
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct")
+@pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+@pytest.mark.parametrize(
+    "X", [[[1, np.nan, 3], [np.nan, 1, np.nan]], [[1, np.nan], [1, 1], [1, 1]]], ids=["once", "constant"]
+)
+def test_columns_that_do_not_vary(X, algorithm):
+    """No entry says how much they differ; what is left are the gaps, and not a word of warning."""
+    model = KPOD(2, missingness="informative", algorithm=algorithm, random_state=0).fit(X)
+    assert_array_equal(model.labels_, model.predict(X))
+    assert model.inertia_ == 0
+    assert np.isfinite(model.objective_curve_).all()
+
+
 def test_a_complete_table_has_nothing_to_use(rng):
     X = rng.normal(size=(50, 3))
     informed = KPOD(2, missingness="informative", random_state=0).fit(X)

@@ -210,6 +210,21 @@ def test_a_batch_that_fails_changes_nothing(rng):
     assert_array_equal(model.labels_, [-1, -1, -1])
 
 
+def test_a_batch_that_is_given_up_draws_no_random_numbers(rng, monkeypatch):
+    """Even at its end, after starved centers were moved: given again, it leads where it would have led."""
+    X = rng.normal(size=(600, 3))
+    far = np.vstack([X[:2], np.full((3, 3), 1e3)])  # three centers that get no rows
+    model = MiniBatchKPOD(5, init=far, reassignment_ratio=0.5, random_state=0).partial_fit(X)
+    before = pickle.dumps(model._random)
+    with monkeypatch.context() as patch:
+        patch.setattr(MiniBatchKPOD, "_finish", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            model.partial_fit(X)
+    assert pickle.dumps(model._random) == before
+    model.partial_fit(X)
+    assert pickle.dumps(model._random) != before
+
+
 def test_going_on_after_a_pickle_is_going_on(rng):
     batches, _ = stream(rng)
     one = MiniBatchKPOD(5, random_state=0).partial_fit(batches[0])

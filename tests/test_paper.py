@@ -432,6 +432,8 @@ class TestRefusals:
             ("failed", "0.5,0.5,1,1"),
             ("fine", "0.5,0.5,1,1"),
             ("", "0.5,0.5,1,1"),
+            ("fine", ",,,"),
+            ("", ",,,"),
         ],
     )
     def test_scores_that_cannot_be(self, finished, status, scores):

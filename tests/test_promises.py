@@ -199,6 +199,17 @@ class TestLabelsArePredictions:
         model = KPOD(9, random_state=0).fit(X)
         assert_array_equal(model.labels_, model.predict(X))
 
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+    def test_where_rows_go_on_changing_their_cluster(self, algorithm, rng):
+        """Rows of next to no weight, which change it long after the loss has stopped falling."""
+        X = rng.integers(0, 2, size=(200, 40)).astype(float)
+        X[rng.random(X.shape) < 0.9] = np.nan
+        X[np.isnan(X).all(axis=1), 0] = 1
+        weights = np.where(rng.random(200) < 0.5, 1e-30, 1.0)
+        model = KPOD(33, algorithm=algorithm, init="random", n_init=1, tol=1.0, random_state=0)
+        assert_array_equal(model.fit(X, sample_weight=weights).labels_, model.predict(X))
+
     def test_next_to_an_outlier(self, rng):
         """One value at 1e12 costs no other row its nearest center."""
         X, _ = clustered(rng, 2000, 8, missing=0.3)
@@ -244,6 +255,13 @@ class TestDigits:
         assert_array_equal(model.labels_, truth)
         assert_allclose(model.counts_, oracle.totals(X, truth, 6, weights)[1], rtol=1e-12)
 
+    @pytest.mark.parametrize("heavy", [1e9, 1e15, 1e20])
+    def test_of_centers_next_to_a_heavy_row(self, heavy, dtype):
+        X = np.array([[5.3, 1.7], [1.2, 2.9], [1.4, 3.3], [9.1, 8.2]], dtype)
+        model = KPOD(3, init=X[[0, 1, 3]]).fit(X, sample_weight=[1, 1, 1, heavy])
+        assert_array_equal(model.labels_, [0, 1, 1, 2])
+        assert_allclose(model.cluster_centers_[1], X[1:3].mean(axis=0), rtol=10 * np.finfo(dtype).eps)
+
 
 class TestConverged:
     """True only of a fit that converged."""
@@ -272,7 +290,7 @@ class TestLossCurve:
     @pytest.mark.filterwarnings("ignore:Not converged")
     @pytest.mark.parametrize("spread", [1.0, 1e-4, 1e-8, 0.0])
     @pytest.mark.parametrize("weighting", ["none", "extreme"])
-    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
+    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan", "mm"])
     def test_it_falls(self, algorithm, weighting, spread, rng, dtype):
         X, _ = clustered(rng, 500, 6, k=5, missing=0.3, spread=spread, dtype=dtype)
         weights = None if weighting == "none" else 10.0 ** rng.uniform(-12, 12, 500)
@@ -286,6 +304,16 @@ class TestLossCurve:
         assert curve[-1] == model.inertia_
         exact = oracle.loss(X.astype(float), model.labels_, model.cluster_centers_.astype(float), weights)
         assert_allclose(model.inertia_, exact, rtol=1e-6, atol=1e-25 if weights is None else 1e-12)
+
+    @pytest.mark.filterwarnings("ignore:Not converged")
+    @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan", "mm"])
+    def test_centers_that_are_rounded(self, algorithm, rng):
+        """Far from zero in single precision, where rounding the centers costs more than iterations gain."""
+        X = 1e6 + clustered(rng, 700, 2, k=33, missing=0.2, spread=1.5)[0]
+        model = KPOD(33, algorithm=algorithm, n_init=1, tol=0, max_iter=4, random_state=0)
+        curve = model.fit(X.astype(np.float32)).loss_curve_
+        assert (np.diff(curve) <= 0).all()
+        assert curve[-1] == model.inertia_
 
     @pytest.mark.parametrize("spread", [1e-5, 1e-8, 0.0])
     def test_with_gaps_that_count(self, spread, rng, dtype):
@@ -334,6 +362,37 @@ class TestScaleFree:
         assert_array_equal(scaled.labels_, plain.labels_)
         assert_array_equal(scaled.cluster_centers_, np.ldexp(plain.cluster_centers_, power))
         assert scaled.inertia_ == np.ldexp(plain.inertia_, 2 * power)
+
+    @pytest.mark.parametrize("power", [-400, -40, 40, 400])
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    @pytest.mark.parametrize(
+        ("model", "method", "squares"),
+        [
+            (KPOD(6, missingness="informative", n_init=2), "fit", ["inertia_", "noise_variance_"]),
+            (KPOD(6, shrinkage=2.0, n_init=1), "fit", ["inertia_", "objective_", "losses_"]),
+            (MiniBatchKPOD(6, batch_size=50, full_passes=2), "fit", ["inertia_", "batch_losses_"]),
+            (MiniBatchKPOD(6), "partial_fit", ["inertia_", "batch_losses_"]),
+        ],
+        ids=["gaps", "shrinkage", "mini-batches", "one batch"],
+    )
+    def test_every_way_of_fitting(self, model, method, squares, container, power, rng):
+        X, _ = clustered(rng, 400, 6, spread=1.0)
+        tables = [container(X), container(np.ldexp(X, power))]
+        plain, scaled = (getattr(clone(model).set_params(random_state=0), method)(t) for t in tables)
+        assert_array_equal(scaled.labels_, plain.labels_)
+        assert_array_equal(scaled.cluster_centers_, np.ldexp(plain.cluster_centers_, power))
+        assert_array_equal(scaled.predict(tables[1]), plain.predict(tables[0]))
+        for name in squares:
+            assert_array_equal(getattr(scaled, name), np.ldexp(getattr(plain, name), 2 * power))
+
+    @pytest.mark.parametrize("power", [-400, -40, 40, 400])
+    @pytest.mark.parametrize("container", [np.asarray, as_csr])
+    def test_scaler(self, container, power, rng):
+        X, _ = clustered(rng, 100, 5)
+        tables = [container(X), container(np.ldexp(X, power))]
+        plain, scaled = (ObservedScaler().fit(table) for table in tables)
+        assert_array_equal(scaled.mean_, np.ldexp(plain.mean_, power))
+        assert_array_equal(scaled.scale_, np.ldexp(plain.scale_, power))
 
     @pytest.mark.parametrize("container", [np.asarray, as_csr])
     @pytest.mark.parametrize("late", [False, True])
@@ -502,6 +561,16 @@ def test_a_model_whose_centers_do_not_fit_is_refused(rng):
     model.cluster_centers_ = model.cluster_centers_[:, :4]
     for use in (model.predict, model.transform, model.score):
         with pytest.raises(ValueError, match=r"its centers have shape \(3, 4\), expected \(3, 5\)"):
+            use(X)
+
+
+@pytest.mark.parametrize(("name", "value"), [("missing_rates_", [[0.5]]), ("cluster_shares_", [1.0])])
+def test_a_model_whose_gaps_do_not_fit_is_refused(name, value, rng):
+    X, _ = clustered(rng, 100, 5)
+    model = KPOD(3, missingness="informative", random_state=0).fit(X)
+    setattr(model, name, np.array(value))
+    for use in (model.predict, model.transform, model.score):
+        with pytest.raises(ValueError, match="its missing rates do not match its clusters"):
             use(X)
 
 

@@ -230,6 +230,14 @@ def test_more_clusters_than_distinct_rows_with_weights_of_zero(rng):
         assert_allclose(model.inertia_, oracle.loss_of_labels(X, model.labels_, 7, weights), atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:Number of distinct")
+def test_a_first_row_without_weight_is_given_to_no_empty_cluster():
+    """And without a word: warnings are errors here."""
+    X = np.ones((4, 2))
+    model = KPOD(3, init=[[1, 1], [8, 8], [9, 9]]).fit(X, sample_weight=[0, 1, 1, 1])
+    assert_array_equal(model.labels_, 0)
+
+
 def test_lloyd_ignores_the_order_of_rows_and_columns(rng):
     X, _ = clustered(rng)
     rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])

@@ -297,7 +297,8 @@ class Descent:
             self.centers = rounded(self.centers, self.table)
             value = self.value
             changed = self.assign()
-            if not changed or not self.at_rest or (number and self.value >= value):
+            settled = not changed or not self.at_rest or (number and self.value >= value)
+            if settled or number == MOST_ROUNDS - 1:  # or else labels would not be those of the centers
                 break
             self.centers = self.means.centers  # type: ignore[union-attr]
         loss = loss_of(self.table, self.executor, self.states, self.centers, self.recall())

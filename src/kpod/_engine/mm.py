@@ -73,7 +73,8 @@ def own_centers(
     centers = rounded(objective.means(partial.sums).centers, table)
     loss = loss_of(table, executor, states, centers)
     counts = objective.counts(partial.sums)
-    trace = [*trace[:-1], loss]
+    # Rounding the centers may cost more than the last iterations gained.
+    trace = [*(max(value, loss) for value in trace[:-1]), loss]
     return Solution(labels, centers, counts, loss, loss, trace, len(trace), converged, trace)
 
 

@@ -73,7 +73,7 @@ def panel_of(centers: Floats, gaps: GapModel | None = None) -> Panel:
     with np.errstate(divide="ignore"):
         observed = np.where(speaks, -worth * np.log1p(-rates), 0.0)
         missing = np.where(speaks, -worth * np.log(rates), 0.0)
-        share = -worth * np.log(gaps.shares)
+        share = -worth * np.log(np.minimum(gaps.shares, 1))  # of one cluster, rounding makes it more
     roots = np.sqrt(np.stack([observed, missing, np.broadcast_to(share[:, None], rates.shape)]))
     return Panel(centers, share + missing.sum(axis=1), observed - missing, roots)
 
@@ -198,6 +198,11 @@ class Objective:
         )
 
 
+def least_variance(table: Table) -> float:
+    """What the variance of an entry within its cluster is taken to be at the least, where gaps count."""
+    return max(1e-9 * table.variance, 1e-30)
+
+
 class GapObjective(Objective):
     """The same with gaps that say something of the cluster a row is in.
 
@@ -222,7 +227,7 @@ class GapObjective(Objective):
         self.observed = np.where((share > 1e-12) & (share < 1 - 1e-12), share, np.round(share))
         self.n_observed = float(table.about.weights.sum())
         self.degrees = self.n_observed - min(k * float(table.live.sum()), self.n_observed / 2)
-        self.floor = max(1e-9 * table.variance, 1e-30)
+        self.floor = least_variance(table)
 
     def is_empty(self, totals: Sums) -> Any:
         """Whether no row is in a cluster: one of rows with nothing observed is not."""

@@ -25,7 +25,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.hartigan import hartigan
 from kpod._engine.lloyd import Settings, Start, nearest_labels
 from kpod._engine.mm import complete_table
-from kpod._engine.objective import GapModel
+from kpod._engine.objective import GapModel, least_variance
 from kpod._engine.sizes import (
     LARGE_TABLE,
     MOST_SAMPLE_ENTRIES,
@@ -368,7 +368,7 @@ class GapSeeds:
         degrees = n_observed - min(float(centers.size), n_observed / 2)
         gaps = (weight[:, None] - counts + 1 - self.observed) / (weight[:, None] + 1)
         shares = (weight + 1) / (weight.sum() + self.n_clusters)
-        variance = max(loss / degrees, 1e-9 * self.table.variance)
+        variance = max(loss / degrees, least_variance(self.table))
         return Start(centers, gaps=GapModel(np.clip(gaps, 0, 1), shares, variance))
 
 

@@ -311,6 +311,9 @@ def units_of_sums(table: Table) -> tuple[Floats, Floats]:
     unit = np.frexp(bound)[1] - 51
     mean_weight = np.divide(about.weights, np.maximum(about.nonzero, 1))
     usual = about.exponent + np.log2(np.maximum(mean_weight, np.finfo(float).tiny))
+    if table.weights is not None:  # of which one may be larger than all others by far
+        positive = table.weights[table.weights > 0]
+        usual = np.minimum(usual, about.exponent + np.log2(positive).mean())
     wanted = (usual - DIGITS[table.dtype.itemsize])[about.nonzero > 0]
     units = [unit]
     while len(units) < kernels.LEVELS and (units[-1][about.nonzero > 0] > wanted).any():

@@ -229,6 +229,8 @@ def one_line(error: BaseException) -> str:
 
 def read_bytes(path: str, source: str) -> bytes:
     if path == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed; give the name of a file.")
         data = sys.stdin.buffer.read()
     else:
         try:

@@ -8,7 +8,7 @@ import click
 
 from kpod.cli.fit import FEW_ROWS, Encode, choose_number, cluster, notes_on, table_data, write_report
 from kpod.cli.options import checkpoint, choosing, clusters, in_files, out_file, preparing, reading
-from kpod.cli.outputs import check_outputs, echo_json
+from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 from kpod.cli.summaries import summary_of, summary_of_choice, summary_of_data
 
 
@@ -55,6 +55,7 @@ def choose_k(
     """
     if isinstance(clusters, int):
         raise click.UsageError("-k needs numbers to choose from, such as 2-8, or auto")
+    check_stdout()
     check_outputs({"data": data}, {"--report": report})
     from kpod._io import choosing
     from kpod.cli.progress import Progress

@@ -20,14 +20,14 @@ def output_for(output: str | None, as_json: bool) -> str | None:
     if as_json and output == "-":
         raise click.UsageError("--json and -o - cannot both use standard output")
     if as_json or output in (None, "-"):
-        check_stdout()
+        check_stdout("; give the name of a file with -o")
     return output if as_json else output or "-"
 
 
-def check_stdout() -> None:
+def check_stdout(advice: str = "") -> None:
     """Python has no standard output where the shell closed it, and writes to it say nothing."""
     if sys.stdout is None:
-        raise InputError("standard output is closed; give the name of a file with -o.")
+        raise InputError(f"standard output is closed{advice}.")
 
 
 NOT_REPORTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".md", ".png", ".svg", ".jpg", ".xlsx", ".pptx")
