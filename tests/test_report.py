@@ -131,6 +131,17 @@ def test_centers_that_are_no_plain_means_say_so(rng):
     assert labels["both"] == {"x": "clipped logarithms", "y": "clipped values", "z: a": "", "z: b": ""}
 
 
+def test_gaps_are_not_said_to_go_with_high_or_low_categories(rng):
+    job = rng.choice(["fixed", "freelance"], size=300)
+    frame = pd.DataFrame({"job": job, "income": rng.normal(size=300), "age": rng.normal(size=300)})
+    frame.loc[(job == "freelance") & (rng.random(300) < 0.6), "income"] = np.nan
+    frame.loc[rng.random(300) < 0.1, "job"] = None
+    model = make_pipeline(kpod.TableEncoder(), KPOD(2, random_state=0)).fit(frame)
+    said = kpod.report(model, frame).data["gaps"]["sentences"]
+    assert "in 2 of 3 columns" in said[0]
+    assert not re.search("(high|low)er in job", " ".join(said))
+
+
 def test_levels_that_are_known_for_few_rows_do_not_lead(rng):
     common = np.repeat(["a", "b"], 60)
     rare = np.where(np.arange(120) < 8, "yes", np.where(np.arange(120) >= 110, "no", None))

@@ -140,7 +140,10 @@ class Clustering:
         whole = Whole(self.source_names, missing, n_rows, source.n_complete, self.labels if placed else None)
         pieces = np.array_split(whole.rows, max(1, len(whole.rows) * source.shape[1] // ROWS_AT_ONCE))
         values = np.concatenate([source.rows(piece)[:, whole.columns] for piece in pieces])
-        return whole.diagnosis(np.isnan(values), values)
+        gaps = np.isnan(values)
+        # Of a category, the first level is there for its gaps; it is not high or low.
+        is_category = [self.levels[self.sources[j]] is not None for j in whole.columns]
+        return whole.diagnosis(gaps, np.where(is_category, np.nan, values))
 
     @cached_property
     def sample(self) -> Positions | None:
