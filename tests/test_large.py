@@ -119,6 +119,32 @@ def test_months_in_a_file_each(kpod, tmp_path):
     assert named.startswith("city,sales,price,file\n")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+def test_columns_of_several_files_are_matched_by_name(suffix, kpod, table, tmp_path):
+    folder = in_parts(table, tmp_path / "parts", suffix)
+    expected = kpod("fit", folder, "-k", 3)
+    assert expected.code == 0, expected.err
+    second = table.slice(N // 3, N // 3)
+    write(second.select(second.column_names[::-1]), folder / f"1{suffix}")
+    done = kpod("fit", folder, "-k", 3)
+    assert done.code == 0, done.err
+    assert done.out == expected.out
+
+
+@pytest.mark.parametrize("names", [["id", "v0", "town", "age"], ["town"]])
+def test_describe_takes_several_files(kpod, table, tmp_path, names):
+    town = pa.array([f"town {i % 7}" if i != N - 1 else "NA" for i in range(N)])
+    table = table.set_column(table.column_names.index("town"), "town", town).select(names)
+    folder, one = in_parts(table, tmp_path / "parts", ".csv"), tmp_path / "one.csv"
+    write(table, one)
+    described = []
+    for data in ([folder], sorted(folder.iterdir()), [one]):
+        done = kpod("describe", *data, "--missing", "-9", "--json")
+        assert done.code == 0, done.err
+        described.append({**json.loads(done.out), "data": ""})
+    assert described[0] == described[1] == described[2]
+
+
 def test_to_standard_output_and_a_report(kpod, table, tmp_path):
     folder = in_parts(table, tmp_path / "parts", ".parquet")
     done = kpod(

@@ -22,7 +22,7 @@ def model(tmp_path, monkeypatch):
     pets(["None", "Dog", "Cat"]).to_csv(tmp_path / "fitted.csv", index=False)
     path = tmp_path / "m.kpod"
     done = kpod(monkeypatch, "fit", tmp_path / "fitted.csv", "-k", 2, "--categories", "--model", path)
-    assert "'None' in pet is taken as a category" in done.err
+    assert "pet: 'None' is taken as a category" in done.err
     return path
 
 
@@ -32,6 +32,23 @@ def test_an_answer_that_the_model_knows_is_no_gap_in_a_file_without_others(model
     assert "gaps: 0 (" in kpod(monkeypatch, "predict", model, tmp_path / "new.csv").err
     filled = kpod(monkeypatch, "impute", model, tmp_path / "new.csv")
     assert filled.out == (tmp_path / "new.csv").read_text()
+
+
+def test_notes_on_columns_that_a_model_does_not_use_are_not_repeated(tmp_path, monkeypatch):
+    path, model = tmp_path / "pets.csv", tmp_path / "m.kpod"
+    pets(["None", "Dog", "Cat"]).to_csv(path, index=False)
+    assert "note: pet: " in kpod(monkeypatch, "fit", path, "-k", 2, "--model", model).err
+    for command in ("predict", "impute"):
+        done = kpod(monkeypatch, command, model, path)
+        assert done.code == 0
+        assert "note: pet: " not in done.err
+
+
+def test_rows_of_a_single_cluster_are_counted(tmp_path, monkeypatch):
+    path, model = tmp_path / "pets.csv", tmp_path / "m.kpod"
+    pets(["None", "Dog", "Cat"]).to_csv(path, index=False)
+    kpod(monkeypatch, "fit", path, "-k", 1, "--model", model)
+    assert "\n  cluster 0: 40 rows\n" in kpod(monkeypatch, "predict", model, path).err
 
 
 def test_categories_never_seen_are_told(model, tmp_path, monkeypatch):

@@ -70,8 +70,8 @@ def test_none_is_an_answer_where_gaps_are_marked_otherwise(kpod, tmp_path):
     exercise = read_table(path).columns[1]
     assert (exercise.missing, exercise.values) == (0, None)
     done = kpod("describe", path)
-    said = done.out + done.err
-    assert "'None' in exercise is taken as a category" in said.replace("\n", " ")
+    said = " ".join((done.out + done.err).split())
+    assert "exercise: 'None' is taken as a category" in said
     assert "--missing exercise=None" in said
     decided = read_table(path, missing=["exercise=None,none"]).columns[1]
     assert (decided.missing, decided.marks) == (2, {"None": 1, "none": 1})
@@ -95,7 +95,7 @@ def test_an_answer_is_quoted_as_the_file_writes_it(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text(ANSWERS.replace("None", "none"))
     (note,) = read_table(path).notes
-    assert note.startswith("'none' in exercise is taken as a category")
+    assert note.startswith("exercise: 'none' is taken as a category")
     assert note.endswith("--missing exercise=none.")
     path.write_text(ANSWERS)
     assert read_table(path).notes[0].endswith("--missing exercise=None,none.")
@@ -113,7 +113,7 @@ def test_minus_is_a_value_beside_plus(kpod, tmp_path):
     ]  # fmt: skip
     assert table.columns[1].role.role == "category"
     (note,) = table.notes
-    assert note.startswith("'-' in sign is taken as a category, because the other values are '+'")
+    assert note.startswith("sign: '-' is taken as a category, because the other values are '+'")
     assert "--missing sign=-" in note
     assert read_table(path, missing=["sign=-"]).columns[1].missing == 3
     assert read_table(path, missing=["-"]).columns[1].missing == 3

@@ -130,7 +130,11 @@ class LargeTable(TableFile):
                     "that is read in pieces; write plain numbers, or leave it out with --exclude."
                 )
         if not names:  # which choosing columns will say
-            return cls(sources.name, RawColumns(sources, 0), head.columns, sources.dialect)
+            n_rows = sum(batch.num_rows for _, _, batch in sources.batches(sources.schema.names[:1]))
+            raw: Any = RawColumns(sources, n_rows)
+            table = cls(sources.name, raw, head.columns, sources.dialect)
+            table.marks = marks
+            return table
         decoded = Decoded.of(sources, names, scratch, tell, dtype=np.float64, missing=marks.of)
         try:
             if not every_row:
@@ -142,7 +146,7 @@ class LargeTable(TableFile):
         except BaseException:
             decoded.scratch.remove()
             raise
-        raw: Any = RawColumns(sources, decoded.n_rows)
+        raw = RawColumns(sources, decoded.n_rows)
         unused = marks.found_nowhere({column.name: column.marks for column in columns})
         table = cls(sources.name, raw, columns, sources.dialect, unused)
         table.sources, table.decoded, table.marks, table.numeric = sources, decoded, marks, names
@@ -164,6 +168,19 @@ class LargeTable(TableFile):
             if text and column.kind in ("yes/no", "true/false"):
                 column.values = None  # words for numbers: a column of text here
         return TableFile(sources.files[0].name, raw, columns, sources.dialect)
+
+    def read_text(self) -> None:
+        """Say what columns without numbers are by all of their rows, not only the first ones."""
+        decimal = self.dialect.decimal if self.dialect else "."
+        for at, column in enumerate(self.columns):
+            if column.values is None:
+                self.columns[at] = kinds.inspect(
+                    column.name,
+                    self.raw[column.name],
+                    decimal,
+                    self.marks.of(column.name),
+                    decimal_given=True,
+                )
 
     def scanned(self, choice: Choice, scale: bool) -> ScannedTable:
         """What is clustered: the columns chosen, standardised; the scratch file holds nothing else then."""

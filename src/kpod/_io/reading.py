@@ -189,7 +189,7 @@ def answer_note(column: Column, found: Iterable[str], why: str) -> str:
     first, *more = map(printable, found)
     name = printable(column.name)
     option = quoted(f"{name}={','.join([first, *more])}")
-    return f"'{first}' in {name} is taken as a category, {why}; if it means missing, add --missing {option}."
+    return f"{name}: '{first}' is taken as a category, {why}; if it means missing, add --missing {option}."
 
 
 @contextmanager

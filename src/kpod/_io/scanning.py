@@ -59,7 +59,7 @@ def scan(
     ----------
     files : str, path or sequence of these
         A file, a folder, a pattern such as ``"folder/*.parquet"``, or several of these. Files must have the
-        same columns in the same order; those of a folder or a pattern are taken in the order of their
+        same columns, in any order; those of a folder or a pattern are taken in the order of their
         names.
     columns : sequence of str, default=None
         The columns to use, in this order; all of them by default, which must be numeric then.

@@ -332,7 +332,7 @@ def open_source(path: str, options: TextOptions) -> Source:
 
 @dataclass
 class Sources:
-    """Files with the same columns, one after the other."""
+    """Files with the same columns, one after the other; in the order that the first has them in."""
 
     files: list[Source]
     starts: list[int] = field(default_factory=list)
@@ -368,8 +368,8 @@ class Sources:
     def schema(self) -> pa.Schema:
         """Names and types; a column that is null throughout some files has the type of the others."""
         fields = []
-        for j, first in enumerate(self.files[0].schema):
-            kinds = [source.schema.field(j) for source in self.files]
+        for first in self.files[0].schema:
+            kinds = [source.schema.field(first.name) for source in self.files]
             fields.append(next((kind for kind in kinds if not pa.types.is_null(kind.type)), first))
         return pa.schema(fields, self.files[0].schema.metadata)
 
@@ -410,7 +410,7 @@ class Sources:
 
 
 def check_alike(first: Source, other: Source) -> None:
-    """Refuse a file whose columns are not those of the first: in number, name, order or type."""
+    """Refuse a file whose columns are not those of the first: in name or type."""
     ours, theirs = first.schema, other.schema
     absent = [name for name in ours.names if name not in theirs.names]
     more = [name for name in theirs.names if name not in ours.names]
@@ -420,12 +420,6 @@ def check_alike(first: Source, other: Source) -> None:
         raise InputError(
             f"{other.name}: {' and '.join(said)}, unlike {first.name}; files of one table need the same "
             "columns."
-        )
-    if ours.names != theirs.names:
-        at = next(j for j, (a, b) in enumerate(zip(ours.names, theirs.names, strict=True)) if a != b)
-        raise InputError(
-            f"{other.name}: columns are in a different order than in {first.name}: column {at + 1} is "
-            f"{shown(theirs.names[at])} here and {shown(ours.names[at])} there; use one order."
         )
     for name in ours.names:
         here, there = theirs.field(name).type, ours.field(name).type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -75,7 +75,7 @@ class TableFile:
     unused_marks: list[str] = field(default_factory=list)
     """Values given as missing that occur in no column."""
     notes: list[str] = field(default_factory=list)
-    """What to say about how it was read."""
+    """What to say about how it was read; of a single column, after its name and a colon."""
     place: Lines | Cells | None = None
     """Where its rows are in the file, if that is known."""
 
@@ -105,6 +105,11 @@ class TableFile:
     def files(self) -> Any:
         """Of a table in several files, the one that each row is from; else None."""
         return None
+
+    def notes_without(self, names: Iterable[str]) -> list[str]:
+        """What to say, except on some columns."""
+        beginnings = tuple(f"{printable(name)}: " for name in names)
+        return [note for note in map(printable, self.notes) if not note.startswith(beginnings)]
 
     def numbers(self, name: str) -> Floats | None:
         """The numbers of a column, if it holds numbers."""

@@ -103,7 +103,7 @@ def applied(
     take: Any = choice.frame if with_words else choice.matrix
     check_levels(table, choice)
     values = take(table, all_missing=True)
-    notes += [*map(printable, table.notes), *unknown_levels(opened, values), *codes(table, choice)]
+    notes += [*table.notes_without(choice.aside), *unknown_levels(opened, values), *codes(table, choice)]
     return Applied(opened, table, choice, values, notes)
 
 

@@ -6,33 +6,38 @@ from typing import Any
 
 import click
 
-from kpod.cli.options import in_file, reading
+from kpod.cli.options import in_files, reading
 from kpod.cli.outputs import check_stdout, echo_json
 
 MOST_PATTERNS = 8
 
 
 @click.command(short_help="Show the columns of a table, their roles and what is missing.")
-@in_file("data")
+@in_files("data")
 @reading
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def describe(data: str, as_json: bool, **read: Any) -> None:
+def describe(data: tuple[str, ...], scratch: str | None, as_json: bool, **read: Any) -> None:
     """Describe DATA: the role, missing entries and range of each column, and the patterns of gaps.
+
+    Several files, a folder or a pattern are read as one table.
 
     \b
     Examples:
       kpod describe data.csv
       kpod describe survey.csv --missing -9 --json | jq .columns
+      kpod describe folder/
     """
     check_stdout()
-    from kpod._io.reading import read_table
+    from kpod._io.large import LargeTable
     from kpod._report.describe import describe as described_table
     from kpod.cli.progress import Progress
     from kpod.cli.show import show
+    from kpod.cli.tables import open_table
 
-    with Progress(quiet=False) as progress:
-        progress.doing(f"reading {data}")
-        described = described_table(read_table(data, **read), MOST_PATTERNS)
+    with Progress(quiet=False) as progress, open_table(data, scratch, progress, **read) as table:
+        if isinstance(table, LargeTable):
+            table.read_text()
+        described = described_table(table, MOST_PATTERNS)
     if as_json:
         echo_json(described)
     else:

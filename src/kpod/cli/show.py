@@ -120,7 +120,7 @@ def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     if "filled" in summary:
         by_column = [f"{printable(name)} {n:,}" for name, n in summary["filled_by_column"].items()]
         out.print(f"filled: {summary['filled']:,}{': ' if by_column else ''}{names_text(by_column)}")
-    if len(summary["clusters"]) > 1:
+    if len(summary["clusters"]) > 1 or "loss" not in summary:  # a single one that was fitted is the table
         for cluster in summary["clusters"]:
             out.print("  " + printable(cluster["sentence"]))
     if summary.get("unassigned") and "loss" not in summary:  # a fit has a caution on them
