@@ -21,7 +21,7 @@ import pyarrow as pa
 from kpod._io import around, formats, room
 from kpod._io import columns as kinds
 from kpod._io.choosing import Choice
-from kpod._io.files import InputError, printable, written_whole
+from kpod._io.files import InputError, naming, printable, written_whole
 from kpod._io.marks import Marks
 from kpod._io.reading import rows_as_text, settle_decimal
 from kpod._io.scanning import Decoded, Decoder, Progress
@@ -216,8 +216,9 @@ class LargeTable(TableFile):
         dialect = self.dialect if path == "-" else dialect_for(path, self.dialect)
         typed = kind != "csv"
         if path == "-":
-            self.write(sys.stdout.buffer, kind, dialect, label, labels, typed)
-            sys.stdout.buffer.flush()
+            with naming("standard output"):
+                self.write(sys.stdout.buffer, kind, dialect, label, labels, typed)
+                sys.stdout.buffer.flush()
             return
         with written_whole(path) as file:
             self.write(file, kind, dialect, label, labels, typed)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._io.columns import EXACT, is_text
-from kpod._io.files import InputError, printable, written_whole
+from kpod._io.files import InputError, naming, printable, written_whole
 from kpod._io.formats import imported
 from kpod._io.tables import SUFFIXES, Column, Dialect, TableFile, shown
 
@@ -90,8 +90,9 @@ def typed_column(column: Column) -> pa.Array:
 def write_table(table: pa.Table, path: str, dialect: Dialect | None = None) -> None:
     """Write to a file, whole or not at all, or CSV to standard output for "-"."""
     if path == "-":
-        write_csv(table, sys.stdout.buffer, dialect or Dialect())
-        sys.stdout.buffer.flush()
+        with naming("standard output"):
+            write_csv(table, sys.stdout.buffer, dialect or Dialect())
+            sys.stdout.buffer.flush()
         return
     with written_whole(path) as file:
         encode(table, file, format_of(path), dialect_for(path, dialect))
@@ -236,7 +237,8 @@ def write_workbook(table: pa.Table, file: IO[bytes]) -> None:
             "write .csv or .parquet."
         )
     options = {"constant_memory": False, "in_memory": True, "remove_timezone": True}
-    book = xlsxwriter.Workbook(file, options)
+    packed = io.BytesIO()  # an archive on a full disk would complain once more when it is forgotten
+    book = xlsxwriter.Workbook(packed, options)
     sheet = book.add_worksheet()
     day, moment = (book.add_format({"num_format": f"yyyy-mm-dd{time}"}) for time in ("", " hh:mm:ss"))
     for j, name in enumerate(table.column_names):
@@ -244,6 +246,7 @@ def write_workbook(table: pa.Table, file: IO[bytes]) -> None:
         for i, value in enumerate(table.column(j).to_pylist(), 1):
             write_cell(sheet, i, j, value, day, moment)
     book.close()
+    file.write(packed.getbuffer())
 
 
 def write_cell(sheet: Any, i: int, j: int, value: Any, day: Any, moment: Any) -> None:
