@@ -256,3 +256,9 @@ def test_slices_and_nulls_are_written_right():
     file = io.BytesIO()
     writing.write_csv(table, file, tables.Dialect(";", ","))
     assert file.getvalue().decode() == 'x;t\n1,5;\n2;"q"""\n;z\n'
+
+
+def test_columns_with_commas_in_their_names_can_be_asked_for(tmp_path):
+    table = read(tmp_path, '"height, cm",b,c\n1,2,3\n4,5,6\n')
+    for asked in (["height, cm,b"], ["b,height, cm"], ["height, cm", "b"], ["height*,b"]):
+        assert set(table.names(asked)) == {"height, cm", "b"}
