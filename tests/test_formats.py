@@ -5,7 +5,7 @@ import io
 import json
 import sys
 import zipfile
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import openpyxl
@@ -396,3 +396,15 @@ def test_workbooks_show_what_they_are_given(kpod, tmp_path):
     done = kpod(*fit)
     assert (done.code, done.err.count("\n")) == (1, 1)
     assert "column 'note' holds text of more than 32,767 characters" in done.err
+
+
+def test_lengths_of_time_are_written_as_such(kpod, tmp_path):
+    spans = [timedelta(days=1, hours=3), timedelta(minutes=-1), timedelta(seconds=1.5), None]
+    pq.write_table(pa.table({"took": spans * 2, "x": [1.0, 2, 8, 9] * 2}), tmp_path / "t.parquet")
+    done = kpod("fit", tmp_path / "t.parquet", "-k", 2)
+    assert [line.split(",")[0] for line in done.out.splitlines()[1:5]] == [
+        "27:00:00",
+        "-0:01:00",
+        "0:00:01.5",
+        "",
+    ]

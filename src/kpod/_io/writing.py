@@ -190,6 +190,8 @@ def join(*parts: pa.Array | str, separator: str = "") -> pa.Array:
 
 def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
     """Text, quoted where it must be."""
+    if pa.types.is_duration(column.type):
+        column = as_hours(column)
     cells = column.cast(pa.large_string())
     if pa.types.is_float64(column.type):
         cells = with_all_digits(cells, column)
@@ -202,6 +204,18 @@ def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
     quoted = join('"', pc.replace_substring(cells, '"', '""'), '"')
     needed = pc.match_substring_regex(cells, "[" + re.escape("".join(special)) + "]")
     return pc.if_else(needed, quoted, cells)
+
+
+def as_hours(spans: pa.Array) -> pa.Array:
+    """Lengths of time as hours, minutes and seconds: 27:00:00 or -0:00:01.5."""
+
+    def text(micros: int) -> str:
+        seconds, rest = divmod(abs(micros), 1_000_000)
+        part = f".{rest:06d}".rstrip("0") if rest else ""
+        return f"{'-' * (micros < 0)}{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{part}"
+
+    micros = spans.cast(pa.duration("us"), safe=False).cast(pa.int64()).to_pylist()
+    return pa.array([None if one is None else text(one) for one in micros], pa.string())
 
 
 def with_all_digits(cells: pa.Array, values: pa.Array) -> pa.Array:
