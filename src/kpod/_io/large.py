@@ -54,7 +54,7 @@ def may_be_scanned(path: str) -> bool:
             head = file.read(512)
     except OSError:
         return False
-    packed = head[:2] == room.GZIP or head[:4] in (room.ZSTD, b"FEA1")
+    packed = room.packing(head) or head[:4] == b"FEA1"
     return bool(head) and not packed and formats.kind_of(head) is None
 
 
