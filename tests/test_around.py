@@ -85,6 +85,7 @@ def test_what_a_spreadsheet_calls_a_column():
         ([], [[None, "cm", "kg"]], [], "first row \\('cm' and 'kg'\\) holds units or descriptions"),
         ([], [["Name?", "How tall?", "How heavy?"], ["q1", "a b", "c"]], [], "first 2 rows .* 'How tall"),
         ([], [], [["Total", 688, 257.5]], "last row \\('Total', '688' and '257.5'\\) holds totals, and"),
+        ([], [], [["Total", 770, 290.5]], "last row .* holds totals"),  # with what Bob and Cid did not say
         ([], [], [["Mean:", 172, 64.4], ["SD", 6, 5]], "the last 2 rows .* hold totals"),
         ([], [], [["Min", 165, 58], ["Max", 181, 72]], "the last 2 rows .* hold totals"),
         ([], [[None, "cm", "kg"]], [["Total", 688, 8.5]], "last row .* holds totals"),
@@ -118,6 +119,7 @@ def test_what_stands_around_a_table_is_left_out_and_reported(tmp_path, write, ab
         [HEADER, *BODY, ["Max", 181, 60]],
         [HEADER, ["Min", 160, 50], ["Max", 168, 60]],
         [HEADER, *BODY, ["SD", 168, 60]],  # South Dakota
+        [HEADER, *BODY, ["Total", 168, 61]],  # a company, about the mean
         [HEADER, ["Zoe", "refused", "unknown"], *BODY],
         [["name", "team", "city"], ["Ann", "red", "Rome"], ["Bob", "blue", "Oslo"], ["Cid", "red", "Rome"]],
     ],

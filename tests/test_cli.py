@@ -840,8 +840,17 @@ def test_standard_output_that_takes_nothing(table, buffered):
             command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
         )
     assert done.returncode == 1
-    assert "No space left on device" in done.stderr
+    assert "standard output: No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".xlsx"])
+def test_a_full_disk_is_said_once_and_the_file_named(table, tmp_path, suffix):
+    target = tmp_path / f"out{suffix}"
+    target.symlink_to("/dev/full")
+    assert f"{target}: No space left on device." in one_line(
+        program("fit", table, "-k", 2, "-q", "-o", target)
+    )
 
 
 def test_choose_k_does_not_overwrite_what_it_reads(kpod, table, tmp_path):

@@ -1,11 +1,13 @@
 """Files people send: workbooks, statistics files, JSON, compressed and blank-separated text, ratings."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import sys
 import zipfile
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 import openpyxl
@@ -396,3 +398,38 @@ def test_workbooks_show_what_they_are_given(kpod, tmp_path):
     done = kpod(*fit)
     assert (done.code, done.err.count("\n")) == (1, 1)
     assert "column 'note' holds text of more than 32,767 characters" in done.err
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (lzma.compress(b"a,b\n1,2\n" * 50), "is compressed with xz; decompress it first"),
+        (bz2.compress(b"a,b\n1,2\n" * 50), "is compressed with bzip2; decompress it first"),
+        (gzip.compress(gzip.compress(b"a,b\n1,2\n")), "is compressed twice"),
+        (b"[1, 2, 3]", "expected a list of objects"),
+        (b'[{"a": 1, "b": "\\ud800"}]', r"holds \\ud800, half of a character"),
+    ],
+    ids=["xz", "bzip2", "twice", "list", "surrogate"],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path, data, said):
+    (tmp_path / "t.csv").write_bytes(data)
+    with pytest.raises(InputError, match=rf"t\.csv: {said}"):
+        read_table(str(tmp_path / "t.csv"))
+
+
+def test_text_of_four_bytes_a_character(tmp_path):
+    for encoding in ("utf-32", "utf-16"):
+        (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n", encoding)
+        assert_array_equal(numbers(tmp_path / "t.csv"), [[1, 2], [3, 4]])
+
+
+def test_lengths_of_time_are_written_as_such(kpod, tmp_path):
+    spans = [timedelta(days=1, hours=3), timedelta(minutes=-1), timedelta(seconds=1.5), None]
+    pq.write_table(pa.table({"took": spans * 2, "x": [1.0, 2, 8, 9] * 2}), tmp_path / "t.parquet")
+    done = kpod("fit", tmp_path / "t.parquet", "-k", 2)
+    assert [line.split(",")[0] for line in done.out.splitlines()[1:5]] == [
+        "27:00:00",
+        "-0:01:00",
+        "0:00:01.5",
+        "",
+    ]

@@ -102,6 +102,7 @@ def test_three_decimals_are_decimals_in_files_with_decimal_points(tmp_path, text
         ("1 234|12", [1234, 12]),
         ("(250)|120", [-250, 120]),
         ("€5,50|€12,75", [5.5, 12.75]),
+        ("$5.50|USD 12.75|3", [5.5, 12.75, 3]),
         ("0,125|0,250", [0.125, 0.25]),
         ("1'234.5|10", [1234.5, 10]),
         ("1,234.5|12", [1234.5, 12]),
@@ -141,7 +142,7 @@ def test_percent_signs_in_a_column_that_is_mostly_empty(tmp_path):
     assert_array_equal(column.values, [*[np.nan] * 9, 63.7])
 
 
-@pytest.mark.parametrize("cells", ["5%|3|4|2", "1,23,4|5", "12a|$5", "$|5"])
+@pytest.mark.parametrize("cells", ["5%|3|4|2", "1,23,4|5", "12a|$5", "$|5", "$5|€6|$7|€8"])
 def test_what_is_not_written_in_one_way_is_not_read_as_numbers(tmp_path, cells):
     column = read(tmp_path, "a\n" + "\n".join(f'"{cell}"' for cell in cells.split("|"))).columns[0]
     assert column.values is None
@@ -255,3 +256,9 @@ def test_slices_and_nulls_are_written_right():
     file = io.BytesIO()
     writing.write_csv(table, file, tables.Dialect(";", ","))
     assert file.getvalue().decode() == 'x;t\n1,5;\n2;"q"""\n;z\n'
+
+
+def test_columns_with_commas_in_their_names_can_be_asked_for(tmp_path):
+    table = read(tmp_path, '"height, cm",b,c\n1,2,3\n4,5,6\n')
+    for asked in (["height, cm,b"], ["b,height, cm"], ["height, cm", "b"], ["height*,b"]):
+        assert set(table.names(asked)) == {"height, cm", "b"}

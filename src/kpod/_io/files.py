@@ -33,12 +33,30 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
 
 
 @contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of the system, such as a full disk, with the name of the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
+@contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that takes its name only once it is complete and on the disk.
 
     A link is followed, an existing file keeps its permissions, and what is not a regular
     file (a pipe, /dev/null) is written to directly.
     """
+    with naming(path), written_aside(path) as file:
+        yield file
+
+
+@contextmanager
+def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """That, under another name until it is complete."""
     descriptor = descriptor_of(path)
     if descriptor is not None:
         if sys.stdout:

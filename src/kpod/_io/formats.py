@@ -66,7 +66,7 @@ def kind_of(data: Any) -> str | None:  # noqa: PLR0911
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:1] == b"{" and b":" in start:
         return "lines"
-    if re.match(rb"\[\s*\{", start):
+    if re.match(rb"\[\s*\{", start) or (start[:1] == b"[" and bytes(data[-100:]).rstrip()[-1:] == b"]"):
         return "array"
     return None
 
@@ -108,7 +108,11 @@ def read_json(data: Any, kind: str, source: str) -> pa.Table:
     if not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{source}: expected a list of objects, one for each row.")
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return table_of(names, [[row.get(name) for row in rows] for name in names])
+    try:
+        return table_of(names, [[row.get(name) for row in rows] for name in names])
+    except UnicodeEncodeError as error:
+        odd = printable(error.object[error.start : error.end])
+        raise InputError(f"{source}: holds {odd}, half of a character; correct it.") from error
 
 
 def read_json_lines(data: bytes) -> pa.Table | None:

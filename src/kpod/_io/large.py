@@ -21,7 +21,7 @@ import pyarrow as pa
 from kpod._io import around, formats, room
 from kpod._io import columns as kinds
 from kpod._io.choosing import Choice
-from kpod._io.files import InputError, printable, written_whole
+from kpod._io.files import InputError, naming, printable, written_whole
 from kpod._io.marks import Marks
 from kpod._io.reading import rows_as_text, settle_decimal
 from kpod._io.scanning import Decoded, Decoder, Progress
@@ -54,7 +54,7 @@ def may_be_scanned(path: str) -> bool:
             head = file.read(512)
     except OSError:
         return False
-    packed = head[:2] == room.GZIP or head[:4] in (room.ZSTD, b"FEA1")
+    packed = room.packing(head) or head[:4] == b"FEA1"
     return bool(head) and not packed and formats.kind_of(head) is None
 
 
@@ -233,8 +233,9 @@ class LargeTable(TableFile):
         dialect = self.dialect if path == "-" else dialect_for(path, self.dialect)
         typed = kind != "csv"
         if path == "-":
-            self.write(sys.stdout.buffer, kind, dialect, label, labels, typed)
-            sys.stdout.buffer.flush()
+            with naming("standard output"):
+                self.write(sys.stdout.buffer, kind, dialect, label, labels, typed)
+                sys.stdout.buffer.flush()
             return
         with written_whole(path) as file:
             self.write(file, kind, dialect, label, labels, typed)

@@ -379,12 +379,14 @@ def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
             raise InputError(
                 f"--encoding {printable(given)}: no such encoding; try utf-8, cp1252 or latin-1."
             ) from error
+    if given is None and data[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
+        given = "utf-32"
     if given is None and data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         given = "utf-16"
     if given is None and data.find(b"\0") >= 0:
         raise InputError(
             f"{source}: not a text file (it contains NUL bytes), nor Parquet or Arrow; "
-            "if it is UTF-16 text, give --encoding utf-16-le."
+            "if it is UTF-16 or UTF-32 text, give --encoding utf-16-le or utf-32-le."
         )
     encoding = codecs.lookup(given or "utf-8").name
     try:

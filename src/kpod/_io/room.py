@@ -21,6 +21,8 @@ from kpod._io.files import InputError, printable
 from kpod._words import size_text
 
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+PACKED = {GZIP: "gzip", ZSTD: "zstd", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2"}
+BZIP2_BLOCK = b"1AY&SY"
 IN_MEMORY = 6
 """Times its size that a table takes while it is read and clustered in memory."""
 LEAST = 1 << 26  # bytes that are always unpacked
@@ -73,15 +75,26 @@ def check_room(n_bytes: int, source: str) -> None:
         )
 
 
-def unpacked(data: Any, source: str) -> Any:
+def packing(data: bytes) -> str | None:
+    """What a file is compressed with, by its first bytes."""
+    found = next((name for start, name in PACKED.items() if data.startswith(start)), None)
+    return None if found == "bzip2" and data[4:10] != BZIP2_BLOCK else found
+
+
+def unpacked(data: bytes, source: str) -> bytes:
     """What a gzip or zstd file holds; anything else as it is."""
+    packed = packing(data)
     try:
-        if data[:2] == GZIP:
-            return joined(gzip.GzipFile(fileobj=io.BytesIO(data[:])), source)
-        if data[:4] == ZSTD:
-            return joined(pa.CompressedInputStream(pa.BufferReader(data), "zstd"), source)
+        if packed == "gzip":
+            data = joined(gzip.GzipFile(fileobj=io.BytesIO(data)), source)
+        elif packed == "zstd":
+            data = joined(pa.CompressedInputStream(pa.BufferReader(data), "zstd"), source)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{source}: damaged compressed file: {printable(error)}.") from error
+    if packed in ("xz", "bzip2"):
+        raise InputError(f"{source}: is compressed with {packed}; decompress it first, or use gzip.")
+    if packed and packing(data):
+        raise InputError(f"{source}: is compressed twice; decompress it first.")
     return data
 
 

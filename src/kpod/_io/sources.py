@@ -257,7 +257,9 @@ class TextSource(Source):
         if not sample.strip():
             raise InputError(f"{self.name}: is empty.")
         if sample[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise InputError(f"{self.name}: UTF-16 text cannot be read in pieces; convert it to UTF-8.")
+            raise InputError(
+                f"{self.name}: UTF-16 and UTF-32 text cannot be read in pieces; convert it to UTF-8."
+            )
         if len(sample) < self.stamp[1]:
             sample = sample[: sample.rfind(b"\n") + 1]
         text, self.encoding = reading.as_utf8(sample, self.options.encoding, self.name)
@@ -323,7 +325,7 @@ def open_source(path: str, options: TextOptions) -> Source:
         return ParquetSource(path)
     if head[:6] == b"ARROW1" or head[:4] == reading.STREAM:
         return ArrowSource(path)
-    if head[:4] == b"FEA1" or head[:2] == room.GZIP or head[:4] == room.ZSTD or formats.kind_of(head):
+    if head[:4] == b"FEA1" or room.packing(head) or formats.kind_of(head):
         raise InputError(
             f"{name}: cannot be read in pieces; only CSV, Parquet, Arrow and Feather (version 2) files can."
         )

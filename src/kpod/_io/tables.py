@@ -119,9 +119,19 @@ class TableFile:
         """Column names as asked for: one by one, several with commas between them, or patterns (q_*)."""
         found: list[str] = []
         for text in asked:
-            for part in [text] if text in self.by_name else text.split(","):
-                found += matching(part.strip(), self.by_name) or [part.strip()]
+            for part in self.split(text):
+                found += matching(part, self.by_name) or [part]
         return [self.column(name).name for name in dict.fromkeys(found)]
+
+    def split(self, text: str) -> list[str]:
+        """The parts between commas; a comma within the name of a column divides nothing."""
+        parts, out = text.split(","), []
+        while parts:
+            ends = (n for n in range(len(parts), 1, -1) if ",".join(parts[:n]).strip() in self.by_name)
+            n = next(ends, 1)
+            out.append(",".join(parts[:n]).strip())
+            parts = parts[n:]
+        return out
 
 
 def shown(name: str) -> str:

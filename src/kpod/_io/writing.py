@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._io.columns import EXACT, is_text
-from kpod._io.files import InputError, printable, written_whole
+from kpod._io.files import InputError, naming, printable, written_whole
 from kpod._io.formats import imported
 from kpod._io.tables import SUFFIXES, Column, Dialect, TableFile, shown
 
@@ -90,8 +90,9 @@ def typed_column(column: Column) -> pa.Array:
 def write_table(table: pa.Table, path: str, dialect: Dialect | None = None) -> None:
     """Write to a file, whole or not at all, or CSV to standard output for "-"."""
     if path == "-":
-        write_csv(table, sys.stdout.buffer, dialect or Dialect())
-        sys.stdout.buffer.flush()
+        with naming("standard output"):
+            write_csv(table, sys.stdout.buffer, dialect or Dialect())
+            sys.stdout.buffer.flush()
         return
     with written_whole(path) as file:
         encode(table, file, format_of(path), dialect_for(path, dialect))
@@ -189,6 +190,8 @@ def join(*parts: pa.Array | str, separator: str = "") -> pa.Array:
 
 def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
     """Text, quoted where it must be."""
+    if pa.types.is_duration(column.type):
+        column = as_hours(column)
     cells = column.cast(pa.large_string())
     if pa.types.is_float64(column.type):
         cells = with_all_digits(cells, column)
@@ -201,6 +204,18 @@ def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
     quoted = join('"', pc.replace_substring(cells, '"', '""'), '"')
     needed = pc.match_substring_regex(cells, "[" + re.escape("".join(special)) + "]")
     return pc.if_else(needed, quoted, cells)
+
+
+def as_hours(spans: pa.Array) -> pa.Array:
+    """Lengths of time as hours, minutes and seconds: 27:00:00 or -0:00:01.5."""
+
+    def text(micros: int) -> str:
+        seconds, rest = divmod(abs(micros), 1_000_000)
+        part = f".{rest:06d}".rstrip("0") if rest else ""
+        return f"{'-' * (micros < 0)}{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{part}"
+
+    micros = spans.cast(pa.duration("us"), safe=False).cast(pa.int64()).to_pylist()
+    return pa.array([None if one is None else text(one) for one in micros], pa.string())
 
 
 def with_all_digits(cells: pa.Array, values: pa.Array) -> pa.Array:
@@ -236,7 +251,8 @@ def write_workbook(table: pa.Table, file: IO[bytes]) -> None:
             "write .csv or .parquet."
         )
     options = {"constant_memory": False, "in_memory": True, "remove_timezone": True}
-    book = xlsxwriter.Workbook(file, options)
+    packed = io.BytesIO()  # an archive on a full disk would complain once more when it is forgotten
+    book = xlsxwriter.Workbook(packed, options)
     sheet = book.add_worksheet()
     day, moment = (book.add_format({"num_format": f"yyyy-mm-dd{time}"}) for time in ("", " hh:mm:ss"))
     for j, name in enumerate(table.column_names):
@@ -244,6 +260,7 @@ def write_workbook(table: pa.Table, file: IO[bytes]) -> None:
         for i, value in enumerate(table.column(j).to_pylist(), 1):
             write_cell(sheet, i, j, value, day, moment)
     book.close()
+    file.write(packed.getbuffer())
 
 
 def write_cell(sheet: Any, i: int, j: int, value: Any, day: Any, moment: Any) -> None:

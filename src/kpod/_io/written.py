@@ -70,6 +70,8 @@ def read_numbers(
 def undressed(text: Any) -> Any:
     """Cells as `bare` makes them; None if only some have %."""
     percent = pc.ends_with(pc.utf8_rtrim_whitespace(text), "%")
+    if len(currencies(text)) > 1:
+        return None
     some, every = pc.any(percent).as_py(), pc.all(percent).as_py()
     if some and not every and pc.sum(pc.cast(percent, pa.int64())).as_py() < 0.5 * len(text):
         return None
@@ -138,3 +140,10 @@ def read_truth(entries: Any, text: Any, gaps: Any, as_floats: Any) -> Floats | N
         return None
     yes = pc.is_in(pc.utf8_lower(text), value_set=pa.array(YES))
     return as_floats(pc.if_else(gaps, pa.scalar(None, pa.bool_()), yes))
+
+
+def currencies(entries: Any) -> set[str]:
+    """The currencies that entries are in: numbers in several do not compare."""
+    signs = pc.struct_field(pc.extract_regex(entries, f"(?P<sign>{MONEY})"), "sign")
+    same = {"US$": "$", "USD": "$", "EUR": "€", "GBP": "£"}
+    return {same.get(sign, sign) for sign in pc.unique(signs).to_pylist() if sign}
