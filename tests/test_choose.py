@@ -338,6 +338,15 @@ def test_choose_k_says_which_of_its_columns_decides(monkeypatch, tmp_path, rng):
     assert_allclose([bars[k] / bars[1] for k in known], [e / known[1] for e in known.values()], atol=0.03)
 
 
+def test_large_numbers_do_not_run_together(rng):
+    choice = choose_k(2e4 * rng.normal(size=(60, 3)), range(1, 4), random_state=0)
+    header, *lines = choice.text_table().splitlines()
+    assert header.split() == ["k", "held-out", "error", "above", "best", "loss", "silhouette"]
+    for line, loss in zip(lines, choice.table_["loss"], strict=True):
+        cells = line.replace("±", " ").split()
+        assert cells[5] == f"{loss:.4g}"
+
+
 def test_repeated_measurements_are_recognised(monkeypatch, tmp_path, rng):
     """One row for each country and year: clusters are countries."""
     frame = pd.DataFrame(
