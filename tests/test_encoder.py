@@ -268,3 +268,14 @@ def test_numbers_alone_are_standardised_as_scikit_learn_does():
 def test_what_must_be_a_dict(name, value):
     with pytest.raises(TypeError, match=f"{name} must be a dict"):
         TableEncoder(**{name: value}).fit(np.ones((3, 2)))
+
+
+def test_columns_that_name_the_rows_are_warned_of():
+    frame = pd.DataFrame({"bird": [f"N{i}" for i in range(40)], "island": ["a", "b"] * 20, "x": range(40)})
+    with pytest.warns(
+        UserWarning, match="half of the values are different in column 'bird': identifiers"
+    ) as caught:
+        encoder = TableEncoder().fit(frame)
+    assert caught[0].filename == __file__
+    assert len(encoder.get_feature_names_out()) == 43
+    TableEncoder().fit(frame.head(15))  # few rows are often all different
