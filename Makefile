@@ -111,7 +111,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 
 $(VENV)/.installed: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet '.[cli]'
+	$(BIN)/python -m pip install --quiet '.[cli,excel,stats]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.installed

@@ -342,6 +342,30 @@ def test_choose_k_says_which_of_its_columns_decides(monkeypatch, tmp_path, rng):
     assert_allclose([bars[k] / bars[1] for k in known], [e / known[1] for e in known.values()], atol=0.03)
 
 
+def test_rows_that_follow_each_other_in_time_are_recognised(monkeypatch, tmp_path, rng):
+    """Tracks of storms: when and how often one is measured is different for each."""
+    lengths = rng.integers(5, 20, 30)
+    frame = pd.DataFrame({"name": np.repeat([f"storm {i % 20}" for i in range(30)], lengths)})
+    frame["month"] = np.repeat(rng.integers(5, 10, 30), lengths)
+    frame["day"] = np.concatenate([rng.integers(1, 8) + np.arange(n) for n in lengths])
+    frame["wind"], frame["pressure"] = rng.normal(size=(2, len(frame)))
+    path = tmp_path / "storms.csv"
+    frame.to_csv(path, index=False)
+    track = "rows for each name, one after the other in time. Rows of the same name are alike"
+    assert track in " ".join(kpod(monkeypatch, "fit", path, "-k", 2).err.split())
+    frame.sample(frac=1, random_state=0).to_csv(path, index=False)
+    assert track not in " ".join(kpod(monkeypatch, "fit", path, "-k", 2).err.split())
+
+
+def test_large_numbers_do_not_run_together(rng):
+    choice = choose_k(2e4 * rng.normal(size=(60, 3)), range(1, 4), random_state=0)
+    header, *lines = choice.text_table().splitlines()
+    assert header.split() == ["k", "held-out", "error", "above", "best", "loss", "silhouette"]
+    for line, loss in zip(lines, choice.table_["loss"], strict=True):
+        cells = line.replace("±", " ").split()
+        assert cells[5] == f"{loss:.4g}"
+
+
 def test_repeated_measurements_are_recognised(monkeypatch, tmp_path, rng):
     """One row for each country and year: clusters are countries."""
     frame = pd.DataFrame(

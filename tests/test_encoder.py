@@ -313,3 +313,14 @@ def test_a_text_column_with_nothing_in_it_is_missing():
     frame = pd.DataFrame({"a": np.arange(6.0), "b": np.arange(6.0)})
     encoded = TableEncoder().fit(frame).transform(frame.assign(b=pd.array([None] * 6, dtype="string")))
     assert np.isnan(encoded[:, 1]).all()
+
+
+def test_columns_that_name_the_rows_are_warned_of():
+    frame = pd.DataFrame({"bird": [f"N{i}" for i in range(40)], "island": ["a", "b"] * 20, "x": range(40)})
+    with pytest.warns(
+        UserWarning, match="half of the values are different in column 'bird': identifiers"
+    ) as caught:
+        encoder = TableEncoder().fit(frame)
+    assert caught[0].filename == __file__
+    assert len(encoder.get_feature_names_out()) == 43
+    TableEncoder().fit(frame.head(15))  # few rows are often all different

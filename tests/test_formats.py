@@ -433,3 +433,20 @@ def test_lengths_of_time_are_written_as_such(kpod, tmp_path):
         "0:00:01.5",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "role"),
+    [
+        ({1: "male", 2: "female"}, "category"),
+        ({1: "No", 2: "Yes"}, "boolean"),
+        ({1: "low", 2: "high"}, "boolean"),
+    ],
+)
+def test_two_labelled_codes_are_what_their_labels_are(tmp_path, labels, role):
+    frame = pd.DataFrame({"x": [1.0, 2, 2, 1, 2, 1], "y": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
+    path = tmp_path / "t.sav"
+    pyreadstat.write_sav(
+        frame, str(path), variable_value_labels={"x": labels}, variable_measure={"x": "scale"}
+    )
+    assert read_table(str(path)).column("x").role.role == role

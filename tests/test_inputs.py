@@ -110,7 +110,7 @@ def test_single_precision_frames_stay_single():
     ("table", "message"),
     [
         (pd.DataFrame({"a": [1.0, 2.0], "city": ["Rome", None]}), "not numeric: 'city'"),
-        (pd.DataFrame({"a": [1.0, 2.0], "when": pd.to_datetime(["2020", "2021"])}), "not numeric: 'when'"),
+        (pd.DataFrame({"a": [1.0, 2.0], "when": pd.to_datetime(["2020", "2021"])}), r"'when' \(dates\)"),
         (pd.DataFrame({"a": [1.0, 2.0], "c": pd.Categorical(["x", "y"])}), "not numeric: 'c'"),
         (
             pd.DataFrame({"a": [1.0, 2.0], "o": np.array([1, "x"], dtype=object)}),
@@ -260,3 +260,29 @@ def test_a_nan_that_signals_is_a_gap_like_any_other(dtype, bits):
         lambda X: missingness.diagnose(X).missing,
     ):
         assert_array_equal(use(signalling), use(plain))
+
+
+def test_errors_on_text_say_what_to_do():
+    frame = pd.DataFrame({"who": list("abcdef"), "x": [1.0, 2, 3, 8, 9, 10], "smokes": [0, 1, 0, 1, 0, 1]})
+    with pytest.raises(
+        ValueError, match=r"'who' \(\w+\). Drop such columns, or encode text with kpod.TableEnc"
+    ):
+        KPOD(2).fit(frame)
+    with pytest.raises(
+        ValueError, match=r"column 0 holds 'a' in row 0. Drop the column, .* kpod.TableEncoder"
+    ):
+        KPOD(2).fit(frame.to_numpy())
+    model = KPOD(2, random_state=0).fit(frame[["x", "smokes"]])
+    with pytest.raises(ValueError, match=r"fitted on: X\[list\(model.feature_names_in_\)\]"):
+        model.predict(frame)
+    assert_array_equal(model.predict(frame[list(model.feature_names_in_)]), model.labels_)
+    with pytest.raises(ValueError, match=r"It was fitted on numbers in 'smokes': .* \(yes as 1, no as 0\)"):
+        model.predict(frame[["x", "smokes"]].replace({"smokes": {0: "no", 1: "yes"}}))
+
+
+def test_predict_proba_says_what_it_needs():
+    model = KPOD(2)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as error:
+        model.predict_proba([[1.0]])
+    assert "probability=True" in str(error.value.__cause__)

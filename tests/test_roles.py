@@ -147,6 +147,8 @@ def test_identifiers_by_content(name, values):
     ("name", "values", "role"),
     [
         ("year", [1999, 2001, 2003, 1999, 2001], "date"),
+        ("Year", [2010.1, *[2008, 2012, 2014, 2015] * 4], "date"),
+        ("dxyr", [56, 60, 68, 73, 66, 68], "date"),
         ("year_built", [1999, 1951, 2003, 1999, 1934], "number"),
         ("years", [1, 4, 7, 30, 12], "number"),
         ("month", [1, 5, 12, 7, 1], "date"),

@@ -79,18 +79,31 @@ class KChoice:
         """The table as text."""
         t = self.table_
         correlated = bool(np.isfinite(t["correlated_error"]).any())
-        header = "  k     held-out error        above best       loss  silhouette"
+        error = _with_error(t["error"], t["error_se"], ".4g", 11)
+        above = _with_error(t["above_best"], t["above_best_se"], ".2g", 8)
+        loss = _aligned([f"{value:.4g}" for value in t["loss"]], 8)
+        heads = f"{'held-out error':>{len(error[0]) - 2}}  {'above best':>{len(above[0]) - 2}}  "
+        header = f"  k{heads}{'loss':>{len(loss[0]) + 1}}  silhouette"
         lines = [header + ("   correlated" if correlated else "")]
         for i, k in enumerate(t["k"]):
-            line = (
-                f"{k:3d}  {t['error'][i]:>9.4g} ± {t['error_se'][i]:<7.2g}"
-                f"{t['above_best'][i]:>8.2g} ± {t['above_best_se'][i]:<7.2g}{t['loss'][i]:>8.4g}"
-                f"{_number(t['silhouette'][i], '.3f'):>12}"
-            )
+            line = f"{k:3d}{error[i]}{above[i]}{loss[i]}{_number(t['silhouette'][i], '.3f'):>12}"
             if correlated:
                 line += f"{_number(t['correlated_error'][i], '.4g'):>13}"
             lines.append(line + ("  <-" if k == self.best_k_ else ""))
         return "\n".join(lines)
+
+
+def _with_error(values: Floats, errors: Floats, form: str, least: int) -> list[str]:
+    """Values and their errors, aligned at the sign between them."""
+    texts = _aligned([format(value, form) for value in values], least)
+    errors_text = [f"{error:.2g}" for error in errors]
+    width = max(7, *map(len, errors_text))
+    return [f"{text} ± {error:<{width}}" for text, error in zip(texts, errors_text, strict=True)]
+
+
+def _aligned(texts: list[str], least: int) -> list[str]:
+    width = max(least, 2 + max(map(len, texts)))
+    return [text.rjust(width) for text in texts]
 
 
 def _number(value: float, form: str) -> str:

@@ -15,12 +15,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod import _validation
 from kpod._typing import Floats
+from kpod._warnings import warn
 
 NUMBER, CATEGORY, ORDERED = "number", "category", "ordered"
 SCALES = ("standard", "robust", "none")
 TO_NORMAL = 1.3489795003921634
 """The interquartile range of a normal distribution, in its standard deviations."""
 DAY = 86400.0
+MOST_NAMES = 20
+"""Categories that a column may have without a warning, however few rows there are."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -127,14 +130,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._check_parameters()
         # Nothing of a fitted encoder changes before the new fit has succeeded.
         new = copy.copy(self)
-        new._learn(X)
+        naming = new._learn(X)
         if not hasattr(new, "feature_names_in_"):
             self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update(new.__dict__)
+        if naming:
+            which = _validation.name_columns(naming, getattr(self, "feature_names_in_", None))
+            warn(
+                f"More than half of the values are different in column {which}: identifiers, dates and free "
+                "text get a column for each value, and make clusters worse. Leave them out."
+            )
         return self
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
-    def _learn(self, X: Any) -> None:
+    def _learn(self, X: Any) -> list[int]:
+        """Learn from a table; which of its columns name the rows."""
         columns = self._columns(X, reset=True)
         p = len(columns)
         self._frame = frame_kind(X)
@@ -160,6 +170,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 values = np.clip(values, self.low_[j], self.high_[j])
             self.mean_[j], self.scale_[j] = location_and_scale(values, self.scale)
         self._n_features_out = sum(self._widths())
+        return [j for j, column in enumerate(columns) if names_the_rows(column)]
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def transform(self, X: Any) -> Floats:
@@ -413,6 +424,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 MISSING, UNKNOWN = -1, -2
+
+
+def names_the_rows(column: Column) -> bool:
+    """Whether a category is different in most rows: it says nothing of others."""
+    n_levels = len(column.levels)
+    return column.kind == CATEGORY and n_levels > max(MOST_NAMES, 0.5 * (column.codes >= 0).sum())
 
 
 class Column:

@@ -45,6 +45,13 @@ MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
 MISSINGNESS = ("ignore", "informative", "auto")
 
 
+def has_probability(model: KPOD) -> bool:
+    """Whether `predict_proba` is there; scikit-learn gives the reason why not beside its own words."""
+    if not model.probability:
+        raise AttributeError("predict_proba needs a model that was made with probability=True and fitted so.")
+    return True
+
+
 class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     r"""k-means clustering of tables with missing entries.
 
@@ -365,7 +372,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         with self._fitted_table(X) as (table, executor):
             return self._labels(table, executor)
 
-    @available_if(lambda self: self.probability)  # type: ignore[untyped-decorator]
+    @available_if(has_probability)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         r"""How likely each cluster is for each row, given the row's observed entries.
 

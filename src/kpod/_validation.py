@@ -21,6 +21,7 @@ from kpod._warnings import warn
 from kpod._words import some
 
 FLOATS = [np.float64, np.float32]
+ENCODE = "encode text with kpod.TableEncoder and dates as numbers"
 NOT_NUMBERS = {"M": "dates", "m": "time spans", "c": "complex numbers"}
 DATES = (np.datetime64, np.timedelta64)
 MOST_SPARSE_COLUMNS = np.iinfo(np.int32).max
@@ -117,7 +118,8 @@ def as_array(X: Any, estimator: Any) -> AnyFloats:
     """A C-contiguous float32 or float64 array with NaN in the gaps."""
     if isinstance(X, ScannedTable):
         X = X.values
-    X = frame_as_array(frame_of(X)) if is_frame(X) else numbers_or_gaps(X)
+    known = getattr(estimator, "feature_names_in_", ())
+    X = frame_as_array(frame_of(X), known) if is_frame(X) else numbers_or_gaps(X)
     try:
         values = check_array(
             X, dtype=FLOATS, order="C", ensure_all_finite=False, input_name="X", estimator=estimator
@@ -179,13 +181,18 @@ def frame_of(X: Any) -> nw.DataFrame[Any]:
         raise ValueError(f"X has several columns named {some(twice)}. Rename or drop them.") from error
 
 
-def frame_as_array(frame: nw.DataFrame[Any]) -> AnyFloats:
+def frame_as_array(frame: nw.DataFrame[Any], known: Any = ()) -> AnyFloats:
+    """The numbers of a frame; `known` are the columns that a fitted model takes."""
     columns = list(frame.iter_columns())
-    text = [f"{column.name!r} ({column.dtype})" for column in columns if not may_be_numeric(column)]
+    text = {
+        column.name: f"{column.name!r} ({kind_of(column)})"
+        for column in columns
+        if not may_be_numeric(column)
+    }
     if text:
         raise ValueError(
-            f"k-means needs numbers, but these columns are not numeric: {some(text)}. "
-            "Drop such columns, or encode them as numbers first."
+            f"k-means needs numbers, but these columns are not numeric: {some(list(text.values()))}. "
+            f"{what_to_do(text, frame.columns, known)}"
         )
     single = bool(columns) and all(column.dtype == nw.Float32 for column in columns)
     out = np.empty(frame.shape, np.float32 if single else np.float64)
@@ -195,9 +202,26 @@ def frame_as_array(frame: nw.DataFrame[Any]) -> AnyFloats:
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f"k-means needs numbers, but column {column.name!r} holds something else: {error}. "
-                "Drop the column, or encode it as numbers first."
+                f"Drop the column, or {ENCODE}."
             ) from error
     return out
+
+
+def what_to_do(text: Any, columns: Any, known: Any) -> str:
+    """About columns of text: at first, and where a model is there already."""
+    if not len(known) or not set(known) <= set(columns):
+        return f"Drop such columns, or {ENCODE}."
+    advice = []
+    if set(text) - set(known):
+        advice.append("Pass the columns that the model was fitted on: X[list(model.feature_names_in_)].")
+    if inside := [repr(name) for name in text if name in known]:
+        advice.append(f"It was fitted on numbers in {some(inside)}: encode them so (yes as 1, no as 0).")
+    return " ".join(advice)
+
+
+def kind_of(column: Any) -> str:
+    dates = column.dtype in (nw.Datetime, nw.Date)
+    return "dates" if dates else "time spans" if column.dtype == nw.Duration else str(column.dtype)
 
 
 def may_be_numeric(column: Any) -> bool:
@@ -260,7 +284,7 @@ def text_column_message(X: Any) -> str:
             if odd:
                 return (
                     f"k-means needs numbers, but column {j} holds {value!r} in row {i}. "
-                    "Drop the column, or encode it as numbers first."
+                    f"Drop the column, or {ENCODE}."
                 )
     return "k-means needs numbers, but X holds something else."
 

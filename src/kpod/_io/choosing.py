@@ -26,6 +26,8 @@ from kpod._words import listed, some
 DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
 USED = ("number", "boolean")
 ALL = "all"
+LEAST_RUNS, LONG_RUN = 10, 5
+"""Of rows that follow each other in time: how many runs, and how long on average, at the least."""
 WEIGHTS = "weights of the rows (--weight)"
 MOST_LEVELS = 200
 LEAST_COMMON = 10
@@ -408,9 +410,36 @@ def panel(table: TableFile, choice: Choice) -> list[str]:
         if max(n_units, n_times) > table.n_rows / 2 or n_units * n_times < table.n_rows:
             continue
         if both.group_by(["unit", "time"]).aggregate([]).num_rows == table.n_rows:
-            return [
-                f"there is one row for each {printable(unit)} and {printable(time)}. Rows of the same "
-                f"{printable(unit)} are alike, so clusters may be single values of {printable(unit)} or "
-                f"periods; to group them as a whole, make one row for each {printable(unit)} first."
-            ]
+            first = f"there is one row for each {printable(unit)} and {printable(time)}."
+            return [f"{first} {alike(unit)}"]
+    dates = [name for name in times if name != FILE or name in table.by_name]
+    for unit in units if dates else ():
+        n_runs = runs_in_time(table, unit, dates)
+        if n_runs:
+            about = f"there are about {table.n_rows / n_runs:.0f} rows for each {printable(unit)}"
+            return [f"{about}, one after the other in time. {alike(unit)}"]
     return []
+
+
+def alike(unit: str) -> str:
+    name = printable(unit)
+    return (
+        f"Rows of the same {name} are alike, so clusters may be single values of {name} or periods; to group "
+        f"them as a whole, make one row for each {name} first."
+    )
+
+
+def runs_in_time(table: TableFile, unit: str, times: Sequence[str]) -> int:
+    """How many runs of rows there are in which the unit is the same and time goes on; 0 for another table."""
+    codes = pc.dictionary_encode(decoded(table.raw[unit]).combine_chunks()).indices
+    codes = pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)
+    same = codes[1:] == codes[:-1]
+    n_runs = int(table.n_rows - same.sum())
+    if not LEAST_RUNS <= n_runs <= table.n_rows / LONG_RUN:
+        return 0
+    later = np.zeros(len(same), bool)
+    for name in reversed(times):
+        values = table.numbers(name)
+        when = days_of(table, table.column(name)).days if values is None else values
+        later = (when[1:] > when[:-1]) | ((when[1:] == when[:-1]) & later)
+    return n_runs if later[same].mean() >= 0.95 else 0

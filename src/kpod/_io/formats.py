@@ -27,6 +27,7 @@ from kpod._io.marks import Marks
 from kpod._io.places import Cells, letters
 from kpod._io.room import ZIP
 from kpod._io.vocabulary import NO_ANSWER
+from kpod._io.written import PAIRS
 from kpod._words import some
 
 OLE = b"\xd0\xcf\x11\xe0"
@@ -339,9 +340,17 @@ def labelled(
         notes.append(f"{name}: {words} may stand for missing; if so, use --missing {name}={codes}.")
     found = {cell for cell in cells if cell is not None and cell not in no_answer}
     words_for_all = bool(found) and all(code in labels for code in found)
-    if not words_for_all or measure in ("scale", "ordinal") or no_answer:
+    if not words_for_all or no_answer:
         return cells
     in_order = [str(labels[code]) for code in sorted(found)]
+    # Two values without an order, male and female, are no scale, though most programs declare them as one.
+    if measure in ("scale", "ordinal") and not is_pair(in_order):
+        return cells
     if measure != "nominal" and scales.order_of(in_order) == in_order:
         return cells
     return [None if cell is None else str(labels[cell]) for cell in cells]
+
+
+def is_pair(words: Sequence[str]) -> bool:
+    """Whether these are two names, not yes and no or less and more."""
+    return len(words) == 2 and scales.order_of(words) is None and set(map(str.lower, words)) not in PAIRS

@@ -438,12 +438,14 @@ CALENDAR = {
 
 def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
     """Numbers that say when: years, months, days, dates as 20240131, seconds since 1970."""
-    if facts.tokens in (("date",), ("time",), ("year",)) and in_years(facts) and facts.n_distinct >= 15:
+    named = facts.tokens in (("date",), ("time",), ("year",)) and in_years(facts)
+    mostly_whole = facts.tokens == ("year",) and np.mean(np.floor(facts.values) == facts.values) >= 0.9
+    if named and (facts.n_distinct >= 15 or mostly_whole):
         return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
     if not facts.whole or not facts.tokens:
         return None
     last, others = facts.tokens[-1], set(facts.tokens[:-1])
-    last = "year" if re.fullmatch(r"[a-z]year", last) else last
+    last = "year" if re.fullmatch(r"[a-z]year|[a-z]{2}yr", last) else last
     if last in CALENDAR and len(facts.tokens) <= 2 and not others & (A_PROPERTY | QUANTITIES):
         low, high = CALENDAR[last]
         year = last in ("year", "decade", "yr", "jahr", "annee", "ano")
