@@ -133,7 +133,7 @@ class LargeTable(TableFile):
             n_rows = sum(batch.num_rows for _, _, batch in sources.batches(sources.schema.names[:1]))
             raw: Any = RawColumns(sources, n_rows)
             table = cls(sources.name, raw, head.columns, sources.dialect)
-            table.marks = marks
+            table.sources, table.marks = sources, marks
             return table
         decoded = Decoded.of(sources, names, scratch, tell, dtype=np.float64, missing=marks.of)
         try:
@@ -171,16 +171,9 @@ class LargeTable(TableFile):
 
     def read_text(self) -> None:
         """Say what columns without numbers are by all of their rows, not only the first ones."""
-        decimal = self.dialect.decimal if self.dialect else "."
         for at, column in enumerate(self.columns):
             if column.values is None:
-                self.columns[at] = kinds.inspect(
-                    column.name,
-                    self.raw[column.name],
-                    decimal,
-                    self.marks.of(column.name),
-                    decimal_given=True,
-                )
+                self.columns[at] = look(self.sources, self.raw, column.name, self.marks)
 
     def scanned(self, choice: Choice, scale: bool) -> ScannedTable:
         """What is clustered: the columns chosen, standardised; the scratch file holds nothing else then."""
