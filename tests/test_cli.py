@@ -346,6 +346,7 @@ def test_progress_shows_after_two_seconds_at_a_terminal():
     shown = os.read(ours, 1 << 16)
     os.close(ours)
     assert b"reading - ..." in shown
+    assert shown.index(b"\x1b[?25l") < shown.index(b"\x1b[?25h"), "the cursor is back"
 
 
 def test_progress_does_not_show_in_a_pipe(tmp_path):

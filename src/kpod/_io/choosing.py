@@ -30,6 +30,8 @@ LEAST_RUNS, LONG_RUN = 10, 5
 """Of rows that follow each other in time: how many runs, and how long on average, at the least."""
 WEIGHTS = "weights of the rows (--weight)"
 MOST_LEVELS = 200
+MOST_PAIRED = 2_000
+"""Columns of which every two are compared; of more, that would take longer than the fit."""
 LEAST_COMMON = 10
 """Rows in which two columns must be observed before they are called equal."""
 
@@ -365,8 +367,9 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
 def twins(table: TableFile, names: Sequence[str]) -> list[str]:
     """Notes on columns of numbers that are equal wherever both are observed: what they say counts twice."""
     columns = {name: values for name in names if (values := table.column(name).values) is not None}
-    if not columns:
+    if not 1 < len(columns) <= MOST_PAIRED:
         return []
+    listing = list(columns)
     head = np.column_stack([values[: 10 * LEAST_COMMON] for values in columns.values()])
     notes: list[str] = []
     known: set[str] = set()
@@ -375,7 +378,7 @@ def twins(table: TableFile, names: Sequence[str]) -> list[str]:
             continue
         known.add(name)
         differ: Any = (np.abs(head - head[:, [j]]) > 0).any(axis=0)  # as nearly all do: a quick look
-        alike = [other for other, apart in zip(columns, differ, strict=True) if not apart]
+        alike = [listing[other] for other in np.flatnonzero(~differ)]
         same = [other for other in alike if other not in known and are_equal(values, columns[other])]
         known.update(same)
         if same:
