@@ -218,12 +218,16 @@ def test_columns_of_the_same_name_are_refused(estimator):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda c: pd.DataFrame({"x": pd.array(c, "Int64")}), lambda c: pl.DataFrame({"x": c})]
+    "make",
+    [
+        lambda entries: pd.DataFrame({"x": pd.array(entries, "Int64"), "y": range(4)}),
+        lambda entries: pl.DataFrame({"x": entries, "y": range(4)}),
+    ],
 )
 def test_impute_loses_no_digits(make):
-    few, long = make([1, None, 3, 2**40]), make([2**60 + 1, None, 2**60 + 3])
+    few, long = make([1, None, 3, 2**40]), make([2**60 + 1, None, 2**60 + 3, 5])
     assert KPOD(1).fit(few).impute(few)["x"][3] == 2**40
-    with pytest.raises(ValueError, match="'x' holds whole numbers of 2\\^53 or more"):
+    with pytest.raises(ValueError, match=r"'x' holds whole numbers of 2\^53 or more"):
         KPOD(1).fit(long).impute(long)
 
 

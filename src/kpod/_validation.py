@@ -247,7 +247,7 @@ def with_values(X: Any, values: AnyFloats, changed: Any) -> Any:
     columns = []
     for j in np.flatnonzero(changed):
         name = frame.columns[j]
-        if frame[name].dtype.is_integer() and np.nanmax(np.abs(values[:, j]), initial=0) >= MOST_EXACT:
+        if frame[:, int(j)].dtype.is_integer() and np.nanmax(np.abs(values[:, j]), initial=0) >= MOST_EXACT:
             raise ValueError(
                 f"Column {name!r} holds whole numbers of 2^53 or more, which lose digits as decimals. "
                 "Leave the column out; identifiers and codes are not to be filled."
