@@ -273,7 +273,9 @@ class TestConverged:
             lloyd.Descent, "lloyd", lambda d: (d.assign(), d.update(), d.note("lloyd", 1, 0.0))
         )
         with pytest.warns(ConvergenceWarning, match="Not converged after 2 iterations"):
-            assert not KPOD(10, n_init=1, tol=0, max_iter=2, random_state=0).fit(X).converged_
+            model = KPOD(10, n_init=1, tol=0, max_iter=2, random_state=0).fit(X)
+        assert not model.converged_
+        assert len(model.loss_curve_) == 1 + 2, "as many sweeps as iterations"
 
     def test_no_cap_but_max_iter(self, rng, monkeypatch):
         """However many entries a table has."""
