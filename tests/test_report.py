@@ -520,3 +520,10 @@ def test_mini_batches_have_a_report(rng):
         plot.LossDisplay.from_estimator(model)
     with pytest.raises(TypeError, match="Choose with a KPOD"):
         kpod.choose_k(X, estimator=model)
+
+
+def test_a_few_gaps_are_not_none(rng):
+    X = rng.normal(size=(3000, 5))
+    X[7, 2] = np.nan
+    facts = dict(kpod.report(KPOD(2, n_init=1, random_state=0).fit(X), X).data["facts"])
+    assert "<0.1%" in facts

@@ -124,7 +124,9 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None, add: Any) -> No
             share = undecided.sum() / max(1, (c.sampled_labels >= 0).sum())
             n = int(undecided.sum())
             who = (
-                f"{counted(n, 'row')} ({share:.1%})" if c.sample is None else f"Some {share:.1%} of the rows"
+                f"{counted(n, 'row')} ({percent(share, 1)})"
+                if c.sample is None
+                else f"Some {percent(share, 1)} of the rows"
             )
             verb, own = ("is", "its own") if n == 1 and c.sample is None else ("are", "their own")
             add("Rows between two clusters", f"{who} {verb} about as near to another center as to {own}.")
@@ -227,8 +229,8 @@ def column_cautions(c: Clustering, add: Any) -> None:
         j = int(variance.argmax())
         add(
             "One column outweighs the others",
-            f"{c.names[j]} accounts for {variance[j] / variance.sum():.0%} of the total variance, because "
-            "columns are on different scales; standardise them unless they share a unit.",
+            f"{c.names[j]} accounts for {percent(variance[j] / variance.sum())} of the total variance, "
+            "because columns are on different scales; standardise them unless they share a unit.",
         )
 
 

@@ -238,7 +238,7 @@ def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
     return [
         (f"{len(c.labels):,}", "row" if len(c.labels) == 1 else "rows"),
         (f"{len(c.sources):,}", "column clustered" if len(c.sources) == 1 else "columns clustered"),
-        (f"{missing:.1%}", "of the entries missing"),
+        (percent(missing, 1), "of the entries missing"),
         (f"{c.source.n_complete:,}", "row complete" if c.source.n_complete == 1 else "rows complete"),
         (f"{c.k}", "cluster" if c.k == 1 else "clusters"),
         (percent(c.explained), "of variance explained"),
