@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kpod._report.entries import MappedEntries
 from kpod._report.summary import FEW, Clustering
 from kpod._report.sure import rows_elsewhere
 from kpod._stability import Stability, unstable
@@ -167,6 +168,8 @@ def outlying(c: Clustering, small: Sequence[int]) -> str:
 
 def remedy(c: Clustering, columns: Sequence[int]) -> str:
     """What can be done about extreme values: of logarithms, quartiles and clipping, what would help."""
+    if isinstance(c.table, MappedEntries):  # the options need the table in memory
+        return "Clip them, or take logarithms, before clustering if these values should not drive it"
     columns = columns[:3]
     entries = [c.table.column(j, c.sample)[1] for j in columns]
     tailed = [
