@@ -36,7 +36,7 @@ UNIT = re.compile(
     r"prozent|anzahl|stück|int(eger)?|float|double|numeric|string|text|bool(ean)?",
     re.IGNORECASE,
 )
-NO_ANSWER = re.compile(r"(?:dk|no|not|none|un(?!it)\w+|did|refus\w*|missing|lost)\b", re.IGNORECASE)
+NO_UNIT = re.compile(r"(?:dk|no|not|none|un(?!it)\w+|did|refus\w*|missing|lost)\b", re.IGNORECASE)
 REMARK = re.compile(r"(?:sources?|notes?|quellen?|anmerkung(?:en)?|legende?|\*|†|¹|©|n\s*=)", re.IGNORECASE)
 SOME_ROWS = 30
 MOST_DESCRIPTIONS = 2
@@ -101,7 +101,7 @@ def describes(row: Sequence[str], columns: Sequence[int]) -> bool:
 
 def is_description(text: str) -> bool:
     """A unit, or several words; not what is written where an answer should be, such as "refused"."""
-    if NO_ANSWER.match(text):
+    if NO_UNIT.match(text):
         return False
     return UNIT.fullmatch(text) is not None or text.endswith("?") or len(text.split()) > 1
 

@@ -46,7 +46,7 @@ def inspect(
         column = Column(name, "true/false" if pa.types.is_boolean(kind) else "number", nulls, values=floats)
         nans = int(np.isnan(floats).sum()) - nulls
         column.marks.update({mark: n for mark, n in (("null", nulls), ("NaN", nans)) if n})
-        return with_all_digits(finish_numbers(column, missing, integers=integers), values)
+        return role_by_all_digits(finish_numbers(column, missing, integers=integers), values)
     label = "date" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else str(kind)
     role = roles.Role("date", "dates") if label == "date" else roles.Role("text", f"holds {label} values")
     nulls = values.null_count
@@ -110,7 +110,7 @@ def inspect_text(
     odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
     if odd_nans:
         column.marks["NaN"] += odd_nans
-    return with_all_digits(finish_numbers(column, missing, integers=None, text=text), text)
+    return role_by_all_digits(finish_numbers(column, missing, integers=None, text=text), text)
 
 
 def gaps_in(text: pa.ChunkedArray, marks: pa.Array) -> Any:
@@ -175,7 +175,7 @@ def finish_numbers(
     return column
 
 
-def with_all_digits(column: Column, values: pa.ChunkedArray) -> Column:
+def role_by_all_digits(column: Column, values: pa.ChunkedArray) -> Column:
     """A column that is constant only because its numbers have more digits than a float holds is not."""
     numbers = column.values
     if column.role.role == "constant" and numbers is not None and np.nanmax(np.abs(numbers)) >= EXACT:

@@ -194,7 +194,7 @@ def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
         column = as_hours(column)
     cells = column.cast(pa.large_string())
     if pa.types.is_float64(column.type):
-        cells = with_all_digits(cells, column)
+        cells = without_powers_of_ten(cells, column)
     if pa.types.is_floating(column.type) and dialect.decimal == ",":
         cells = pc.replace_substring(cells, ".", ",")
     special = (dialect.delimiter, '"', "\n", "\r")
@@ -218,7 +218,7 @@ def as_hours(spans: pa.Array) -> pa.Array:
     return pa.array([None if one is None else text(one) for one in micros], pa.string())
 
 
-def with_all_digits(cells: pa.Array, values: pa.Array) -> pa.Array:
+def without_powers_of_ten(cells: pa.Array, values: pa.Array) -> pa.Array:
     """Whole numbers that are exact without a power of ten."""
     size = pc.abs(values)
     long = pc.and_(pc.greater_equal(size, LONG), pc.less_equal(size, float(EXACT)))
