@@ -48,7 +48,7 @@ MISSINGNESS = ("ignore", "informative", "auto")
 def has_probability(model: KPOD) -> bool:
     """Whether `predict_proba` is there; scikit-learn gives the reason why not beside its own words."""
     if not model.probability:
-        raise AttributeError("predict_proba needs a model that was made with probability=True and fitted so.")
+        raise AttributeError("predict_proba needs probability=True: set it, and fit again.")
     return True
 
 

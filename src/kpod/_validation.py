@@ -330,7 +330,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
         return None
     refuse_delayed(sample_weight, "sample_weight")
     if np.ma.is_masked(sample_weight):
-        raise ValueError("sample_weight has masked entries; every row needs a weight, 0 to leave it out.")
+        raise ValueError("sample_weight has masked entries; every row needs a weight (0 leaves it out).")
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
