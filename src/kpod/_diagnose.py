@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse, special
 
 from kpod._gaps import Gaps, GapTest, compare_gaps, gaps_by_group
+from kpod._groups import groups_of_array
 from kpod._typing import Floats, Positions
 from kpod._words import counted, listed, percent, some
 
@@ -173,7 +174,8 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     ----------
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
         NaN and null are missing; in a sparse matrix, what is not stored is. Infinities count as
-        observed but are not compared.
+        observed but are not compared. The indicators of a category (see Notes of `KPOD`) are one column, in
+        a sparse matrix one each.
     labels : array-like of shape (n_samples,), default=None
         Clusters, or any other grouping of the rows. Rows with label -1 are left out of the comparison.
 
@@ -205,6 +207,7 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     n_rows, n_columns = values.shape
     names = names or [f"column {j}" for j in range(n_columns)]
     if not sparse.issparse(values):
+        values, names = by_source(values, names)
         return diagnose_gaps(np.isnan(values), values, names, labels)
     stored = np.flatnonzero(~np.isnan(values.data))
     of_column = np.bincount(values.indices[stored], minlength=n_columns)
@@ -212,6 +215,26 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     whole = Whole(names, (n_rows - of_column) / n_rows, n_rows, int((of_row == n_columns).sum()), labels)
     dense = _dense(values, whole.rows, whole.columns)
     return whole.diagnosis(np.isnan(dense), dense)
+
+
+def by_source(values: Floats, names: list[str]) -> tuple[Floats, list[str]]:
+    """One column for each category, where its indicators are found among the columns.
+
+    Two complements are one column of two values. Of more indicators, the first is there for the gaps, and
+    named after all of them: as a value, a category is neither high nor low.
+    """
+    groups = groups_of_array(values)
+    if not groups.present:
+        return values, names
+    out = values[:, groups.starts].astype(np.float64)
+    of_more = groups.sizes > 2
+    out[:, of_more] = np.where(np.isnan(out[:, of_more]), np.nan, 0.0)
+    last = groups.starts + groups.sizes - 1
+    said = [
+        f"{names[j]} to {names[end]}" if more else names[j]
+        for j, end, more in zip(groups.starts, last, of_more, strict=True)
+    ]
+    return out, said
 
 
 @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R

@@ -139,9 +139,10 @@ def unknown_levels(model: Model, values: Any) -> list[str]:
         if odd:
             which = some([f"'{printable(value)}'" for value in dict.fromkeys(odd)])
             are = "is" if len(set(odd)) == 1 else "are"
+            taken = "missing" if len(levels) == 2 else "none of them"
             notes.append(
                 f"{printable(name)}: {which} ({counted(len(odd), 'row')}) {are} not among the categories the "
-                "model was fitted on, and taken as none of them."
+                f"model was fitted on, and taken as {taken}."
             )
     return notes
 
