@@ -57,8 +57,8 @@ def soften(
 
     `X` is a float array with NaN in the gaps, or a CSR array. The variance is corrected for the
     centers that were fitted: divided by the observed entries less the entries of the centers, or
-    by half of the observed entries where that is more (columns of one of the `groups` count as one). On more than 50,000 rows, the mixture is fitted
-    on 50,000 of them, evenly spaced.
+    by half of the observed entries where that is more (columns of one of the `groups` count as one). On
+    more than 50,000 rows, the mixture is fitted on 50,000 of them, evenly spaced.
     """
     weight = np.where(labels >= 0, np.ones(X.shape[0]) if weights is None else weights, 0.0)
     if X.shape[0] > MOST_ROWS:

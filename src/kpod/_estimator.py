@@ -130,7 +130,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         then placed by their gaps. "auto" decides by the table itself: gaps are used where clusters
         differ in what they lack *and* clusters found with the gaps predict the values of left-out
         columns better, without losing what plain clusters know of them; `missingness_` says what was
-        decided. It takes as long as some twenty fits of at most 2,000 rows. Not for "mm".
+        decided. It takes as long as some twenty fits of at most 2,000 rows. With "informative", `fit`
+        asks the first of these questions only, and warns where clusters of the values do not differ in
+        what they lack (not on Dask tables). Not for "mm".
 
     probability : bool, default=False
         Whether `predict_proba` is wanted: after the clustering, the mixture of round clusters behind
@@ -242,13 +244,13 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     need not be a better clustering. It works best with many columns and few gaps in each.
     Columns count by their scale: standardise them first unless they share a unit.
 
-    A category comes as one column for each of its levels (from `TableEncoder`, `OneHotEncoder`,
-    `pandas.get_dummies` with NaN put back). `fit` recognises such indicators by their values, whatever their scale:
-    neighbouring columns of two values each, missing in the same rows (in at least 10 observed ones), of which
-    exactly one has its higher value in every other row. They count as one column wherever columns are counted:
-    they are hidden together when a number of clusters is chosen, their gaps are one gap, and two rows share one
-    column if they share them. Their weight in the loss is left as it is. A set of indicators of which one was
-    dropped is not recognised: its columns count one by one.
+    A category comes as one column for each of its levels (from `TableEncoder`, `OneHotEncoder`, or
+    `pandas.get_dummies` with its gaps put back). `fit` recognises such indicators by their values,
+    whatever their scale: neighbouring columns of two values each, missing in the same rows, of which exactly
+    one has its higher value in every other row (of at least 10). They count as one column wherever
+    columns are counted: they are hidden together when a number of clusters is chosen, their gaps are one
+    gap, and two rows that share them share one column. Their weight in the loss is left as it is. A set
+    of indicators of which one was dropped is not recognised: its columns count one by one.
 
     References
     ----------
@@ -434,9 +436,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         .. math:: d_{il} = \sqrt{\frac{p}{m_i} \sum_{j\ \text{observed}} (x_{ij} - c_{lj})^2}
 
         with :math:`m_i` of p columns observed, as `nan_euclidean_distances` has it, so that
-        rows with many and with few gaps compare; the indicators of a category are one column. Because of the factor, the squares of the
-        distances to the nearest center do not sum to `inertia_`. NaN for a row with nothing
-        observed.
+        rows with many and with few gaps compare; the indicators of a category are one column. Because
+        of the factor, the squares of the distances to the nearest center do not sum to `inertia_`.
+        NaN for a row with nothing observed.
 
         Returns
         -------

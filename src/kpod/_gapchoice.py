@@ -102,11 +102,14 @@ def choose_gaps(
     n_clusters: int,
     rng: np.random.Generator,
     n_plain: int | None = None,
+    *,
+    first_only: bool = False,
 ) -> GapChoice:
     """Decide whether the gaps of a table are to be used for so many clusters.
 
     `values` is the table as an array with NaN or CSR; `fit` gives labels. Where another number of clusters
     would be taken with the gaps ignored, `n_plain`, gaps have to predict better than these clusters, too.
+    With `first_only`, by the first question alone, which takes one fit of the values.
     """
     rows = np.flatnonzero(table.usable)
     most = max(MOST_ROWS, ROWS_PER_CLUSTER * n_clusters)
@@ -128,7 +131,9 @@ def choose_gaps(
         return fit(of_columns, executor, n_clusters, gaps)
 
     try:
-        return asked(part, groups, labels, weights, n_clusters, n_plain or n_clusters, rng)
+        return asked(
+            part, groups, labels, weights, n_clusters, n_plain or n_clusters, rng, first_only=first_only
+        )
     except TooFewRowsError:
         return GapChoice(use=False, reason="too little is observed to check the gaps by")
 
@@ -141,6 +146,8 @@ def asked(
     n_clusters: int,
     n_plain: int,
     rng: np.random.Generator,
+    *,
+    first_only: bool = False,
 ) -> GapChoice:
     """The four questions; `labels(columns, gaps=)` clusters by some of the columns.
 
@@ -154,6 +161,10 @@ def asked(
     if test.p > LEVEL:
         return GapChoice(
             use=False, reason=f"the clusters do not differ in what they lack (p = {test.p:.2f})", p=test.p
+        )
+    if first_only:
+        return GapChoice(
+            use=True, reason=f"the clusters differ in what they lack (p = {test.p:.2f})", p=test.p
         )
     together = hang_together(gaps, plain[placed], rng)
     n_folds = min(N_FOLDS, n_sources)

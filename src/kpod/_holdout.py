@@ -92,7 +92,8 @@ class Errors:
     """Weighted squared errors on hidden entries, summed over the folds by row and by column.
 
     `by_row` and `by_column` are sums over the hidden entries, `count` and `column_counts` their
-    weights, where `count` has the indicators of a category but once. `rows` are those of which something was hidden.
+    weights, where `count` has the indicators of a category but once. `rows` are those of which something
+    was hidden.
     """
 
     by_row: Floats

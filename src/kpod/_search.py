@@ -156,10 +156,10 @@ class Search:
         """A search on a table, or on a sample of its rows."""
         usable = np.flatnonzero(table.usable)
         if table.groups.n_sources == 1:
-            what = "one column" if table.n_columns == 1 else "one column, a category,"
+            category = "" if table.n_columns == 1 else ", a category,"
             raise TooLittleError(
-                f"X has {what} (n_features = {table.n_columns}): with its entry hidden, nothing is left of a row to "
-                f"predict it from. {YOURSELF}"
+                f"X has one column{category} (n_features = {table.n_columns}): with its entry hidden, nothing "
+                f"is left of a row to predict it from. {YOURSELF}"
             )
         most = min(MOST_ROWS, most_mixture_rows(table)) if gaps else MOST_ROWS
         rows = usable if len(usable) <= most else np.sort(rng.permutation(usable)[:most])
