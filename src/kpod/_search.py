@@ -158,8 +158,8 @@ class Search:
         if table.groups.n_sources == 1:
             category = "" if table.n_columns == 1 else ", a category,"
             raise TooLittleError(
-                f"X has one column{category} (n_features = {table.n_columns}): with its entry hidden, nothing "
-                f"is left of a row to predict it from. {YOURSELF}"
+                f"X has one column{category} (n_features = {table.n_columns}): with its entry hidden, "
+                f"nothing is left of a row to predict it from. {YOURSELF}"
             )
         most = min(MOST_ROWS, most_mixture_rows(table)) if gaps else MOST_ROWS
         rows = usable if len(usable) <= most else np.sort(rng.permutation(usable)[:most])
