@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ FEWEST_ROWS = 10
 FEW_ROWS = 64
 """Rows by which columns with more than two values are ruled out before all rows are looked at."""
 
-Result = TypeVar("Result")
 Mask = NDArray[np.bool_]
 
 
@@ -100,7 +99,7 @@ class ColumnGroups:
 
 
 def recognise(
-    n_columns: int, candidates: Positions, each: Callable[[Callable[[AnyFloats], Result]], list[Result]]
+    n_columns: int, candidates: Positions, each: Callable[[Callable[[AnyFloats], Any]], list[Any]]
 ) -> ColumnGroups:
     """The groups among some candidates.
 
@@ -112,7 +111,7 @@ def recognise(
     low, high, binary = values_of(each(range_of))
     if not binary.any():
         return ColumnGroups.none(n_columns)
-    found = each(partial(indicators, low=low, high=high))
+    found: list[Indicators] = each(partial(indicators, low=low, high=high))
     n_observed = np.sum([part.n_observed for part in found], axis=0)
     alike = np.logical_and.reduce([part.alike for part in found])
     second = np.min([part.second for part in found], axis=0)
@@ -134,15 +133,21 @@ def recognise(
 
 def groups_of_array(X: Floats) -> ColumnGroups:
     """The groups of an array with NaN in the gaps."""
-    candidates = few_values(X[:FEW_ROWS])
+    candidates = candidates_in(X[:FEW_ROWS])
     return recognise(X.shape[1], candidates, lambda function: [function(X[:, candidates])])
 
 
-def few_values(some: AnyFloats) -> Positions:
-    """Columns that have at most two values in some rows."""
+@np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
+def candidates_in(some: AnyFloats, linked: Mask | bool = True) -> Positions:
+    """Columns that may be indicators of one category with a neighbour, by some rows.
+
+    They have at most two values there, and are never both on. `linked` rules out more pairs of neighbours.
+    """
     low, high = bounds(some)
-    with np.errstate(invalid="ignore"):
-        return np.flatnonzero((np.isnan(some) | (some == low) | (some == high)).all(axis=0))
+    few = (np.isnan(some) | (some == low) | (some == high)).all(axis=0)
+    on = (some == high) & (low < high)
+    link = few[1:] & few[:-1] & ~(on[:, 1:] & on[:, :-1]).any(axis=0) & linked
+    return np.flatnonzero(np.concatenate([[False], link]) | np.concatenate([link, [False]]))
 
 
 class Range(NamedTuple):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kpod._engine.blocks import Block, Hidden, Units, blocks_of
 from kpod._engine.executors import Executor
 from kpod._engine.sizes import GLANCE_ROWS
-from kpod._groups import FEW_ROWS, ColumnGroups, few_values, recognise
+from kpod._groups import FEW_ROWS, ColumnGroups, candidates_in, recognise
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
 from kpod._typing import AnyFloats, Counts, Floats, Positions
@@ -254,17 +254,14 @@ def make_table(
 def with_groups(table: Table, executor: Executor) -> Table:
     """The table with the indicators of categories recognised as such.
 
-    Only columns are looked at that have as much observed as a neighbour, and no more than two values in a
-    few rows: a table of measurements is not read again.
+    Only columns are looked at that have as much observed as a neighbour, and could be indicators by a few
+    rows: a table of measurements is not read again.
     """
     weights = table.about.weights
     equal = (weights[1:] == weights[:-1]) & (weights[1:] > 0)
-    paired = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
-    if not paired.any():
+    if not equal.any():
         return table
-    few = few_values(executor.map(partial(glance, n=FEW_ROWS), table.blocks[:1])[0])
-    candidates = few[paired[few]]
-    candidates = candidates[np.isin(candidates + 1, candidates) | np.isin(candidates - 1, candidates)]
+    candidates = candidates_in(executor.map(partial(glance, n=FEW_ROWS), table.blocks[:1])[0], equal)
 
     def each(function: Any) -> list[Any]:
         found = executor.map(partial(of_columns, which=candidates, function=function), table.blocks)
