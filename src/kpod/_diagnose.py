@@ -7,8 +7,8 @@ normal distribution.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,8 @@ class Diagnosis:
         The findings in plain words.
     suggestion : str
         What to do about it; empty where the gaps are related to something, but too weakly to matter.
+    levels : dict
+        Of columns with two levels, by position, the one that counts as high.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class Diagnosis:
     group_test: GapTest | None
     sentences: list[str]
     suggestion: str
+    levels: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def table(self) -> dict[str, Any]:
@@ -250,8 +253,15 @@ class Whole:
     """What is known of the whole table, and the rows and columns of it that are compared."""
 
     def __init__(
-        self, names: Sequence[str], missing: Floats, n_rows: int, n_complete: int, labels: Any
+        self,
+        names: Sequence[str],
+        missing: Floats,
+        n_rows: int,
+        n_complete: int,
+        labels: Any,
+        levels: Mapping[int, str] | None = None,
     ) -> None:
+        self.levels = levels or {}
         self.names, self.missing = list(names), np.asarray(missing, dtype=np.float64)
         self.n_rows, self.n_complete = n_rows, n_complete
         self.rows, self.columns = _sample(n_rows, MOST_ROWS), _most_varied(self.missing)
@@ -275,6 +285,7 @@ class Whole:
             "groups": groups,
             "by_group": by_group,
             "group_test": test,
+            "levels": self.levels,
         }
         found = Diagnosis(**parts, sentences=[], suggestion="")
         return replace(found, sentences=sentences(found), suggestion=suggestion(found))
@@ -513,10 +524,12 @@ def _value_sentences(found: Diagnosis) -> list[str]:
         difference = found.values[j, other]
         if abs(difference) < 2 * RELATED:
             break
-        said.append(
-            f"Rows that lack {names[j]} are {'higher' if difference > 0 else 'lower'} in {names[other]}, by "
-            f"{abs(difference):.1f} standard deviations."
-        )
+        level = found.levels.get(int(found.columns[other]))
+        if level is None:
+            how = f"are {'higher' if difference > 0 else 'lower'} in {names[other]}"
+        else:
+            how = f"{'more' if difference > 0 else 'less'} often have {names[other]} {level}"
+        said.append(f"Rows that lack {names[j]} {how}, by {abs(difference):.1f} standard deviations.")
     return said
 
 

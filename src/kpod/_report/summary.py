@@ -147,7 +147,12 @@ class Clustering:
         placed = self.k > 1 and bool((self.labels >= 0).any())
         n_rows, source = len(self.labels), self.source
         missing = (n_rows - source.by_column) / max(n_rows, 1)
-        whole = Whole(self.source_names, missing, n_rows, source.n_complete, self.labels if placed else None)
+        of_two = {
+            j: level.name for j, level in enumerate(map(self.levels.__getitem__, self.sources)) if level
+        }
+        whole = Whole(
+            self.source_names, missing, n_rows, source.n_complete, self.labels if placed else None, of_two
+        )
         pieces = np.array_split(whole.rows, max(1, len(whole.rows) * source.shape[1] // ROWS_AT_ONCE))
         values = np.concatenate([source.rows(piece)[:, whole.columns] for piece in pieces])
         gaps = np.isnan(values)
