@@ -19,6 +19,7 @@ from kpod._engine.table import Table, make_table, with_groups
 from kpod._groups import Contrasts, groups_of_array
 from kpod._report.summary import Clustering
 from kpod.missingness import diagnose
+from tests.command import kpod as run
 
 YES_NO = ("sex", "clutch")
 
@@ -327,3 +328,23 @@ def test_informative_gaps_that_are_some_are_not(recwarn):
     X[rng.random(X.shape) < rng.uniform(0, 0.6, size=(3, 6))[group]] = np.nan
     KPOD(3, missingness="informative", random_state=0).fit(X)
     assert not recwarn.list
+
+
+def test_the_warning_points_at_the_line_of_the_caller():
+    encoder = TableEncoder().fit(pd.DataFrame({"a": ["no", "yes", "yes"]}))
+    with pytest.warns(UserWarning, match="taken as missing") as caught:
+        encoder.transform(pd.DataFrame({"a": ["perhaps"]}))
+    assert caught[0].filename == __file__
+
+
+def test_on_the_command_line_a_third_answer_is_a_note_and_only_that(tmp_path, monkeypatch):
+    frame = coded(table(1), "text").assign(bill=lambda f: f["bill"].fillna(0))
+    data, model = tmp_path / "a.csv", tmp_path / "m.kpod"
+    frame.to_csv(data, index=False)
+    fitted = run(monkeypatch, "fit", data, "-k", 2, "--as", "sex=category", "--model", model)
+    assert fitted.code == 0, fitted.err
+    frame.assign(sex=frame["sex"].replace("yes", "perhaps")).to_csv(data, index=False)
+    done = run(monkeypatch, "predict", model, data)  # in which warnings are errors
+    assert done.code == 0, done.err
+    assert "'perhaps'" in done.out + done.err
+    assert "and taken as missing." in " ".join((done.out + done.err).split())

@@ -179,7 +179,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._n_features_out = sum(self._widths())
         return [j for j, column in enumerate(columns) if names_the_rows(column)]
 
-    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def transform(self, X: Any) -> Floats:
         """Encode a table.
 
@@ -195,8 +194,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features_out)
         """
         check_is_fitted(self)
-        columns = self._columns(X, reset=False)
+        with np.errstate(invalid="ignore"):  # by a NaN that signals, such as NA of R
+            columns = self._columns(X, reset=False)
+            encoded = self._encode(columns)
         self._warn_of_unseen(columns)
+        return encoded
+
+    def _encode(self, columns: list[Column]) -> Floats:
         out = np.empty((columns[0].n_rows if columns else 0, self._n_features_out))
         at = 0
         for j, (column, width) in enumerate(zip(columns, self._widths(), strict=True)):

@@ -147,9 +147,8 @@ class Clustering:
         placed = self.k > 1 and bool((self.labels >= 0).any())
         n_rows, source = len(self.labels), self.source
         missing = (n_rows - source.by_column) / max(n_rows, 1)
-        of_two = {
-            j: level.name for j, level in enumerate(map(self.levels.__getitem__, self.sources)) if level
-        }
+        levels = [self.levels[j] for j in self.sources]
+        of_two = {j: level.name for j, level in enumerate(levels) if level is not None and level.other}
         whole = Whole(
             self.source_names, missing, n_rows, source.n_complete, self.labels if placed else None, of_two
         )

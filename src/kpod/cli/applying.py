@@ -37,13 +37,24 @@ class Applied:
         from kpod._io.scanning import chunks
 
         if not isinstance(self.values, np.memmap):
-            return self.model.pipeline.predict(self.values)
+            with noted():
+                return self.model.pipeline.predict(self.values)
         return np.concatenate([self.model.pipeline.predict(np.asarray(rows)) for rows in chunks(self.values)])
 
     @property
     def step(self) -> Any:
         """What brings columns to one scale, if anything."""
         return self.model.pipeline[0] if len(self.model.pipeline) > 1 else None
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Without the encoder's warnings of levels that it has not seen, on which there are notes already."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 @contextmanager
