@@ -258,7 +258,8 @@ def test_more_clusters_are_tried_only_for_gaps_that_have_to_do_with_clusters(mon
     assert model.gap_choice_.p > 0.01
     assert tried == [(False, 5), (True, 5)]
     tried.clear()
-    KPOD("auto", missingness="informative", random_state=0, n_init=2).fit(X)
+    with pytest.warns(UserWarning, match="do not differ in which entries are missing"):
+        KPOD("auto", missingness="informative", random_state=0, n_init=2).fit(X)
     assert len(tried) > 1, "gaps alone ask for more clusters"
 
 

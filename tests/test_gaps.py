@@ -274,7 +274,8 @@ def test_gaps_in_one_cluster_only(rng):
     """
     X = rng.uniform(-1, 1, size=(80, 3))
     X[40:, 1:] = np.nan
-    model = KPOD(2, missingness="informative", random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="do not differ in which entries are missing"):
+        model = KPOD(2, missingness="informative", random_state=0).fit(X)
     assert len(set(model.labels_[:40])) == 1
     assert len(set(model.labels_[40:])) == 1
     assert model.labels_[0] != model.labels_[40]

@@ -127,8 +127,8 @@ def test_centers_that_are_no_plain_means_say_so(rng):
             assert "<td>x <small>(mean of logarithms)</small></td>" in report.html
             assert "like geometric means, they lie below the ordinary means" in report.html
     assert set(labels["plain"].values()) == {""}
-    assert labels["log"] == {"x": "logarithms", "y": "", "z: a": "", "z: b": ""}
-    assert labels["both"] == {"x": "clipped logarithms", "y": "clipped values", "z: a": "", "z: b": ""}
+    assert labels["log"] == {"x": "logarithms", "y": "", "z: b": ""}
+    assert labels["both"] == {"x": "clipped logarithms", "y": "clipped values", "z: b": ""}
 
 
 def test_gaps_are_not_said_to_go_with_high_or_low_categories(rng):
@@ -140,6 +140,7 @@ def test_gaps_are_not_said_to_go_with_high_or_low_categories(rng):
     said = kpod.report(model, frame).data["gaps"]["sentences"]
     assert "in 2 of 3 columns" in said[0]
     assert not re.search("(high|low)er in job", " ".join(said))
+    assert "Rows that lack income more often have job freelance, by " in " ".join(said)
 
 
 def test_levels_that_are_known_for_few_rows_do_not_lead(rng):

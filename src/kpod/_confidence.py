@@ -20,6 +20,7 @@ import numpy as np
 
 from kpod import _mixture
 from kpod._blas import one_thread
+from kpod._groups import ColumnGroups
 from kpod._typing import Floats, Labels
 
 STEPS = 200
@@ -49,25 +50,27 @@ class SoftClustering:
         return np.vstack([_mixture.expect(part, m).posterior() for part in _mixture.parts(X, means)])
 
 
-def soften(X: Any, labels: Labels, k: int, weights: Floats | None = None) -> SoftClustering:
+def soften(
+    X: Any, labels: Labels, k: int, weights: Floats | None = None, groups: ColumnGroups | None = None
+) -> SoftClustering:
     """Fit the mixture by EM, from the labels of a clustering; rows with label -1 count for nothing.
 
     `X` is a float array with NaN in the gaps, or a CSR array. The variance is corrected for the
     centers that were fitted: divided by the observed entries less the entries of the centers, or
-    by half of the observed entries where that is more. On more than 50,000 rows, the mixture is fitted
-    on 50,000 of them, evenly spaced.
+    by half of the observed entries where that is more (columns of one of the `groups` count as one). On
+    more than 50,000 rows, the mixture is fitted on 50,000 of them, evenly spaced.
     """
     weight = np.where(labels >= 0, np.ones(X.shape[0]) if weights is None else weights, 0.0)
     if X.shape[0] > MOST_ROWS:
         chosen = np.linspace(0, X.shape[0] - 1, MOST_ROWS).astype(np.intp)
         X, labels, weight = X[chosen], labels[chosen], weight[chosen]
-    entries = _mixture.Entries(X, weight)
+    entries = _mixture.Entries(X, weight, groups=groups)
     start = _mixture.from_labels(entries, labels, k, isotropic=True)
     with one_thread():
         m = _mixture.run(entries, start, isotropic=True, n_steps=STEPS, tol=TOL)
-    observed = float(entries.counts.sum())
-    live = entries.counts > 0
-    fitted = min(k * float(live.sum()), observed / 2)
+    live, first = entries.counts > 0, entries.groups.first
+    observed = float(entries.counts[first].sum())
+    fitted = min(k * float((live & first).sum()), observed / 2)
     variance = float(m.variances[live].mean()) if live.any() else 1.0
     return SoftClustering(
         m.shares,

@@ -7,14 +7,15 @@ normal distribution.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse, special
 
 from kpod._gaps import Gaps, GapTest, compare_gaps, gaps_by_group
+from kpod._groups import groups_of_array
 from kpod._typing import Floats, Positions
 from kpod._words import counted, listed, percent, some
 
@@ -91,6 +92,8 @@ class Diagnosis:
         The findings in plain words.
     suggestion : str
         What to do about it; empty where the gaps are related to something, but too weakly to matter.
+    levels : dict
+        Of columns with two levels, by position, the one that counts as high.
 
     Examples
     --------
@@ -120,6 +123,7 @@ class Diagnosis:
     group_test: GapTest | None
     sentences: list[str]
     suggestion: str
+    levels: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def table(self) -> dict[str, Any]:
@@ -173,7 +177,8 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     ----------
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
         NaN and null are missing; in a sparse matrix, what is not stored is. Infinities count as
-        observed but are not compared.
+        observed but are not compared. The indicators of a category (see Notes of `KPOD`) are one column, in
+        a sparse matrix one each.
     labels : array-like of shape (n_samples,), default=None
         Clusters, or any other grouping of the rows. Rows with label -1 are left out of the comparison.
 
@@ -205,6 +210,7 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     n_rows, n_columns = values.shape
     names = names or [f"column {j}" for j in range(n_columns)]
     if not sparse.issparse(values):
+        values, names = by_source(values, names)
         return diagnose_gaps(np.isnan(values), values, names, labels)
     stored = np.flatnonzero(~np.isnan(values.data))
     of_column = np.bincount(values.indices[stored], minlength=n_columns)
@@ -212,6 +218,26 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     whole = Whole(names, (n_rows - of_column) / n_rows, n_rows, int((of_row == n_columns).sum()), labels)
     dense = _dense(values, whole.rows, whole.columns)
     return whole.diagnosis(np.isnan(dense), dense)
+
+
+def by_source(values: Floats, names: list[str]) -> tuple[Floats, list[str]]:
+    """One column for each category, where its indicators are found among the columns.
+
+    Two complements are one column of two values. Of more indicators, the first is there for the gaps, and
+    named after all of them: as a value, a category is neither high nor low.
+    """
+    groups = groups_of_array(values)
+    if not groups.present:
+        return values, names
+    out = values[:, groups.starts].astype(np.float64)
+    of_more = groups.sizes > 2
+    out[:, of_more] = np.where(np.isnan(out[:, of_more]), np.nan, 0.0)
+    last = groups.starts + groups.sizes - 1
+    said = [
+        f"{names[j]} to {names[end]}" if more else names[j]
+        for j, end, more in zip(groups.starts, last, of_more, strict=True)
+    ]
+    return out, said
 
 
 @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
@@ -227,8 +253,15 @@ class Whole:
     """What is known of the whole table, and the rows and columns of it that are compared."""
 
     def __init__(
-        self, names: Sequence[str], missing: Floats, n_rows: int, n_complete: int, labels: Any
+        self,
+        names: Sequence[str],
+        missing: Floats,
+        n_rows: int,
+        n_complete: int,
+        labels: Any,
+        levels: Mapping[int, str] | None = None,
     ) -> None:
+        self.levels = levels or {}
         self.names, self.missing = list(names), np.asarray(missing, dtype=np.float64)
         self.n_rows, self.n_complete = n_rows, n_complete
         self.rows, self.columns = _sample(n_rows, MOST_ROWS), _most_varied(self.missing)
@@ -252,6 +285,7 @@ class Whole:
             "groups": groups,
             "by_group": by_group,
             "group_test": test,
+            "levels": self.levels,
         }
         found = Diagnosis(**parts, sentences=[], suggestion="")
         return replace(found, sentences=sentences(found), suggestion=suggestion(found))
@@ -490,10 +524,12 @@ def _value_sentences(found: Diagnosis) -> list[str]:
         difference = found.values[j, other]
         if abs(difference) < 2 * RELATED:
             break
-        said.append(
-            f"Rows that lack {names[j]} are {'higher' if difference > 0 else 'lower'} in {names[other]}, by "
-            f"{abs(difference):.1f} standard deviations."
-        )
+        level = found.levels.get(int(found.columns[other]))
+        if level is None:
+            how = f"are {'higher' if difference > 0 else 'lower'} in {names[other]}"
+        else:
+            how = f"{'more' if difference > 0 else 'less'} often have {names[other]} {level}"
+        said.append(f"Rows that lack {names[j]} {how}, by {abs(difference):.1f} standard deviations.")
     return said
 
 

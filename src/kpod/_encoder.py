@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpod import _validation
 from kpod._typing import Floats
 from kpod._warnings import warn
+from kpod._words import counted
 
 NUMBER, CATEGORY, ORDERED = "number", "category", "ordered"
 SCALES = ("standard", "robust", "none")
@@ -33,11 +34,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     .. math:: z_{ij} = (x_{ij} - \bar x_j) / s_j
 
-    over its observed entries; a category with shares :math:`q_1, \ldots, q_m` becomes m
-    indicators, each divided by :math:`\sqrt{1 - \sum_l q_l^2}`, all of them missing where the
-    category is. Every column then has variance 1 in total, a category of two levels counts
-    exactly as its standardised 0/1 column does, and the loss of k-means adds the (scaled) Gini
-    impurity of the clusters. Centers are shares of the levels.
+    over its observed entries. A category of two levels becomes one such column, 0 for the first level
+    and 1 for the second, so that it does not matter whether yes/no is text, bool or 0/1. A category of
+    more levels, with shares :math:`q_1, \ldots, q_m`, becomes m indicators, each divided by
+    :math:`\sqrt{1 - \sum_l q_l^2}`, all of them missing where the category is. Every column then has
+    variance 1 in total, and the loss of k-means adds the (scaled) Gini impurity of the clusters.
+    Centers are shares of the levels. `KPOD` recognises the indicators of a category by their values and
+    counts them as one column.
 
     Parameters
     ----------
@@ -55,7 +58,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     scale : {"standard", "robust", "none"}, default="standard"
         How numbers are scaled: by mean and standard deviation, by median and interquartile range
-        (in units of the standard deviation of a normal distribution), or not at all.
+        (in units of the standard deviation of a normal distribution), or not at all. A column of two
+        values has no outliers: "robust" takes its mean and standard deviation, and `clip` leaves it as
+        it is. With "none", a category counts as a 0/1 column does: rows of different levels differ by 1.
 
     log : sequence of str or int, default=()
         Columns of which the logarithm is taken first; of x + 1 where zero occurs.
@@ -74,7 +79,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     levels_ : list of list of str
         The levels of each column; empty for numbers.
     mean_, scale_ : ndarray of shape (n_features,)
-        What is taken off and divided by; for a category, 0 and :math:`\sqrt{1 - \sum q^2}`.
+        What is taken off and divided by; for a category of more than two levels, 0 and
+        :math:`\sqrt{1 - \sum q^2}`.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -86,7 +92,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ...     "mass": [3.1, None, 5.2, 5.0], "island": ["Dream", "Dream", "Biscoe", None]})
     >>> model = make_pipeline(TableEncoder(), KPOD(2, random_state=0)).fit(table)
     >>> model[0].get_feature_names_out()
-    array(['mass', 'island=Biscoe', 'island=Dream'], dtype=object)
+    array(['mass', 'island=Dream'], dtype=object)
     >>> model[0].shares(model[1].cluster_centers_)["island"].round(2)
     array([[0., 1.],
            [1., 0.]])
@@ -156,25 +162,28 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.low_, self.high_ = np.full(p, -np.inf), np.full(p, np.inf)
         logs = set(self._positions(self.log, "log"))
         for j, column in enumerate(columns):
-            if column.kind == CATEGORY:
-                counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
-                shares = counts / max(1, counts.sum())
-                self.scale_[j] = np.sqrt(max(0.0, 1 - float((shares**2).sum()))) or 1.0
+            if column.kind == CATEGORY and len(column.levels) != 2:
+                self.scale_[j] = scale_of_indicators(column, self.scale)
                 continue
             values = column.values[~np.isnan(column.values)]
             if j in logs:
                 self.offset_[j] = 1.0 if len(values) and values.min() <= 0 else 0.0
                 values = self._logarithm(values, j)
-            if self.clip is not None and len(values):
+            binary = is_binary(values)
+            if self.clip is not None and len(values) and not binary:
                 self.low_[j], self.high_[j] = np.quantile(values, [self.clip, 1 - self.clip])
                 values = np.clip(values, self.low_[j], self.high_[j])
-            self.mean_[j], self.scale_[j] = location_and_scale(values, self.scale)
+            self.mean_[j], self.scale_[j] = location_and_scale(
+                values, "standard" if binary and self.scale == "robust" else self.scale
+            )
         self._n_features_out = sum(self._widths())
         return [j for j, column in enumerate(columns) if names_the_rows(column)]
 
-    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def transform(self, X: Any) -> Floats:
-        """Encode a table; a level that `fit` did not see has 0 in every indicator.
+        """Encode a table.
+
+        A level that `fit` did not see has 0 in every indicator of its column; of a column of two
+        levels, which is neither of them, it is a gap, with a warning.
 
         Parameters
         ----------
@@ -185,13 +194,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features_out)
         """
         check_is_fitted(self)
-        columns = self._columns(X, reset=False)
-        n = len(columns[0].values if columns[0].kind != CATEGORY else columns[0].codes) if columns else 0
-        out = np.empty((n, self._n_features_out))
+        with np.errstate(invalid="ignore"):  # by a NaN that signals, such as NA of R
+            columns = self._columns(X, reset=False)
+            encoded = self._encode(columns)
+        self._warn_of_unseen(columns)
+        return encoded
+
+    def _encode(self, columns: list[Column]) -> Floats:
+        out = np.empty((columns[0].n_rows if columns else 0, self._n_features_out))
         at = 0
         for j, (column, width) in enumerate(zip(columns, self._widths(), strict=True)):
             factor = self.weights_[j] / self.scale_[j]
-            if column.kind == CATEGORY:
+            if column.kind == CATEGORY and len(column.levels) != 2:
                 block = out[:, at : at + width]
                 block[:] = (column.codes[:, None] == np.arange(width)) * factor
                 block[column.codes == MISSING] = np.nan
@@ -218,7 +232,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         data: dict[str, Any] = {}
         for j, (name, block) in enumerate(zip(names, self._blocks(encoded), strict=True)):
             if self.kinds_[j] == CATEGORY:
-                data[name] = most_common(block, self.levels_[j])
+                data[name] = most_common(self._level_shares(block, j), self.levels_[j])
                 continue
             values = self._numbers_back(block[:, 0], j)
             if self.kinds_[j] == ORDERED:
@@ -245,13 +259,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         blocks = self._blocks(self._encoded(X))
         return {
-            name: np.clip(block * self.scale_[j] / self.weights_[j], 0, 1)
+            name: self._level_shares(block, j)
             for j, (name, block) in enumerate(zip(self._names(), blocks, strict=True))
             if self.kinds_[j] == CATEGORY
         }
 
     def in_units(self, X: Any) -> Floats:
         """Encoded values in units one can read: numbers as they were, ranks, and shares of levels.
+
+        Of two levels, it is the share of the second.
 
         Parameters
         ----------
@@ -266,18 +282,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         columns = []
         for j, block in enumerate(self._blocks(encoded)):
             if self.kinds_[j] == CATEGORY:
-                columns.append(np.clip(block * self.scale_[j] / self.weights_[j], 0, 1))
+                columns.append(self._level_shares(block, j)[:, -block.shape[1] :])
             else:
                 columns.append(self._numbers_back(block[:, 0], j)[:, None])
         return np.hstack(columns) if columns else encoded
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the encoded columns: the column, or column=level."""
+        """Names of the encoded columns: the column, or column=level; of two levels, the second."""
         check_is_fitted(self)
-        names = []
-        for name, kind, levels in zip(self._names(), self.kinds_, self.levels_, strict=True):
-            names += [f"{name}={level}" for level in levels] if kind == CATEGORY else [name]
-        return np.asarray(names, dtype=object)
+        pairs = zip(self._names(), self._encoded_levels(), strict=True)
+        names = [[f"{name}={level}" for level in levels] or [name] for name, levels in pairs]
+        return np.asarray([one for of_column in names for one in of_column], dtype=object)
+
+    def _encoded_levels(self) -> list[list[str]]:
+        """The levels that have an encoded column, for each column: of two, the second; none for numbers."""
+        pairs = zip(self.kinds_, self.levels_, strict=True)
+        return [
+            [] if kind != CATEGORY else levels[1:] if len(levels) == 2 else levels for kind, levels in pairs
+        ]
 
     def _check_parameters(self) -> None:
         if self.scale not in SCALES:
@@ -297,8 +319,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [f"x{j}" for j in range(self.n_features_in_)]
 
     def _widths(self) -> list[int]:
-        pairs = zip(self.kinds_, self.levels_, strict=True)
+        pairs = zip(self.kinds_, self._encoded_levels(), strict=True)
         return [len(levels) if kind == CATEGORY else 1 for kind, levels in pairs]
+
+    def _level_shares(self, block: Floats, j: int) -> Floats:
+        """Of the encoded columns of a category, the share of each of its levels."""
+        shares = np.clip(block * self.scale_[j] / self.weights_[j] + self.mean_[j], 0, 1)
+        return np.hstack([1 - shares, shares]) if len(self.levels_[j]) == 2 else shares
+
+    def _warn_of_unseen(self, columns: list[Column]) -> None:
+        for name, column in zip(self._names(), columns, strict=True):
+            if column.kind == CATEGORY and len(column.levels) == 2:
+                n = int((column.codes == UNKNOWN).sum())
+                if n:
+                    warn(
+                        f"Column {name!r} is neither {column.levels[0]!r} nor {column.levels[1]!r} in "
+                        f"{counted(n, 'row')}: taken as missing there. Fit the encoder again if there are "
+                        "more than two levels now."
+                    )
 
     def _blocks(self, encoded: Floats) -> list[Floats]:
         edges = np.cumsum([0, *self._widths()])
@@ -438,6 +476,10 @@ class Column:
     def __init__(self, kind: str, values: Floats, levels: Sequence[str] = (), codes: Any = None) -> None:
         self.kind, self.values, self.levels, self.codes = kind, values, list(levels), codes
 
+    @property
+    def n_rows(self) -> int:
+        return len(self.values if self.kind != CATEGORY else self.codes)
+
 
 def frame_kind(X: Any) -> str:
     if nw.dependencies.is_pandas_dataframe(X):
@@ -528,7 +570,9 @@ def category_column(entries: Sequence[str | None], levels: Sequence[str] | None)
     codes = np.array(
         [MISSING if entry is None else at.get(entry, UNKNOWN) for entry in entries], dtype=np.int64
     )
-    return Column(CATEGORY, np.empty(0), levels, codes)
+    # Of two levels, a column of 0 and 1, in which what is neither is missing.
+    values = np.where(codes < 0, np.nan, codes) if len(levels) == 2 else np.empty(0)
+    return Column(CATEGORY, values, levels, codes)
 
 
 def ordered_column(name: str, entries: Sequence[str | None], order: Sequence[str]) -> Column:
@@ -539,6 +583,23 @@ def ordered_column(name: str, entries: Sequence[str | None], order: Sequence[str
             f"Column {name!r} holds {odd!r}, which is not among its ordered levels {list(order)}."
         )
     return Column(ORDERED, np.array([np.nan if e is None else ranks[e] for e in entries]), order)
+
+
+def is_binary(values: Floats) -> bool:
+    """Whether there are just two different values."""
+    if not len(values):
+        return False
+    low, high = values.min(), values.max()
+    return bool(low < high and ((values == low) | (values == high)).all())
+
+
+def scale_of_indicators(column: Column, how: str) -> float:
+    """What the indicators of a category are divided by."""
+    if how == "none":
+        return float(np.sqrt(2.0))
+    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
+    shares = counts / max(1, counts.sum())
+    return float(np.sqrt(max(0.0, 1 - float((shares**2).sum())))) or 1.0
 
 
 def location_and_scale(values: Floats, how: str) -> tuple[float, float]:

@@ -31,8 +31,9 @@ from kpod._engine.fit import SOLVERS
 from kpod._engine.lloyd import Solution, loss_of, nearest, nearest_labels, sizes_of
 from kpod._engine.objective import GapModel, GapObjective, Objective, panel_of
 from kpod._engine.seeding import SEEDINGS
-from kpod._engine.table import Table, make_table
+from kpod._engine.table import Table, make_table, with_groups
 from kpod._fitting import Fitting, checkpoint_of, is_auto, teller, warn_of_empty
+from kpod._groups import ColumnGroups
 from kpod._kernels.panel import Panel
 from kpod._search import Progress
 from kpod._typing import AnyFloats, Floats, Labels
@@ -129,7 +130,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         then placed by their gaps. "auto" decides by the table itself: gaps are used where clusters
         differ in what they lack *and* clusters found with the gaps predict the values of left-out
         columns better, without losing what plain clusters know of them; `missingness_` says what was
-        decided. It takes as long as some twenty fits of at most 2,000 rows. Not for "mm".
+        decided. It takes as long as some twenty fits of at most 2,000 rows. With "informative", `fit`
+        asks the first of these questions only, and warns where clusters of the values do not differ in
+        what they lack (not on Dask tables). Not for "mm".
 
     probability : bool, default=False
         Whether `predict_proba` is wanted: after the clustering, the mixture of round clusters behind
@@ -223,6 +226,10 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     objective_curve_ : ndarray
         That after each iteration; it never rises. (`loss_curve_` may, with informative gaps.)
 
+    column_groups_ : ndarray of shape (n_features,)
+        The number of the column of your table that each column comes from, from 0. The indicators of a
+        category share a number, see Notes; without any it is 0, 1, 2, ...
+
     n_features_in_ : int
         Number of columns seen during `fit`.
 
@@ -236,6 +243,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     complete table [2]_, and where *what* is missing depends on the cluster, a lower loss
     need not be a better clustering. It works best with many columns and few gaps in each.
     Columns count by their scale: standardise them first unless they share a unit.
+
+    A category comes as one column for each of its levels (from `TableEncoder`, `OneHotEncoder`, or
+    `pandas.get_dummies` with its gaps put back). `fit` recognises such indicators by their values,
+    whatever their scale: neighbouring columns of two values each, missing in the same rows, of which exactly
+    one has its higher value in every other row (of at least 10). They count as one column wherever
+    columns are counted: they are hidden together when a number of clusters is chosen, their gaps are one
+    gap, and two rows that share them share one column. Their weight in the loss is left as it is. A set
+    of indicators of which one was dropped is not recognised: its columns count one by one.
 
     References
     ----------
@@ -333,6 +348,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             weights = _validation.check_weights(sample_weight, values.shape[0])
             table = make_table(values, executor, weights=weights)
             _validation.check_finite(table, names)
+            table = with_groups(table, executor)
             self._check_table(table, names)
             with checkpoint_of(self, table, executor, numbers) as checkpoint:
                 fitting = Fitting(self, table, executor, values, checkpoint)
@@ -346,7 +362,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         attributes = self._attributes(solution, losses, table) | chosen.attributes()
         attributes["algorithm_"] = algorithm
         if self.probability and not chosen.gaps:
-            attributes |= self._mixture(values, attributes["labels_"], weights, chosen.n_clusters)
+            attributes |= self._mixture(
+                values, attributes["labels_"], weights, chosen.n_clusters, table.groups
+            )
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update({} if names is None else {"feature_names_in_": names})
         for name in (*MIXTURE, "choice_", "gap_choice_", "missing_rates_", "missingness_"):
@@ -418,9 +436,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         .. math:: d_{il} = \sqrt{\frac{p}{m_i} \sum_{j\ \text{observed}} (x_{ij} - c_{lj})^2}
 
         with :math:`m_i` of p columns observed, as `nan_euclidean_distances` has it, so that
-        rows with many and with few gaps compare. Because of the factor, the squares of the
-        distances to the nearest center do not sum to `inertia_`. NaN for a row with nothing
-        observed.
+        rows with many and with few gaps compare; the indicators of a category are one column. Because
+        of the factor, the squares of the distances to the nearest center do not sum to `inertia_`.
+        NaN for a row with nothing observed.
 
         Returns
         -------
@@ -428,7 +446,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """
         _dask.refuse(X, self, "transform")
         with self._fitted_table(X, here=True) as (table, executor):
-            panel = self._panel(table)
+            panel, groups = self._panel(table), self._groups()
+            n_columns = float(groups.n_sources)
             out = np.empty((table.n_rows, self.n_clusters_), table.dtype)
 
             def measure(block: Block) -> None:
@@ -436,9 +455,9 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 if panel.terms is not None:
                     out[rows] = np.sqrt(np.maximum(step.distances(block, panel), 0)) / table.units.scale
                     return
-                observed = table.observed[rows].astype(np.float64)
+                observed = observed_sources(block, groups) if groups.present else table.observed[rows]
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    scale = np.where(observed > 0, self.n_features_in_ / observed, np.nan)
+                    scale = np.where(observed > 0, n_columns / observed, np.nan)
                 out[rows] = np.sqrt(step.distances(block, panel) * scale[:, None]) / table.units.scale
 
             executor.map(measure, table.blocks)
@@ -556,6 +575,11 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """What rows are compared with."""
         return panel_of(self._centers(table), self._gap_model(table))
 
+    def _groups(self) -> ColumnGroups:
+        """Which columns come from the same one; a model of version 0.1 knows of none."""
+        source = getattr(self, "column_groups_", None)
+        return ColumnGroups.none(self.n_features_in_) if source is None else ColumnGroups(np.asarray(source))
+
     def _gap_model(self, table: Table) -> GapModel | None:
         """What the gaps of a row say, in the units of a table."""
         if getattr(self, "missing_rates_", None) is None:
@@ -565,6 +589,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             raise ValueError(
                 "The model is damaged: its missing rates do not match its clusters. Fit it again."
             )
+        rates = np.where(self._groups().first, rates, 0.0)  # of a group, the first column speaks for all
         return GapModel(rates, shares, float(self.noise_variance_) * table.units.scale * table.units.scale)
 
     def _check_parameters(self) -> None:
@@ -657,7 +682,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                     "too small to compute with. Use smaller units: multiply X, by 1e100 for instance."
                 )
             fitted = {
-                "missing_rates_": gaps.missing_rates,
+                "missing_rates_": gaps.missing_rates[:, table.groups.starts[table.groups.source]],
                 "cluster_shares_": gaps.shares,
                 "noise_variance_": variance,
             }
@@ -673,15 +698,18 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             "n_iter_": solution.n_iter,
             "converged_": solution.converged,
             "column_means_": table.column_means,
+            "column_groups_": table.groups.source,
             "n_features_in_": table.n_columns,
             "_n_features_out": len(solution.centers),
             "_shift": table.units.shift,
             "_scale": scale,
         }
 
-    def _mixture(self, values: Any, labels: Labels, weights: Floats | None, k: int) -> dict[str, Any]:
+    def _mixture(
+        self, values: Any, labels: Labels, weights: Floats | None, k: int, groups: ColumnGroups
+    ) -> dict[str, Any]:
         """The mixture of round clusters behind the clustering."""
-        found = soften(values, labels, k, weights)
+        found = soften(values, labels, k, weights, groups)
         return dict(zip(MIXTURE, (found.centers, found.shares, found.variance), strict=True))
 
     def __sklearn_tags__(self) -> Any:
@@ -690,6 +718,13 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         tags.input_tags.sparse = not self._fills_in()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def observed_sources(block: Block, groups: ColumnGroups) -> Floats:
+    """How many columns each row of a block observes, the indicators of a category but once."""
+    shares = np.where(np.isnan(block.units.shift), 0.0, groups.shares)
+    parts = block.columns(np.arange(block.n_columns))
+    return np.concatenate([~np.isnan(part) @ shares for part in parts])
 
 
 def check_integer(name: str, value: Any, least: int, auto: str = "") -> None:

@@ -26,7 +26,7 @@ from kpod._engine.lloyd import Settings, Solution, Start
 from kpod._engine.objective import GapObjective, Objective
 from kpod._engine.seeding import fill_gaps
 from kpod._engine.table import Table
-from kpod._gapchoice import LEVEL, GapChoice, choose_gaps
+from kpod._gapchoice import LEVEL, Fit, GapChoice, choose_gaps
 from kpod._search import YOURSELF, Progress, Search, TooLittleError
 from kpod._typing import Labels
 from kpod._warnings import warn
@@ -117,19 +117,18 @@ class Fitting:
         kpod, table = self.kpod, self.table
         search = partial(self._search, numbers, progress)
         if not is_auto(kpod.missingness):
-            return search(gaps=kpod.missingness == "informative" and table.has_gaps)
+            chosen = search(gaps=kpod.missingness == "informative" and table.has_gaps)
+            if chosen.gaps:
+                self._doubt_gaps(chosen)
+            return chosen
         without = search(gaps=False)
         seed = self._drawn_seed()
 
         @cache
         def decision(n_clusters: int, shrinkage: float) -> GapChoice:
-            def labels(table: Table, executor: Executor, k: int, gaps: bool) -> Labels:
-                chosen = Chosen(k, shrinkage if gaps else without.shrinkage, gaps=gaps)
-                part = Fitting(kpod, table, executor)
-                return part.solve(chosen, np.random.RandomState(seed), GAP_STARTS)[0].labels
-
+            fit = self._labels_by_gaps(seed, {False: without.shrinkage, True: shrinkage})
             rng = np.random.default_rng(seed)
-            return choose_gaps(self.values, table, self.executor, labels, n_clusters, rng, without.n_clusters)
+            return choose_gaps(self.values, table, self.executor, fit, n_clusters, rng, without.n_clusters)
 
         with_gaps = replace(without, gaps=True)
         if table.has_gaps and (is_auto(kpod.n_clusters) or is_auto(kpod.shrinkage)):
@@ -145,6 +144,36 @@ class Fitting:
         if n_empty and not found.use:
             warn_of_empty(n_empty, table)
         return replace(with_gaps if found.use else without, gap_choice=found)
+
+    def _labels_by_gaps(self, seed: int, shrinkage: dict[bool, float]) -> Fit:
+        """How tables are clustered by which the choice about gaps is made, without gaps and with them."""
+
+        def labels(table: Table, executor: Executor, k: int, gaps: bool) -> Labels:
+            part = Fitting(self.kpod, table, executor)
+            chosen = Chosen(k, shrinkage[gaps], gaps=gaps)
+            return part.solve(chosen, np.random.RandomState(seed), GAP_STARTS)[0].labels
+
+        return labels
+
+    def _doubt_gaps(self, chosen: Chosen) -> None:
+        """Warn where gaps that are to count do not differ between the clusters of the values.
+
+        That is the first question of "auto", on at most as many rows; the others take many fits. The seed is
+        its own, so that the fit is the same with and without the question.
+        """
+        if hasattr(self.values, "blocks") or not isinstance(self.kpod.init, str):
+            return
+        fit = self._labels_by_gaps(0, {False: chosen.shrinkage})
+        found = choose_gaps(
+            self.values, self.table, self.executor, fit, chosen.n_clusters, np.random.default_rng(0),
+            first_only=True,
+        )  # fmt: skip
+        if found.p > LEVEL:
+            warn(
+                "missingness='informative' uses the gaps, but clusters of the values alone do not differ in "
+                f"which entries are missing (p = {found.p:.2f}): gaps that have nothing to do with the "
+                "clusters make them worse. Use missingness='auto', which decides by the table, or 'ignore'."
+            )
 
     def _search(
         self,

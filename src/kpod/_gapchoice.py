@@ -30,6 +30,7 @@ from kpod._engine.blocks import some_rows
 from kpod._engine.executors import Executor
 from kpod._engine.table import Table, make_table
 from kpod._gaps import Gaps, compare_gaps
+from kpod._groups import ColumnGroups
 from kpod._holdout import entries
 from kpod._typing import Floats, Labels, Positions
 
@@ -101,67 +102,84 @@ def choose_gaps(
     n_clusters: int,
     rng: np.random.Generator,
     n_plain: int | None = None,
+    *,
+    first_only: bool = False,
 ) -> GapChoice:
     """Decide whether the gaps of a table are to be used for so many clusters.
 
     `values` is the table as an array with NaN or CSR; `fit` gives labels. Where another number of clusters
     would be taken with the gaps ignored, `n_plain`, gaps have to predict better than these clusters, too.
+    With `first_only`, by the first question alone, which takes one fit of the values.
     """
     rows = np.flatnonzero(table.usable)
     most = max(MOST_ROWS, ROWS_PER_CLUSTER * n_clusters)
     if len(rows) > most:
         rows = np.sort(rng.permutation(rows)[:most])
     columns = np.flatnonzero(table.live)
-    cannot = why_not(table, n_clusters, len(rows), len(columns))
+    cannot = why_not(table, n_clusters, len(rows), table.n_live)
     if cannot:
         return GapChoice(use=False, reason=cannot)
     weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
     part = _columns(some_rows(values, rows), columns)
+    groups = table.groups.among(columns)
 
     def labels(kept: Positions, n_clusters: int = n_clusters, *, gaps: bool) -> Labels:
         given = None if table.weights is None else weights
-        of_columns = make_table(_columns(part, kept), executor, weights=given)
+        of_columns = make_table(_columns(part, kept), executor, weights=given, groups=groups.among(kept))
         if of_columns.usable.sum() < n_clusters:
             raise TooFewRowsError
         return fit(of_columns, executor, n_clusters, gaps)
 
     try:
-        return asked(part, labels, weights, n_clusters, n_plain or n_clusters, rng)
+        return asked(
+            part, groups, labels, weights, n_clusters, n_plain or n_clusters, rng, first_only=first_only
+        )
     except TooFewRowsError:
         return GapChoice(use=False, reason="too little is observed to check the gaps by")
 
 
 def asked(
     part: Any,
+    groups: ColumnGroups,
     labels: Callable[..., Labels],
     weights: Floats,
     n_clusters: int,
     n_plain: int,
     rng: np.random.Generator,
+    *,
+    first_only: bool = False,
 ) -> GapChoice:
-    """The four questions; `labels(columns, gaps=)` clusters by some of the columns."""
-    n_columns = part.shape[1]
+    """The four questions; `labels(columns, gaps=)` clusters by some of the columns.
+
+    The indicators of a category are one column: left out together, and predicted together.
+    """
+    n_columns, n_sources = part.shape[1], groups.n_sources
     plain = labels(np.arange(n_columns), gaps=False)
     placed = plain >= 0
-    gaps = _gaps(part)[placed]
+    gaps = _gaps(_columns(part, groups.starts) if groups.present else part)[placed]
     test = compare_gaps(gaps, plain[placed].astype(np.intp), rng, N_PERMUTATIONS)
     if test.p > LEVEL:
         return GapChoice(
             use=False, reason=f"the clusters do not differ in what they lack (p = {test.p:.2f})", p=test.p
         )
+    if first_only:
+        return GapChoice(
+            use=True, reason=f"the clusters differ in what they lack (p = {test.p:.2f})", p=test.p
+        )
     together = hang_together(gaps, plain[placed], rng)
-    n_folds = min(N_FOLDS, n_columns)
+    n_folds = min(N_FOLDS, n_sources)
     errors = np.zeros((N_DIVISIONS, 5, n_columns))
     most = max(n_clusters, n_plain)
     for division in range(N_DIVISIONS):
-        order = rng.permutation(n_columns)
+        order = rng.permutation(n_sources)
         for fold in range(n_folds):
-            out = np.sort(order[fold::n_folds])
+            out = groups.columns_of(order[fold::n_folds])
             kept = np.setdiff1d(np.arange(n_columns), out)
             without, with_gaps = labels(kept, gaps=False), labels(kept, gaps=True)
             own = without if n_plain == n_clusters else labels(kept, n_plain, gaps=False)
             for at, by in enumerate(((), (without,), (with_gaps,), (with_gaps, without), (own,))):
                 errors[division, at, out] = prediction_errors(_columns(part, out), weights, most, *by)
+    errors = groups.sums(errors)
     varies = errors[0, 0] > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         explained = (errors[:, [1, 4]] / errors[:, [0]])[:, :, varies].sum(axis=(0, 2))

@@ -4,7 +4,8 @@ One routine for every choice that is made that way: `held_out` takes the folds a
 fits a table, and whatever differs between two fits (the number of clusters, shrinkage, another
 objective) is the function's own business. Errors on the same folds are compared entry by entry.
 Which entries a fold hides is a function of row, column and seed alone: nothing is copied, and a dense
-table and the same table as CSR hide the same entries.
+table and the same table as CSR hide the same entries. The indicators of a category are hidden together, and
+counted as one entry.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kpod._engine.blocks import Hidden
 from kpod._engine.executors import Executor
 from kpod._engine.lloyd import Solution
 from kpod._engine.table import Table
+from kpod._groups import ColumnGroups
 from kpod._typing import Floats, Labels, Positions
 
 N_FOLDS = 10
@@ -41,6 +43,11 @@ class Fold:
     rows: Positions
     columns: Positions
     values: Floats
+
+    @property
+    def n_hidden(self) -> int:
+        """How many entries are hidden; the indicators of a category are one."""
+        return int(self.table.groups.first[self.columns].sum())
 
     def squared_errors(self, labels: Labels, centers: Floats) -> Floats:
         """The squared error of each hidden entry, each row at the center of its cluster."""
@@ -85,7 +92,8 @@ class Errors:
     """Weighted squared errors on hidden entries, summed over the folds by row and by column.
 
     `by_row` and `by_column` are sums over the hidden entries, `count` and `column_counts` their
-    weights. `rows` are those of which something was hidden.
+    weights, where `count` has the indicators of a category but once. `rows` are those of which something
+    was hidden.
     """
 
     by_row: Floats
@@ -145,10 +153,15 @@ def smallest_within(curve: Mapping[Setting, Errors], noise: float) -> Setting:
 
 
 def add_up(
-    shape: tuple[int, int], folds: Sequence[Any], squared: Sequence[Floats], weights: Floats | None = None
+    shape: tuple[int, int],
+    folds: Sequence[Any],
+    squared: Sequence[Floats],
+    weights: Floats | None = None,
+    groups: ColumnGroups | None = None,
 ) -> Errors:
     """The errors of all folds: the squared errors of the entries that each fold hides."""
     n_rows, n_columns = shape
+    first = (groups or ColumnGroups.none(n_columns)).first
     rows = np.concatenate([fold.rows for fold in folds])
     columns = np.concatenate([fold.columns for fold in folds])
     weight = np.ones(len(rows)) if weights is None else weights[rows]
@@ -159,7 +172,7 @@ def add_up(
     return Errors(
         by_row[counted],
         np.bincount(columns, all_squared, n_columns).astype(np.float64),
-        float(weight.sum()),
+        float(weight[first[columns]].sum()),
         np.bincount(columns, weight, n_columns).astype(np.float64),
         counted,
     )
@@ -208,6 +221,7 @@ def held_out(
     out = []
     for way in range(len(fits)):
         of = found[way * len(folds) : (way + 1) * len(folds)]
-        errors = add_up((table.n_rows, table.n_columns), folds, [squared for squared, _ in of], table.weights)
+        shape, squared = (table.n_rows, table.n_columns), [squared for squared, _ in of]
+        errors = add_up(shape, folds, squared, table.weights, table.groups)
         out.append(HeldOut(errors, [labels for _, labels in of]))
     return out

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from kpod._groups import ColumnGroups
 from kpod._typing import Floats, Labels, Positions
 
 CHUNK = 4096
@@ -80,10 +81,18 @@ class Entries:
     """The observed entries of a dense or CSR table, less the column means, in chunks of rows."""
 
     def __init__(
-        self, X: Any, weights: Floats | None = None, hidden: tuple[Positions, Positions] | None = None
+        self,
+        X: Any,
+        weights: Floats | None = None,
+        hidden: tuple[Positions, Positions] | None = None,
+        groups: ColumnGroups | None = None,
     ) -> None:
-        """Those of X without the `hidden` ones (rows and columns, row by row)."""
+        """Those of X without the `hidden` ones (rows and columns, row by row).
+
+        Columns of a group are one where columns are counted: what gaps say, and one variance for all.
+        """
         n_rows, self.n_columns = X.shape
+        self.groups = groups or ColumnGroups.none(self.n_columns)
         weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
         chunks = [slice(start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)]
         tables = [(*_without(*_values_and_mask(X[at]), at, hidden), at) for at in chunks]
@@ -291,12 +300,16 @@ def _rates(entries: Entries, seen: Floats, shares: Floats) -> Floats:
     """How often each cluster has an entry of each column, with one row of the whole table behind it."""
     overall = entries.seen_counts / max(entries.weight, 1e-300)
     rates = (seen + overall[:, None]) / (shares + 1)
-    return np.clip(rates.T, SMALLEST_RATE, 1 - SMALLEST_RATE)
+    # The first column of a group speaks for all: what is as likely in all clusters says nothing.
+    return np.where(entries.groups.first, np.clip(rates.T, SMALLEST_RATE, 1 - SMALLEST_RATE), 0.5)
 
 
 def _variances(entries: Entries, residual: Floats, isotropic: bool) -> Floats:
     counts = np.maximum(entries.counts, 1e-300)
-    variances = np.full(len(counts), residual.sum() / counts.sum()) if isotropic else residual / counts
+    if isotropic:
+        variances = np.full(len(counts), residual.sum() / counts[entries.groups.first].sum())
+    else:
+        variances = residual / counts
     return np.maximum(variances, entries.floor)
 
 
@@ -419,7 +432,7 @@ def surprise_of_gaps(entries: Entries, m: Mixture) -> Floats:
         total += r.sum(axis=0)
         seen += part.seen.T @ r
     overall = entries.seen_counts / max(entries.weight, 1e-300)
-    columns = np.flatnonzero((overall > 0) & (overall < 1))
+    columns = np.flatnonzero((overall > 0) & (overall < 1) & entries.groups.first)
     out = np.zeros(sum(len(part.weights) for part in entries))
     for part, e in zip(entries, expected, strict=True):
         p_own = e.posterior()

@@ -24,6 +24,7 @@ from kpod._engine.blocks import some_rows
 from kpod._engine.executors import Executor
 from kpod._engine.lloyd import Solution
 from kpod._engine.table import Table, make_table
+from kpod._groups import ColumnGroups, Contrasts
 from kpod._holdout import Errors, Fold, above, smallest_within
 from kpod._typing import Floats, Labels, Positions
 from kpod.metrics import silhouette_score
@@ -154,22 +155,23 @@ class Search:
     ) -> Search:
         """A search on a table, or on a sample of its rows."""
         usable = np.flatnonzero(table.usable)
-        if table.n_columns == 1:
+        if table.groups.n_sources == 1:
+            category = "" if table.n_columns == 1 else ", a category,"
             raise TooLittleError(
-                "X has one column (n_features = 1): with its entry hidden, nothing is left of a row to "
-                f"predict it from. {YOURSELF}"
+                f"X has one column{category} (n_features = {table.n_columns}): with its entry hidden, "
+                f"nothing is left of a row to predict it from. {YOURSELF}"
             )
         most = min(MOST_ROWS, most_mixture_rows(table)) if gaps else MOST_ROWS
         rows = usable if len(usable) <= most else np.sort(rng.permutation(usable)[:most])
         if len(rows) < table.n_rows:
             values = some_rows(values, rows)
             weights = None if table.weights is None else table.weights[rows]
-            table = make_table(values, executor, weights=weights)
+            table = make_table(values, executor, weights=weights, groups=table.groups)
         seed = int(rng.randint(2**31 - 1))
         n_folds = _holdout.N_FOLDS if table.n_observed <= MANY_ENTRIES else _holdout.N_FOLDS // 2
         folds = _holdout.folds(table, executor, seed, n_folds=n_folds)
-        hidden = sum(len(fold.rows) for fold in folds)
-        if hidden < LEAST_HIDDEN or min(len(fold.rows) for fold in folds) == 0:
+        hidden = sum(fold.n_hidden for fold in folds)
+        if hidden < LEAST_HIDDEN or min(fold.n_hidden for fold in folds) == 0:
             raise TooLittleError(
                 f"X has too few observed entries to hide some and predict them: {hidden} could be hidden, at "
                 f"least {LEAST_HIDDEN} are needed (n_samples = {table.n_rows}; every row must keep one entry "
@@ -266,7 +268,7 @@ class Search:
         if surprise is None:
             return errors
         variance = min(trial.errors.mean for trial in self.centers.values())
-        share = errors.count / float(self.table.about.weights.sum())
+        share = errors.count / float(self.table.about.weights[self.table.groups.first].sum())
         weights = 1.0 if self.weights is None else self.weights
         return errors.plus(variance * share * weights * surprise)
 
@@ -310,7 +312,10 @@ class Search:
         k, own = verdict.k, verdict.kind == "own"
         found, labels = self.correlated[k], self.centers[k].whole.labels
         rows = self.mixture_rows()
-        entries = _mixture.Entries(self.values[rows], None if self.weights is None else self.weights[rows])
+        reduced = Reduced.of(self.values[rows], self.table.groups)
+        entries = _mixture.Entries(
+            reduced.values, None if self.weights is None else self.weights[rows], groups=reduced.groups
+        )
         with one_thread():
             start = _mixture.from_labels(entries, labels[rows], k, isotropic=False, gaps=self.gaps)
             m = settled(entries, start)
@@ -346,11 +351,16 @@ class Mixtures:
     def __init__(self, search: Search, rows: Any) -> None:
         self.search = search
         self.rows = rows
-        self.folds = [some_of(fold, rows) for fold in search.folds]
         self.weights = None if search.weights is None else search.weights[rows]
         values = search.values if len(rows) == search.table.n_rows else search.values[rows]
+        reduced = Reduced.of(values, search.table.groups)
+        self.groups = reduced.groups
+        self.folds = [reduced.hidden(some_of(fold, rows)) for fold in search.folds]
         self.entries = [
-            _mixture.Entries(values, self.weights, hidden=(fold.rows, fold.columns)) for fold in self.folds
+            _mixture.Entries(
+                reduced.values, self.weights, hidden=(fold.rows, fold.columns), groups=reduced.groups
+            )
+            for fold in self.folds
         ]
 
     def each(
@@ -377,12 +387,13 @@ class Mixtures:
             return (fold.values - predicted) ** 2
 
         squared = self.search.executor.map(of_fold, range(len(self.folds)))
-        shape = (len(self.rows), self.search.table.n_columns)
-        return _holdout.add_up(shape, self.folds, squared, self.weights)
+        return _holdout.add_up(
+            (len(self.rows), len(self.groups.source)), self.folds, squared, self.weights, self.groups
+        )
 
     def surprise(self, fitted: list[_mixture.Mixture]) -> Floats:
         """How unexpected the gaps of each row are, in the mean of some folds."""
-        n_cells = len(self.rows) * self.search.table.n_columns
+        n_cells = len(self.rows) * self.groups.n_sources
         some = range(max(1, min(len(self.folds), MOST_GAP_CELLS // n_cells)))
 
         def of_fold(number: int) -> Floats:
@@ -420,7 +431,7 @@ class Mixtures:
         plain = self.errors(common)
         found = Correlated(plain, plain, 0, plain, 0)
         try_own = k > 1
-        most = min(FACTORS[-1], self.search.table.n_columns - 1)
+        most = min(FACTORS[-1], len(self.groups.source) - 1)
         for before, q in itertools.pairwise([0, *FACTORS]):
             if before >= most:
                 break
@@ -513,6 +524,30 @@ class HiddenEntries(NamedTuple):
     rows: Positions
     columns: Positions
     values: Floats
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A table as mixtures take it: a category of m levels has m - 1 columns, at the same distances."""
+
+    values: Any
+    groups: ColumnGroups
+    contrasts: Contrasts | None = None
+
+    @classmethod
+    def of(cls, values: Any, groups: ColumnGroups) -> Reduced:
+        if not groups.present:
+            return cls(values, groups)
+        contrasts = Contrasts.of_table(values, groups)
+        return cls(contrasts.values(values), contrasts.groups, contrasts)
+
+    def hidden(self, of: HiddenEntries) -> HiddenEntries:
+        """The same hidden entries in these columns."""
+        if self.contrasts is None:
+            return of
+        here = np.isin(of.columns, self.contrasts.kept)
+        rows, columns = of.rows[here], np.searchsorted(self.contrasts.kept, of.columns[here])
+        return HiddenEntries(rows, columns, np.asarray(self.values[rows, columns], np.float64).ravel())
 
 
 def some_of(fold: Fold, rows: Any) -> HiddenEntries:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpod._engine.sizes import CALL_WORK, ENTRIES_PER_BLOCK, MOST_BLOCKS
+from kpod._engine.sizes import CALL_WORK, ENTRIES_AT_ONCE, ENTRIES_PER_BLOCK, MOST_BLOCKS
 from kpod._engine.windows import Window, opened, packed, scratch_of
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Rows, Workspace
@@ -50,7 +50,8 @@ class Hidden:
 
     The hash is one of row, column and seed, as a number from 0 to 1. Of a row that would be left
     with nothing, the entry that hashes highest stays; of the columns `spared`, nothing is hidden.
-    With `only`, the hidden entries are all that is looked at.
+    With `only`, the hidden entries are all that is looked at. Where `sources` gives columns the same number,
+    it takes the place of the column's own: they are hidden together.
     """
 
     seed: int
@@ -58,6 +59,7 @@ class Hidden:
     high: float
     only: bool = False
     spared: tuple[int, ...] = ()
+    sources: tuple[int, ...] = ()
 
 
 class Block(ABC):
@@ -108,7 +110,9 @@ class Block(ABC):
         assert about is not None
         step = (self.n_columns + 7) // 8
         bitmap = np.zeros((opened.n_entries + 7) // 8 if opened.is_sparse else self.n_rows * step, np.uint8)
-        kernels.hide(opened, self.first, about.seed, about.low, about.high, bitmap, Workspace(opened, 0, 1))
+        sources = np.array(about.sources, np.int32) if about.sources else None
+        space = Workspace(opened, 0, 1)
+        kernels.hide(opened, self.first, about.seed, about.low, about.high, bitmap, space, sources)
         if about.spared:
             self._spare(bitmap, np.isin(np.arange(self.n_columns), about.spared))
         return bitmap
@@ -139,6 +143,10 @@ class Block(ABC):
         with self.rows() as rows:
             kernels.gather(rows, np.ascontiguousarray(index, np.intp), out, Workspace(rows, 0, 1))
         return out
+
+    def columns(self, which: Positions) -> Iterator[AnyFloats]:
+        """Some columns as dense arrays with NaN, a few rows at a time, as they are."""
+        raise NotImplementedError
 
     @abstractmethod
     def parts(self) -> tuple[Any, ...]:
@@ -216,6 +224,10 @@ class DenseBlock(Block):
     def column_counts(self) -> Positions:
         return (~np.isnan(self.values)).sum(axis=0)
 
+    def columns(self, which: Positions) -> Iterator[AnyFloats]:
+        for start, stop in row_pieces(self.n_rows, len(which)):
+            yield self.values[start:stop, which]
+
     def glance(self, n: int) -> AnyFloats:
         return self.values[:: -(-self.n_rows // n)]
 
@@ -286,6 +298,11 @@ class SparseBlock(Block):
     def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> SparseBlock:
         return SparseBlock(self.values, self.first, units or self.units, self.weights, hidden)
 
+    def columns(self, which: Positions) -> Iterator[AnyFloats]:
+        part = self.values[:, which].tocsr()
+        for start, stop in row_pieces(self.n_rows, len(which)):
+            yield dense_with_gaps(part[start:stop])
+
     def glance(self, n: int) -> AnyFloats:
         n = min(n, max(1, (1 << 22) // self.n_columns))
         return dense_with_gaps(self.values[np.arange(0, self.n_rows, -(-self.n_rows // n))])
@@ -307,6 +324,12 @@ def dense_with_gaps(csr: Any) -> AnyFloats:
     out = np.full(csr.shape, np.nan, csr.dtype)
     out[np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr)), csr.indices] = csr.data
     return out
+
+
+def row_pieces(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows with about as many entries as are copied at once."""
+    step = max(1, ENTRIES_AT_ONCE // max(1, n_columns))
+    return ((start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
 def cut(n_rows: int, n_entries: int) -> list[tuple[int, int]]:

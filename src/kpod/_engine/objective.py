@@ -216,7 +216,8 @@ class GapObjective(Objective):
     with h(u) = u ln u; W the weight of the rows of a cluster, M of those that observe a column, and
     q the share of all that do, which counts as one row more in every cluster; N the weight of all
     observed entries; K = min(k * columns, N / 2) the degrees of freedom of the centers. No weight is
-    to be chosen: s2 says what a gap is worth.
+    to be chosen: s2 says what a gap is worth. The indicators of a category are one column: they are missing
+    together, and the first of them speaks for all.
     """
 
     def __init__(self, table: Table, k: int, shrinkage: float = 0.0) -> None:
@@ -224,9 +225,10 @@ class GapObjective(Objective):
         self.weight = float(table.n_rows if table.weights is None else table.weights.sum())
         share = table.about.weights / self.weight
         # Rounding must not make a gap of none.
-        self.observed = np.where((share > 1e-12) & (share < 1 - 1e-12), share, np.round(share))
-        self.n_observed = float(table.about.weights.sum())
-        self.degrees = self.n_observed - min(k * float(table.live.sum()), self.n_observed / 2)
+        share = np.where((share > 1e-12) & (share < 1 - 1e-12), share, np.round(share))
+        self.observed = np.where(table.groups.first, share, 1.0)
+        self.n_observed = float(table.about.weights[table.groups.first].sum())
+        self.degrees = self.n_observed - min(k * float(table.n_live), self.n_observed / 2)
         self.floor = least_variance(table)
 
     def is_empty(self, totals: Sums) -> Any:

@@ -37,6 +37,7 @@ from kpod._engine.sizes import (
 from kpod._engine.step import Drift, Spaces, State, compare
 from kpod._engine.table import Table, make_table
 from kpod._gaps import membership
+from kpod._groups import ColumnGroups
 from kpod._kernels import rows as kernels
 from kpod._kernels import seeds
 from kpod._kernels.panel import Panel, aligned_zeros
@@ -102,7 +103,8 @@ def sample_of(table: Table, executor: Executor, size: int, rng: np.random.Genera
     rows = np.sort(rng.choice(np.flatnonzero(table.usable), size, replace=False, shuffle=False))
     weights = None if table.weights is None else table.weights[rows]
     entries = entries_of(table, executor, rows).astype(table.dtype)
-    return make_table(entries, Executor(), weights=weights, units=Units(np.zeros(table.n_columns), 1.0))
+    units = Units(np.zeros(table.n_columns), 1.0)
+    return make_table(entries, Executor(), weights=weights, units=units, groups=table.groups)
 
 
 def row_entries(table: Table) -> int:
@@ -131,7 +133,7 @@ class KMeansPlusPlus:
 
     with v the mean variance of a column, so that 2 v is what two random rows differ by in
     one. The prior t says what rows are worth that share one column or none, and vanishes
-    where nothing is missing.
+    where nothing is missing. The indicators of a category count as one column.
     """
 
     def __init__(
@@ -155,7 +157,11 @@ class KMeansPlusPlus:
         listed = executor.map(Listing(rows, start), table.blocks)
         columns = np.concatenate([part[0] for part in listed])
         values = np.concatenate([part[1] for part in listed])
-        self.sample = seeds.Sample(start, columns, values, weights / weights.max(), table.n_columns)
+        shares = None
+        if table.groups.present:
+            shares = table.groups.shares.astype(np.float32)
+            values = values / np.sqrt(shares)[columns]
+        self.sample = seeds.Sample(start, columns, values, weights / weights.max(), table.n_columns, shares)
 
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers at rows drawn with a chance that grows with their distance from the rest."""
@@ -244,9 +250,8 @@ class KMeansParallel:
             entries.append(entries_of(table, self.executor, np.sort(found.rows)))
         candidates = np.concatenate(entries[: len(panels)])
         weights = found.weights / found.weights.max()
-        of_candidates = make_table(
-            candidates, Executor(), weights=weights, units=Units(np.zeros(table.n_columns), 1.0)
-        )
+        units = Units(np.zeros(table.n_columns), 1.0)
+        of_candidates = make_table(candidates, Executor(), weights=weights, units=units, groups=table.groups)
         if int(of_candidates.usable.sum()) < self.n_clusters:  # rows that are all alike
             return RandomRows(table, self.executor, self.n_clusters, rng).draw(rng)
         seeds_of = KMeansPlusPlus(of_candidates, Executor(), self.n_clusters, rng)
@@ -348,12 +353,13 @@ class GapSeeds:
         self.seen = ~np.isnan(self.z)
         self.observed = self.weights @ self.seen / self.weights.sum()
         spread = self.observed * (1 - self.observed)
-        speaks = spread > 0
+        speaks = (spread > 0) & table.groups.first
         size_of_gap = np.sqrt(table.variance * weight * np.minimum(1 / spread[speaks], LARGEST_GAP))
         self.joint = make_table(
             np.ascontiguousarray(np.hstack([self.z, self.seen[:, speaks] * size_of_gap])),
             Executor(),
             weights=None if table.weights is None else self.weights,
+            groups=ColumnGroups.of_sizes([*table.groups.sizes, *np.ones(int(speaks.sum()), np.intp)]),
         )
         self.seeds = KMeansPlusPlus(self.joint, Executor(), n_clusters, rng)
 
@@ -364,9 +370,10 @@ class GapSeeds:
         weight, counts, z = members.sum(axis=1), members @ self.seen, np.where(self.seen, self.z, 0.0)
         centers = np.where(counts > 0, members @ z / np.maximum(counts, 1e-300), self.table.fallback)
         loss = float((self.weights[:, None] * self.seen * (z - centers[labels]) ** 2).sum())
-        n_observed = float(counts.sum())
-        degrees = n_observed - min(float(centers.size), n_observed / 2)
-        gaps = (weight[:, None] - counts + 1 - self.observed) / (weight[:, None] + 1)
+        first = self.table.groups.first
+        n_observed = float(counts[:, first].sum())
+        degrees = n_observed - min(float(centers[:, first].size), n_observed / 2)
+        gaps = first * (weight[:, None] - counts + 1 - self.observed) / (weight[:, None] + 1)
         shares = (weight + 1) / (weight.sum() + self.n_clusters)
         variance = max(loss / degrees, least_variance(self.table))
         return Start(centers, gaps=GapModel(np.clip(gaps, 0, 1), shares, variance))

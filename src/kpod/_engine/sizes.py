@@ -46,6 +46,9 @@ CHUNKS_WITH_GAPS = 4
 # Additions in one compiled call: a fraction of a second, so that Ctrl-C is heard between calls.
 CALL_WORK = 1 << 30
 
+# Entries of a few columns that are copied at a time when the indicators of categories are looked for.
+ENTRIES_AT_ONCE = 1 << 20
+
 # Rows that say roughly where the columns lie, before the first pass over the table.
 GLANCE_ROWS = 16
 

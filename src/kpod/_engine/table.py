@@ -8,7 +8,7 @@ power of two is the same table here, and one far from zero is as good as one aro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kpod._engine.blocks import Block, Hidden, Units, blocks_of
 from kpod._engine.executors import Executor
 from kpod._engine.sizes import GLANCE_ROWS
+from kpod._groups import FEW_ROWS, ColumnGroups, candidates_in, recognise
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
 from kpod._typing import AnyFloats, Counts, Floats, Positions
@@ -105,10 +106,12 @@ class Table:
     ----------
     blocks : the rows, all in the same units
     about : what one pass over them told
+    groups : which columns come from the same one and count once; None if there are none
     """
 
-    def __init__(self, blocks: list[Block], about: Statistics) -> None:
+    def __init__(self, blocks: list[Block], about: Statistics, groups: ColumnGroups | None = None) -> None:
         self.blocks, self.about = blocks, about
+        self.groups = groups or ColumnGroups.none(blocks[0].n_columns)
         self.units = blocks[0].units
         self.dtype = blocks[0].dtype
         self.n_columns = blocks[0].n_columns
@@ -122,7 +125,13 @@ class Table:
         # The center of a column that nobody in a cluster observed.
         self.fallback: Floats = np.where(np.isfinite(means), means, 0.0)
         self.variances: Floats = np.maximum(np.where(self.live, variances, 0.0), 0.0)
-        self.variance = float(self.variances[self.live].mean()) if self.live.any() else 0.0
+        # Of a column; of the indicators of a category, in total.
+        self.variance = float(self.variances[self.live].sum()) / max(1, self.n_live)
+
+    @property
+    def n_live(self) -> int:
+        """The number of columns of which anything is observed, indicators of a category but once."""
+        return int((self.live & self.groups.first).sum())
 
     @property
     def observed(self) -> Counts:
@@ -165,8 +174,10 @@ class Table:
 
     def hiding(self, hidden: Hidden, executor: Executor) -> Table:
         """The same table with some entries not looked at; nothing is copied."""
+        if self.groups.present:
+            hidden = replace(hidden, sources=tuple(self.groups.source.tolist()))
         blocks = [block.replace(hidden=hidden) for block in self.blocks]
-        return Table(blocks, Statistics.of(blocks, executor))
+        return Table(blocks, Statistics.of(blocks, executor), self.groups)
 
     def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
         """Row, column and value (in the table's own units) of the hidden entries, row by row."""
@@ -196,7 +207,12 @@ class Table:
 
 
 def make_table(
-    values: Any, executor: Executor, *, weights: Floats | None = None, units: Units | None = None
+    values: Any,
+    executor: Executor,
+    *,
+    weights: Floats | None = None,
+    units: Units | None = None,
+    groups: ColumnGroups | None = None,
 ) -> Table:
     """The table of a validated array or CSR array.
 
@@ -207,11 +223,12 @@ def make_table(
     executor : what maps the pass over the blocks
     weights : float64 array (n_rows,) or None for weights of 1
     units : those of a fitted model; None to choose them by the table
+    groups : which columns count once; None if none do, see `with_groups`
     """
     if units is not None:
         raw = executor.place(blocks_of(values, units, weights))
         blocks = [block.replace(units=in_precision(units, block.dtype)) for block in raw]
-        return Table(blocks, Statistics.of(blocks, executor))
+        return Table(blocks, Statistics.of(blocks, executor), groups)
     raw = executor.place(blocks_of(values, Units(np.zeros(values.shape[1]), 1.0), weights))
     # The second where rows are larger than those glanced at by so much that they overflow.
     for chosen in (units_at_a_glance(raw, executor), raw[0].units):
@@ -231,7 +248,32 @@ def make_table(
         about = (
             Statistics.of(blocks, executor) if ignored.any() and weights is not None else about.times(power)
         )
-    return Table(blocks, about)
+    return Table(blocks, about, groups)
+
+
+def with_groups(table: Table, executor: Executor) -> Table:
+    """The table with the indicators of categories recognised as such.
+
+    Only columns are looked at that have as much observed as a neighbour, and could be indicators by a few
+    rows: a table of measurements is not read again.
+    """
+    weights = table.about.weights
+    equal = (weights[1:] == weights[:-1]) & (weights[1:] > 0)
+    if not equal.any():
+        return table
+    candidates = candidates_in(executor.map(partial(glance, n=FEW_ROWS), table.blocks[:1])[0], equal)
+
+    def each(function: Any) -> list[Any]:
+        found = executor.map(partial(of_columns, which=candidates, function=function), table.blocks)
+        return [part for of_block in found for part in of_block]
+
+    groups = recognise(table.n_columns, candidates, each)
+    return Table(table.blocks, table.about, groups) if groups.present else table
+
+
+def of_columns(block: Block, which: Positions, function: Any) -> list[Any]:
+    """What a function says of some columns of a block, a few rows at a time."""
+    return [function(part) for part in block.columns(which)]
 
 
 def in_precision(units: Units, dtype: np.dtype[Any]) -> Units:

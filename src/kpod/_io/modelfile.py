@@ -51,6 +51,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
         "cluster_centers_": ("k p", "f"),
         "counts_": ("k p", "fi"),
         "column_means_": ("p", "f"),
+        "column_groups_": ("p", "i"),
         "inertia_": ("", "fi"),
         "loss_curve_": ("iterations", "f"),
         "losses_": ("iterations", "f"),
@@ -82,6 +83,7 @@ NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "gap_choice_", "labels_", "mi
 """Not needed to assign other rows; the choice of a number has a place of its own."""
 MAY_LACK = {
     "checkpoint",
+    "column_groups_",
     "probability",
     "missingness",
     "missing_rates_",
@@ -418,6 +420,8 @@ def check_values(estimators: list[Any], kpod: Any) -> None:
                 wrong |= numbers < 0
             if wrong.any():
                 raise ValueError(f"{name} holds {numbers[wrong][0]:g}")
+    if not kpod._groups().is_valid:
+        raise ValueError("column_groups_ are not numbers from 0 in order")
     names = OF_GAPS if hasattr(kpod, "missing_rates_") else MIXTURE
     there = [name for name in names if hasattr(kpod, name)]
     if len(there) < (len(names) if there or kpod.probability else 0):

@@ -70,5 +70,12 @@ def list_entries(
 ) -> None: ...
 def gather(rows: Rows, index: Positions, out: Floats, space: Workspace) -> None: ...
 def hide(
-    rows: Rows, first: int, seed: int, low: float, high: float, bitmap: NDArray[np.uint8], space: Workspace
+    rows: Rows,
+    first: int,
+    seed: int,
+    low: float,
+    high: float,
+    bitmap: NDArray[np.uint8],
+    space: Workspace,
+    sources: NDArray[np.int32] | None = None,
 ) -> None: ...

@@ -543,30 +543,40 @@ def hide(
     double high,                  # lies from `low` up to `high`
     uint8_t[::1] bitmap,          # OUT zeros before: as `Rows` takes it, flat
     Workspace space,
+    const int32_t[::1] sources=None,  # IN (p,) columns with the same number are hidden together
 ):
     """Hide entries by a hash of row, column and seed; of a row that would lose all, the highest stays.
 
     The same entries are hidden wherever the row is and however it is stored.
     """
     space.check_fits(rows, 0)
+    cdef const int32_t* source = NULL
+    if sources is not None:
+        if sources.shape[0] != rows.n_columns:
+            raise ValueError("a source for every column is needed")
+        source = &sources[0]
     cdef Py_ssize_t step = (rows.n_columns + 7) // 8
     if bitmap.shape[0] != ((rows.n_entries + 7) // 8 if rows.is_sparse else rows.n_rows * step):
         raise ValueError("a bitmap of another size than the rows")
     if rows.hidden != NULL:
         raise ValueError("some entries are hidden already")
     if rows.is_double:
-        hide_entries[double](rows, first, seed, low, high, &bitmap[0], step, space, NULL)
+        hide_entries[double](rows, first, seed, low, high, &bitmap[0], step, space, source, NULL)
     else:
-        hide_entries[float](rows, first, seed, low, high, &bitmap[0], step, space, NULL)
+        hide_entries[float](rows, first, seed, low, high, &bitmap[0], step, space, source, NULL)
+
+
+cdef inline double hash_of(uint64_t key, int32_t column) noexcept nogil:
+    return (mix(key + <uint64_t> column * <uint64_t> 0xD1B54A32D192ED03) >> 11) * 2.0 ** -53
 
 
 cdef void hide_entries(
     Rows rows, Py_ssize_t first, uint64_t seed, double low, double high, uint8_t* bitmap, Py_ssize_t step,
-    Workspace space, const real* like
+    Workspace space, const int32_t* source, const real* like
 ) noexcept:
     cdef const int32_t* columns
     cdef const real* values
-    cdef Py_ssize_t i, e, m, at, kept, n_hidden
+    cdef Py_ssize_t i, e, m, at, n_hidden
     cdef double u, highest
     cdef uint64_t key
     with nogil:
@@ -574,16 +584,13 @@ cdef void hide_entries(
             m = entries_of(rows, i, space, &columns, &values)
             key = mix(seed + <uint64_t> (first + i) * <uint64_t> 0x9E3779B97F4A7C15)
             highest = -1
-            kept = -1
             n_hidden = 0
             for e in range(m):
-                u = (mix(key + <uint64_t> columns[e] * <uint64_t> 0xD1B54A32D192ED03) >> 11) * 2.0 ** -53
+                u = hash_of(key, columns[e] if source == NULL else source[columns[e]])
                 n_hidden += low <= u < high
-                if u > highest:
-                    highest = u
-                    kept = e
+                highest = max(highest, u)
             for e in range(m):
-                u = (mix(key + <uint64_t> columns[e] * <uint64_t> 0xD1B54A32D192ED03) >> 11) * 2.0 ** -53
-                if low <= u < high and not (n_hidden == m and e == kept):
+                u = hash_of(key, columns[e] if source == NULL else source[columns[e]])
+                if low <= u < high and not (n_hidden == m and u == highest):
                     at = rows.indptr[i] + e if rows.is_sparse else columns[e]
                     bitmap[(0 if rows.is_sparse else i * step) + (at >> 3)] |= <uint8_t> (1 << (at & 7))

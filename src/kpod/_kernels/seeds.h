@@ -32,7 +32,8 @@ KPOD_INLINE void strip_seed_distances(const int32_t *restrict columns, const flo
 
 /* One row against seed candidates: the squared distance over the columns that both observe,
  * rescaled from those to all of them as `seeding.KMeansPlusPlus` defines it, and never above `nearest`.
- * `observed` is 1 where a candidate observes a column and 0 elsewhere. */
+ * `observed` is what a column counts for (1, as a rule) where a candidate observes it and 0 elsewhere; values
+ * are divided by the root of that. */
 KPOD_DISPATCH
 static void seed_distances(const int32_t *restrict columns, const float *restrict values, ptrdiff_t m,
                            const float *restrict panel, const float *restrict observed, ptrdiff_t stride,

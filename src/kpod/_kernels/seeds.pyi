@@ -8,6 +8,7 @@ MOST_CANDIDATES: int
 class Sample:
     n_rows: int
     n_columns: int
+    n_counted: float
     def __init__(
         self,
         start: Positions,
@@ -15,6 +16,7 @@ class Sample:
         values: Singles,
         weights: Floats,
         n_columns: int,
+        shares: Singles | None = None,
     ) -> None: ...
 
 def draw_seed(

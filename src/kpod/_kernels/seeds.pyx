@@ -24,17 +24,21 @@ cdef class Sample:
     columns, values : int32 and float32 arrays of the entries
     weights : float64 array (n,)
     n_columns : int
+    shares : float32 array (n_columns,), what each column counts for when those are counted that two rows
+        share, or None for 1; the values of a column have been divided by the root of that
     """
 
     cdef readonly Py_ssize_t n_rows, n_columns
+    cdef readonly float n_counted
     cdef const Py_ssize_t[::1] start
     cdef const int32_t[::1] columns
     cdef const float[::1] values
     cdef const double[::1] weights
+    cdef const float[::1] shares
 
     def __cinit__(
         self, const Py_ssize_t[::1] start, const int32_t[::1] columns, const float[::1] values,
-        const double[::1] weights, Py_ssize_t n_columns
+        const double[::1] weights, Py_ssize_t n_columns, const float[::1] shares=None
     ):
         cdef Py_ssize_t i, e, n = weights.shape[0]
         if (
@@ -48,7 +52,13 @@ cdef class Sample:
         for e in range(columns.shape[0]):
             if not 0 <= columns[e] < n_columns:
                 raise IndexError(f"column {columns[e]} of {n_columns}")
-        self.n_rows, self.n_columns = n, n_columns
+        if shares is not None and shares.shape[0] != n_columns:
+            raise ValueError("a share for every column is needed")
+        cdef double counted = 0
+        for e in range(n_columns):
+            counted += 1 if shares is None else shares[e]
+        self.n_rows, self.n_columns, self.n_counted = n, n_columns, counted
+        self.shares = shares
         self.start, self.columns, self.values, self.weights = start, columns, values, weights
 
 
@@ -73,6 +83,8 @@ def draw_seed(
     cdef const int32_t[::1] columns = sample.columns
     cdef const float[::1] values = sample.values
     cdef const double[::1] weights = sample.weights
+    cdef const float[::1] shares = sample.shares
+    cdef bint count_all = shares is None
     cdef double total = 0, target
     cdef Py_ssize_t candidate[64]
     if not 1 <= m <= min(64, stride) or stride % 8:
@@ -110,10 +122,10 @@ def draw_seed(
             candidate[c] = low
             for e in range(start[low], start[low + 1]):
                 panel[columns[e], c] = values[e]
-                observed[columns[e], c] = 1
+                observed[columns[e], c] = 1 if count_all else shares[columns[e]]
         for i in range(n):
             seed_distances(&columns[0] + start[i], &values[0] + start[i], start[i + 1] - start[i], &panel[0, 0],
-                           &observed[0, 0], stride, <float> panel.shape[0], <float> variance, nearest[i],
+                           &observed[0, 0], stride, sample.n_counted, <float> variance, nearest[i],
                            weights[i], &distances[i, 0], &potentials[0])
         for c in range(1, m):
             if potentials[c] < potentials[best]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -46,6 +46,14 @@ MOST_COMPARED = 500_000
 """Entries of a cluster looked at for typical rows."""
 
 
+class Level(NamedTuple):
+    """A level of a category, and of two levels the other one, which has no column of its own."""
+
+    column: str
+    name: str
+    other: str | None = None
+
+
 @dataclass(frozen=True)
 class Clustering:
     """A fitted model seen together with a table, both in the table's own units."""
@@ -62,8 +70,8 @@ class Clustering:
     """In the units of `table`."""
     labels: Labels
     is_fitted_table: bool
-    levels: list[tuple[str, str] | None]
-    """Of each column that is the share of a level, the column it comes from and the level."""
+    levels: list[Level | None]
+    """Of each column that is the share of a level, which."""
     is_bent: bool
     """Whether logarithms or clipping come before the model: distances in the table are others then."""
     means_of: list[str]
@@ -109,10 +117,12 @@ class Clustering:
 
     @cached_property
     def sources(self) -> list[int]:
-        """One column for each column of the table: of the levels of a category, the first."""
+        """One column for each column of the table: of the indicators of a category, the first."""
         first: dict[Any, int] = {}
+        in_memory = isinstance(self.table, DenseEntries)
+        groups = self.kpod._groups().source if in_memory else np.arange(len(self.names))
         for j, level in enumerate(self.levels):
-            first.setdefault(j if level is None else level[0], j)
+            first.setdefault(groups[j] if level is None else level.column, j)
         return list(first.values())
 
     @cached_property
@@ -127,7 +137,7 @@ class Clustering:
     def source_names(self) -> list[str]:
         levels = [self.levels[j] for j in self.sources]
         return [
-            self.names[j] if level is None else level[0]
+            self.names[j] if level is None else level.column
             for j, level in zip(self.sources, levels, strict=True)
         ]
 
@@ -137,12 +147,17 @@ class Clustering:
         placed = self.k > 1 and bool((self.labels >= 0).any())
         n_rows, source = len(self.labels), self.source
         missing = (n_rows - source.by_column) / max(n_rows, 1)
-        whole = Whole(self.source_names, missing, n_rows, source.n_complete, self.labels if placed else None)
+        levels = [self.levels[j] for j in self.sources]
+        of_two = {j: level.name for j, level in enumerate(levels) if level is not None and level.other}
+        whole = Whole(
+            self.source_names, missing, n_rows, source.n_complete, self.labels if placed else None, of_two
+        )
         pieces = np.array_split(whole.rows, max(1, len(whole.rows) * source.shape[1] // ROWS_AT_ONCE))
         values = np.concatenate([source.rows(piece)[:, whole.columns] for piece in pieces])
         gaps = np.isnan(values)
-        # Of a category, the first level is there for its gaps; it is not high or low.
-        is_category = [self.levels[self.sources[j]] is not None for j in whole.columns]
+        # Of more than two levels, the first is there for its gaps; it is not high or low.
+        n_columns = np.bincount(np.searchsorted(self.sources, np.arange(len(self.names)), side="right") - 1)
+        is_category = [n_columns[j] > 1 for j in whole.columns]
         return whole.diagnosis(gaps, np.where(is_category, np.nan, values))
 
     @cached_property
@@ -175,7 +190,7 @@ class Clustering:
     def label(self, j: int) -> str:
         """The name of a column as it is read."""
         level = self.levels[j]
-        return self.names[j] if level is None else f"{level[0]}: {level[1]}"
+        return self.names[j] if level is None else f"{level.column}: {level.name}"
 
     @property
     def k(self) -> int:
@@ -335,21 +350,27 @@ class Clustering:
 
         At least a few of its rows have them; what is unknown of most of its rows comes last.
         """
-        rows = np.nan_to_num(self.centers[cluster]) * self.entries[cluster]
-        difference = np.where(rows >= FEW, self.differences[cluster], 0.0)
-        order = np.lexsort((-difference, self.known[cluster] < ENOUGH))
-        clear = [int(j) for j in order if self.levels[j] is not None and difference[j] >= CLEAR][:MOST_SAID]
-        most = [self.described(cluster, j) for j in clear if self.centers[cluster, j] > 0.5]
-        more = [self.described(cluster, j) for j in clear if self.centers[cluster, j] <= 0.5]
+        found = []
+        for j, level in enumerate(self.levels):
+            share, difference = self.centers[cluster, j], self.differences[cluster, j]
+            sides = [] if level is None else [(level.name, share, difference)]
+            if level is not None and level.other is not None:
+                sides.append((level.other, 1 - share, -difference))
+            for name, part, more_often in sides:
+                if part * self.entries[cluster, j] >= FEW and more_often >= CLEAR:
+                    found.append((self.known[cluster, j] < ENOUGH, -more_often, j, name, part))
+        clear = sorted(found, key=lambda one: one[:2])[:MOST_SAID]
+        most = [self.described(cluster, j, name, part) for *_, j, name, part in clear if part > 0.5]
+        more = [self.described(cluster, j, name, part) for *_, j, name, part in clear if part <= 0.5]
         return [
             f"{word} {listed(names)}" for word, names in (("mostly", most), ("more often", more)) if names
         ]
 
-    def described(self, cluster: int, j: int) -> str:
+    def described(self, cluster: int, j: int, level: str = "", share: float = np.nan) -> str:
         """The name of a column, with the count behind it where few rows of the cluster have it."""
-        level = self.levels[j]
-        name = self.names[j] if level is None else f"{level[0]} {level[1]}"
-        behind = [] if level is None else [percent(self.centers[cluster, j])]
+        of = self.levels[j]
+        name = self.names[j] if of is None else f"{of.column} {level}"
+        behind = [] if of is None else [percent(share)]
         if self.known[cluster, j] < ENOUGH:
             behind.append(f"known for {self.entries[cluster, j]:,} of {self.sizes[cluster]:,}")
         return f"{name} ({', '.join(behind)})" if behind else name
@@ -407,10 +428,10 @@ def explained_share(entries: Floats, labels: Labels, k: int) -> float:
 
 def in_units(
     estimator: Any, before: Any, kpod: KPOD, X: Any, values: Entries
-) -> tuple[Entries, Floats, Sequence[str] | None, list[tuple[str, str] | None]]:
+) -> tuple[Entries, Floats, Sequence[str] | None, list[Level | None]]:
     """The table and the centers in units one can read, the names of the columns, and which are levels."""
     centers = np.asarray(kpod.cluster_centers_, dtype=np.float64)
-    plain: list[tuple[str, str] | None] = [None] * values.shape[1]
+    plain: list[Level | None] = [None] * values.shape[1]
     if isinstance(X, ScannedTable) and X.scaler_ is not None and before is None:
         back = np.asarray(X.scaler_.inverse_transform(centers), dtype=np.float64)
         in_file = MappedEntries(X.values, X.scaler_) if isinstance(values, MappedEntries) else values
@@ -472,17 +493,22 @@ def means_of(before: Any, n_columns: int) -> list[str]:
     if before is None or len(before) > 1 or not isinstance(before[0], TableEncoder):
         return [""] * n_columns
     encoder, out = before[0], []
-    for kind, levels, offset in zip(encoder.kinds_, encoder.levels_, encoder.offset_, strict=True):
+    for kind, levels, offset in zip(encoder.kinds_, encoder._encoded_levels(), encoder.offset_, strict=True):
         values = "logarithms" if np.isfinite(offset) else "values" if encoder.clip else ""
         out += [""] * len(levels) if kind == CATEGORY else [f"clipped {values}" if encoder.clip else values]
     return out
 
 
-def levels_of(encoder: TableEncoder) -> list[tuple[str, str] | None]:
-    out: list[tuple[str, str] | None] = []
-    names = getattr(encoder, "feature_names_in_", [f"x{j}" for j in range(encoder.n_features_in_)])
-    for name, kind, levels in zip(names, encoder.kinds_, encoder.levels_, strict=True):
-        out += [(str(name), level) for level in levels] if kind == CATEGORY else [None]
+def levels_of(encoder: TableEncoder) -> list[Level | None]:
+    out: list[Level | None] = []
+    columns = zip(encoder._names(), encoder.kinds_, encoder.levels_, strict=True)
+    for name, kind, levels in columns:
+        if kind != CATEGORY:
+            out.append(None)
+        elif len(levels) == 2:
+            out.append(Level(name, levels[1], levels[0]))
+        else:
+            out += [Level(name, level) for level in levels]
     return out
 
 

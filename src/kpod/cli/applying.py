@@ -37,13 +37,24 @@ class Applied:
         from kpod._io.scanning import chunks
 
         if not isinstance(self.values, np.memmap):
-            return self.model.pipeline.predict(self.values)
+            with noted():
+                return self.model.pipeline.predict(self.values)
         return np.concatenate([self.model.pipeline.predict(np.asarray(rows)) for rows in chunks(self.values)])
 
     @property
     def step(self) -> Any:
         """What brings columns to one scale, if anything."""
         return self.model.pipeline[0] if len(self.model.pipeline) > 1 else None
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Without the encoder's warnings of levels that it has not seen, on which there are notes already."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 @contextmanager
@@ -139,9 +150,10 @@ def unknown_levels(model: Model, values: Any) -> list[str]:
         if odd:
             which = some([f"'{printable(value)}'" for value in dict.fromkeys(odd)])
             are = "is" if len(set(odd)) == 1 else "are"
+            taken = "missing" if len(levels) == 2 else "none of them"
             notes.append(
                 f"{printable(name)}: {which} ({counted(len(odd), 'row')}) {are} not among the categories the "
-                "model was fitted on, and taken as none of them."
+                f"model was fitted on, and taken as {taken}."
             )
     return notes
 

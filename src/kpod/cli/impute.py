@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpod._io.files import printable
-from kpod.cli.applying import apply
+from kpod.cli.applying import apply, noted
 from kpod.cli.options import in_file, reading, table_output, telling
 from kpod.cli.outputs import check_outputs, check_types, output_for, say, written
 from kpod.cli.summaries import summary_of_data
@@ -122,7 +122,9 @@ def imputed(given: Applied) -> dict[str, Any]:
     from kpod._encoder import TableEncoder
 
     step, kpod = given.step, given.kpod
-    complete = kpod.impute(given.values if step is None else step.transform(given.values))
+    with noted():
+        encoded = given.values if step is None else step.transform(given.values)
+    complete = kpod.impute(encoded)
     if isinstance(step, TableEncoder):
         back = step.inverse_transform(complete)
         return {name: back.column(name).to_pylist() for name in given.choice.used}

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kpod._io.files import InputError, printable
-from kpod.cli.applying import open_model_and_table
+from kpod.cli.applying import noted, open_model_and_table
 from kpod.cli.options import in_file, in_files, labelling, long_form, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
 from kpod.cli.summaries import summary_of_data
@@ -66,7 +66,9 @@ def predict(
         if confidence:
             from kpod._confidence import sureness
 
-            sure = sureness(given.model.pipeline.predict_proba(given.values), labels)
+            with noted():
+                chances = given.model.pipeline.predict_proba(given.values)
+            sure = sureness(chances, labels)
         if output:
             progress.doing("writing")
             write_labels(given.table, label, labels, output, sure)
