@@ -30,6 +30,7 @@ from kpod._gapchoice import LEVEL, GapChoice, choose_gaps
 from kpod._search import YOURSELF, Progress, Search, TooLittleError
 from kpod._typing import Labels
 from kpod._warnings import warn
+from kpod._words import counted
 
 if TYPE_CHECKING:
     from kpod._estimator import KPOD
@@ -335,7 +336,8 @@ def tell_search(kpod: KPOD) -> Progress | None:
 
 
 def warn_of_empty(n_empty: int, table: Table) -> None:
+    has, they, get, do = ("has", "it", "gets", "does") if n_empty == 1 else ("have", "they", "get", "do")
     warn(
-        f"{n_empty} of {table.n_rows} rows have nothing observed: they get the label -1 and "
-        "do not influence the clustering."
+        f"{n_empty:,} of {counted(table.n_rows, 'row')} {has} nothing observed: {they} {get} the label -1 "
+        f"and {do} not influence the clustering."
     )

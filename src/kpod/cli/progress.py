@@ -47,6 +47,10 @@ class Progress:
         if self.status:
             self.status.update(self.text)
 
+    def choosing(self, done: int, total: int, text: str) -> None:
+        """How far the choice of the number of clusters is."""
+        self.doing(f"choosing the number of clusters, {done} of {total} ({text})")
+
     @contextmanager
     def following(self, kpod: Any) -> Iterator[None]:
         """Show what a fit is doing, its latest line at a time."""
