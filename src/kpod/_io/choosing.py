@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from kpod._io import dates
 from kpod._io.columns import gaps_of, is_text
 from kpod._io.files import InputError, printable
-from kpod._io.roles import ROW_NUMBERS, Role, quoted
+from kpod._io.roles import ROW_NUMBERS, Role
 from kpod._io.tables import FILE, Column, TableFile, check_numeric, matrix, shown, two_ways
 from kpod._typing import Floats
-from kpod._words import listed, some
+from kpod._words import MOST_LISTED, listed, option, some
 
 DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
 USED = ("number", "boolean")
@@ -218,15 +218,16 @@ def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *
         use_number(table, choice, column)  # ranks of numbers are the numbers
         return
     if role.role == "ordered" and not order:
+        given = option("--as", f"{column.name}=ordered:{','.join(levels[:3])}")
         raise InputError(
-            f"--as {column.name}=ordered: the order of its values is unknown; specify it, as in "
-            f"--as {column.name}=ordered:{','.join(levels[:3])}."
+            f"--as {printable(column.name)}=ordered: the order of its values is unknown; specify it, as in "
+            f"{given}."
         )
     odd = [level for level in levels if order and level not in order]
     if odd:
         raise InputError(
-            f"--as {column.name}=ordered: the value '{printable(odd[0])}' is not in the order given "
-            f"({printable(', '.join(order))})."
+            f"--as {printable(column.name)}=ordered: the value '{printable(odd[0])}' is not in the order "
+            f"given ({printable(', '.join(order))})."
         )
     choice.used.append(column.name)
     choice.categories[column.name] = order
@@ -240,7 +241,7 @@ def use_number(table: TableFile, choice: Choice, column: Column) -> None:
     if column.values is None and column.role.role in ("category", "ordered"):
         raise InputError(
             f"{table.source}: column {shown(column.name)} holds categories, not numbers; "
-            f"use it with --categories {column.name}, or leave it out of --columns."
+            f"use it with {option('--categories', column.name)}, or leave it out of --columns."
         )
     check_ambiguous(table, column)
     check_numeric(table, column)
@@ -347,13 +348,15 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
             far = ", far from the other values" if kind == "code" else ""
             notes.append(
                 f"{which} may stand for missing in {some(names)}{far}; if so, use "
-                f"--missing {quoted(marks if everywhere else f'NAME={marks}')}."
+                f"{option('--missing', marks if everywhere else f'NAME={marks}')}."
             )
         elif kind == "written":
             notes.append(f"numbers in {some(names)} were written as text: {about[0][1]}")
         else:
+            few = len(about) <= MOST_LISTED
+            exclude = option("--exclude", ",".join(name for name, _ in about)) if few else "--exclude"
             notes.append(
-                f"{some(names)}: {kind}s are clustered as plain numbers; use --exclude if they should not be."
+                f"{some(names)}: {kind}s are clustered as plain numbers; use {exclude} if they should not be."
             )
     notes += panel(table, choice)
     weights = [name for name, why in choice.aside.items() if why == WEIGHTS]
@@ -385,7 +388,7 @@ def twins(table: TableFile, names: Sequence[str]) -> list[str]:
             which = listed([printable(one) for one in (name, *same)])
             notes.append(
                 f"{which} are equal wherever they are observed together, so they count more than once; use "
-                f"--exclude {quoted(','.join(same))} to count them once."
+                f"{option('--exclude', ','.join(same))} to count them once."
             )
     return notes
 

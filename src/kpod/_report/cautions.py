@@ -11,7 +11,7 @@ from kpod._report.entries import MappedEntries
 from kpod._report.summary import FEW, Clustering
 from kpod._report.sure import rows_elsewhere
 from kpod._stability import Stability, unstable
-from kpod._words import MOST_LISTED, counted, listed, number, percent, some
+from kpod._words import MOST_LISTED, counted, listed, number, option, percent, some
 
 CONTRADICTED = 0.5
 """The share of a cluster's rows that belong more probably to others, from which it is not to be trusted."""
@@ -179,7 +179,7 @@ def remedy(c: Clustering, columns: Sequence[int]) -> str:
     ]
     spread = any(np.ptp(np.quantile(e, [0.25, 0.75])) > 0 for e in entries)
     ways = {
-        f"take logarithms (--log {','.join(tailed)})": bool(tailed),
+        f"take logarithms ({option('--log', ','.join(tailed))})": bool(tailed),
         "scale by median and quartiles (--robust)": spread,
     }
     before = ", ".join(way for way, helps in ways.items() if helps)

@@ -207,7 +207,7 @@ class Encode:
 
         absent = [name for name in self.log if name not in choice.used or name in choice.categories]
         if absent:
-            raise InputError(f"--log {absent[0]}: not among the columns clustered as numbers.")
+            raise InputError(f"--log {printable(absent[0])}: not among the columns clustered as numbers.")
         if not (choice.categories or self.log or self.clip or self.scale == "robust"):
             from kpod._scaler import ObservedScaler
 
