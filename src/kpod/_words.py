@@ -71,6 +71,8 @@ def percent(share: float, digits: int = 0) -> str:
     least = 10.0 ** -(digits + 2)
     if not np.isfinite(share):
         return "\N{EN DASH}"
+    if -least / 2 <= share < 0:
+        return f"{0:.{digits}%}" if share > -SMALLEST else f"<{0:.{digits}%}"
     if SMALLEST < share < least / 2:
         return f"<{least:.{digits}%}"
     if 1 - least / 2 <= share < 1 - SMALLEST:

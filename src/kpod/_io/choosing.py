@@ -28,6 +28,8 @@ USED = ("number", "boolean")
 ALL = "all"
 LEAST_RUNS, LONG_RUN = 10, 5
 """Of rows that follow each other in time: how many runs, and how long on average, at the least."""
+LEAST_UNITS = 20
+"""So many rows are enough to make groups of."""
 WEIGHTS = "weights of the rows (--weight)"
 MOST_LEVELS = 200
 MOST_PAIRED = 2_000
@@ -417,28 +419,46 @@ def panel(table: TableFile, choice: Choice) -> list[str]:
             continue
         if both.group_by(["unit", "time"]).aggregate([]).num_rows == table.n_rows:
             first = f"there is one row for each {printable(unit)} and {printable(time)}."
-            return [f"{first} {alike(unit)}"]
+            return [f"{first} {alike(unit, n_units)}"]
     dates = [name for name in times if name != FILE or name in table.by_name]
     for unit in units if dates else ():
-        n_runs = runs_in_time(table, unit, dates)
+        codes = codes_of(table, unit)
+        n_runs = runs_in_time(table, codes, dates)
         if n_runs:
-            about = f"there are about {table.n_rows / n_runs:.0f} rows for each {printable(unit)}"
-            return [f"{about}, one after the other in time. {alike(unit)}"]
+            sizes = np.unique(codes[codes >= 0], return_counts=True)[1]
+            name = printable(unit)
+            if n_runs == len(sizes):
+                about = f"there are {typical(sizes)} rows for each {name}, one after the other in time"
+            else:
+                starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+                length = typical(np.diff(np.append(starts, len(codes))))
+                about = f"rows of the same {name} follow one another in time, in runs of {length} rows"
+            return [f"{about}. {alike(unit, len(sizes))}"]
     return []
 
 
-def alike(unit: str) -> str:
+def typical(sizes: Any) -> str:
+    """The size that all have, or about the one in the middle."""
+    same = sizes.min() == sizes.max()
+    return f"{sizes[0]:,}" if same else f"about {np.median(sizes):,.0f}"
+
+
+def alike(unit: str, n_units: int) -> str:
     name = printable(unit)
-    return (
-        f"Rows of the same {name} are alike, so clusters may be single values of {name} or periods; to group "
-        f"them as a whole, make one row for each {name} first."
-    )
+    said = f"Rows of the same {name} tend to be alike, so clusters may be single values of {name} or periods"
+    if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
+        return f"{said}."
+    return f"{said}; to group them as a whole, make one row for each {name} first ({n_units:,} rows)."
 
 
-def runs_in_time(table: TableFile, unit: str, times: Sequence[str]) -> int:
+def codes_of(table: TableFile, name: str) -> Any:
+    """The values of a column by number; -1 where one is missing."""
+    codes = pc.dictionary_encode(decoded(table.raw[name]).combine_chunks()).indices
+    return pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)
+
+
+def runs_in_time(table: TableFile, codes: Any, times: Sequence[str]) -> int:
     """How many runs of rows there are in which the unit is the same and time goes on; 0 for another table."""
-    codes = pc.dictionary_encode(decoded(table.raw[unit]).combine_chunks()).indices
-    codes = pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)
     same = codes[1:] == codes[:-1]
     n_runs = int(table.n_rows - same.sum())
     if not LEAST_RUNS <= n_runs <= table.n_rows / LONG_RUN:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kpod._io import scales
+from kpod._io import date_notation, scales
 from kpod._io.vocabulary import (
     A_PROPERTY,
     COUNTERS,
@@ -625,8 +625,10 @@ def role_of_levels(c: Contents) -> Role:  # noqa: PLR0911
     levels = list(c.levels)
     if len(levels) == 1:
         return Role("constant", ALL_THE_SAME)
-    if scales.is_dates(c.levels):
+    if date_notation.is_dates(c.levels):
         return Role("date", "dates")
+    if date_notation.is_times(c.levels):
+        return Role("date", "times of day")
     order = scales.order_of(levels)
     if order and len(levels) <= 0.5 * n + 1:
         return Role("ordered", "ordered values", order=tuple(order))

@@ -65,7 +65,8 @@ QUICK_WORK = 300_000
 @click.option(
     "--starts",
     type=click.IntRange(min=1),
-    help="Number of starts; the best is kept.  [default: 10; 1 on large tables]",
+    help="Number of starts; the best is kept.  [default: 10, on a sample of the rows where more than a "
+    "million entries are observed; 1 for ratings of that size]",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @checkpoint
