@@ -62,7 +62,9 @@ def choose_k(
     random_state : int, RandomState instance or None, default=None
         Determines what is hidden, and the starts; None for that of the estimator.
     progress : callable, default=None
-        Called as `progress(done, total, text)` while fits are run; `total` may grow.
+        Called as `progress(done, total, text)` while fits are run; `total` may grow. If it has a method
+        `announce`, that is called as `progress.announce(seconds)` where a wait of more than half a minute
+        can be foreseen.
 
     Returns
     -------

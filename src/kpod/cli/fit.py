@@ -300,15 +300,15 @@ def fitted(data: Data, values: Any, settings: dict[str, Any], progress: Any) -> 
     """
     from kpod._choose import choose_k
     from kpod._estimator import KPOD
+    from kpod.cli.progress import Choosing
 
     numbers = settings["n_clusters"]
     kpod = KPOD(**{**settings, "n_clusters": numbers if isinstance(numbers, int) else "auto"})
     with progress.following(kpod):
         if not isinstance(numbers, int):
             try:
-                number = choose_k(
-                    values, numbers, estimator=kpod, sample_weight=data.weights, progress=progress.choosing
-                )
+                told = Choosing(progress)
+                number = choose_k(values, numbers, estimator=kpod, sample_weight=data.weights, progress=told)
             except ValueError as error:
                 raise InputError(f"{data.source}: {error} On the command line, use -k.") from error
             return number.model_, number
