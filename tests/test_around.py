@@ -1,9 +1,11 @@
 """Sheets and exports as people make them: titles, units, totals and remarks around a table; dates."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import openpyxl
+import pandas as pd
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,6 +15,7 @@ from kpod._io.choosing import choose_columns
 from kpod._io.files import InputError
 from kpod._io.places import letters
 from kpod._io.reading import read_table
+from kpod._io.roles import Contents, role_of
 from tests.command import kpod
 
 HEADER = ["name", "height", "mass"]
@@ -255,3 +258,38 @@ def test_dates_can_be_used_however_they_are_written(tmp_path):
     table = read_table(str(csv(tmp_path / "t.csv", rows)))
     with pytest.raises(InputError, match="day and month cannot be told apart"):
         choose_columns(table, decided=["when=number"])
+
+
+NOTATIONS = [
+    "2024-01-31", "2024/1/31", "2024.01.31", "2024-01", "2024/01", "01/2024", "31.1.2024", "31/01/24",
+    "1-31-2024", "31 Jan 2024", "31. January 2024", "31.Jan.2024", "31jan24", "30-SEPT-2023", "3 Sept 2023",
+    "Jan 31, 2024", "January-31-2024", "Jan. 2024", "Jan-2024", "2024Q1", "2024 q4", "Q1 2024", "Q12024",
+    "Q2-2024", "2024w12", "2024-W1", "2024 W52", "2024-01-31 10:30", "2024-01-31T10:30:00Z",
+    "2024-01-31 10:30:05.25 +0200", "2024-01-31 10", "31.1.2024 10:30 PM", "1/31/2024 10:30:00 AM UTC",
+    "Jan 31, 2024 23:59",
+]  # fmt: skip
+NO_DATES = [
+    "2024w60", "2023-02-30", "2024-13-01", "Q5 2024", "31 Foo 2024", "12-50", "2024-01-31 25:00", "A1",
+    "10:30", "2024-01-31 13:00 PM", "1.2.3.4", "hello", "May", "2024-",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [*NOTATIONS, *NO_DATES])
+def test_what_is_a_date_to_roles_can_be_read_and_nothing_else(text):
+    role = role_of(Contents("when", 2, levels=Counter({text: 1, "2024-05-17": 1})))
+    read = not dates.read(pa.array([text, "2024-05-17"])).unread
+    assert (role.role == "date" and role.why == "dates") == read == (text in NOTATIONS)
+
+
+def test_dates_agree_with_pandas():
+    for text in NOTATIONS:
+        if re.search(r"[qw]\d", text, re.IGNORECASE) or text == "30-SEPT-2023":
+            continue
+        (days,) = dates.read(pa.array([text])).days
+        stamp = pd.to_datetime(
+            text.replace("Sept", "Sep"), dayfirst=bool(re.match(r"31[./]", text)), utc=True
+        )
+        assert_allclose(days, stamp.timestamp() / 86400, atol=1e-6)
+    weeks = ["2024w12", "2020-W53", "2021 W1"]
+    mondays = [pd.Timestamp.fromisocalendar(*of, 1) for of in ((2024, 12), (2020, 53), (2021, 1))]
+    assert_allclose(dates.read(pa.array(weeks)).days, [day.timestamp() / 86400 for day in mondays])

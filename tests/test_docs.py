@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate import MEASURED, TABLES, cli_reference, paper_pages, with_tables
+from benchmarks.harness import geometric_mean
+from docs.generate import MEASURED, TABLES, cli_reference, paper_pages, read_results, with_tables
 from kpod._io import marks, tables
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod
@@ -29,6 +30,21 @@ def test_measured_tables_are_those_of_the_results_files():
 def test_the_papers_tables_and_claims_are_those_of_the_results_file():
     for name, text in paper_pages().items():
         assert (ROOT / "docs" / name).read_text() == text, "run make docs"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/scale.md", "docs/speed.md"])
+def test_claims_on_speed_are_those_of_the_results_file(page):
+    """With gaps and without: 0.26 of KMeans' time complete, and so on."""
+    times = {}
+    for row in read_results("dense"):
+        times.setdefault(row["method"], []).append(float(row["time / KMeans"]))
+    said = re.search(
+        r"([\d.]+) of the time of scikit-learn's KMeans if (?:they are|it is) complete,"
+        r" ([\d.]+) with 30 % missing and ([\d.]+) with 70 % missing",
+        " ".join((ROOT / page).read_text().split()),
+    )
+    for ratio, gaps in zip(said.groups(), ("complete", "30% missing", "70% missing"), strict=True):
+        assert float(ratio) == round(geometric_mean(times[f"KPOD(lloyd), {gaps}"]), 2)
 
 
 def test_every_mark_of_a_gap_is_in_the_guide():

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kpod._io import roles, scales
+from kpod._io import date_notation, roles, scales
 from kpod._io.columns import inspect
 from kpod._io.marks import Marks
 
@@ -218,11 +218,19 @@ def test_words_without_an_order(levels):
 @pytest.mark.parametrize(
     "text",
     ["2024-01-31", "2024-01-31T10:00:00Z", "31.01.2024", "1/31/24", "Jan 3, 2024", "3 January 2024",
-     "2024-01", "2024Q3", "10:35", "01-JAN-1980"],
+     "2024-01", "2024Q3", "2024w12", "01-JAN-1980"],
 )  # fmt: skip
 def test_dates_in_text(text):
-    assert scales.is_dates(Counter([text, text]))
-    assert not scales.is_dates(Counter([text, "somewhere", "else"]))
+    assert date_notation.is_dates(Counter([text, text]))
+    assert not date_notation.is_dates(Counter([text, "somewhere", "else"]))
+    assert not date_notation.is_times(Counter([text, text]))
+
+
+def test_times_of_day_are_no_dates():
+    assert date_notation.is_times(Counter(["10:35", "9:05 pm", "23:59:59"]))
+    assert not date_notation.is_dates(Counter(["10:35", "9:05 pm"]))
+    role = roles.role_of(roles.Contents("at", 2, levels=Counter(["10:35", "9:05 pm"])))
+    assert (role.role, role.why) == ("date", "times of day")
 
 
 def codes(name, values):

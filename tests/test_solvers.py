@@ -196,7 +196,7 @@ def test_a_constant_table_converges_whatever_its_weights(rng, dtype):
         assert model.n_iter_ <= 2
 
 
-@pytest.mark.filterwarnings("ignore:1 of 50 rows have nothing observed")
+@pytest.mark.filterwarnings("ignore:1 of 50 rows has nothing observed")
 @pytest.mark.parametrize("scale", [1e37, 1e39, 1e100])
 def test_empty_rows_have_no_label_however_far_centers_move(scale, rng):
     X, _ = clustered(rng, 50, 3)

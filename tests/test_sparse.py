@@ -112,7 +112,7 @@ def test_infinity_names_row_and_column():
 
 def test_empty_rows_get_minus_one():
     table = sparse.csr_array(np.array([[1.0, 2.0], [0.0, 0.0], [3.0, 1.0]]))
-    with pytest.warns(UserWarning, match="1 of 3 rows have nothing observed"):
+    with pytest.warns(UserWarning, match="1 of 3 rows has nothing observed"):
         assert KPOD(2).fit(table).labels_[1] == -1
 
 

@@ -1,13 +1,27 @@
 """Sums of squares add up, and are those of the loss."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
-from kpod import KPOD, ObservedScaler, summary
+from kpod import KPOD, ObservedScaler, stability, summary
 from tests.conftest import clustered
+
+
+def test_frames_keep_their_names(rng):
+    """No warning about names that the user's table has; and columns in another order are refused."""
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    frame = frame.mask(rng.random((40, 3)) < np.array([0, 0.2, 0.2]))
+    for model in (KPOD(2, random_state=0), make_pipeline(ObservedScaler(), KPOD(2, random_state=0))):
+        model.fit(frame)
+        assert summary(model, frame).sizes_.sum() == 40
+        assert stability(model, frame, n_resamples=2, random_state=0).n_rows_ > 30
+        for ask in (summary, stability):
+            with pytest.raises(ValueError, match="feature names"):
+                ask(model, frame[["b", "a", "c"]])
 
 
 def test_within_and_between_add_up_and_within_is_the_loss(rng):

@@ -10,6 +10,7 @@ import numpy as np
 from kpod._holdout import Errors, above
 from kpod._search import Search, Verdict, predicted
 from kpod._typing import Floats
+from kpod._words import percent
 
 RIVAL = 2.0  # standard errors above the best: another number that close is a rival of the one chosen
 CLEARLY_WORSE = 3.0  # standard errors; less is no proof against clusters that are separate
@@ -225,8 +226,8 @@ def in_words(search: Search, verdict: Verdict, reason: str) -> str:
         if verdict.correlated:
             clusters, one = f"{k} groups with correlated columns", "one such group"
         gain = ""
-        if 1 in curve and curve[1].mean > 0:
-            gain = f" (error {1 - curve[k].mean / curve[1].mean:.0%} lower than with {one})"
+        if 1 in curve and curve[k].mean < curve[1].mean:
+            gain = f" (error {percent(1 - curve[k].mean / curve[1].mean)} lower than with {one})"
         fewer = "fewer do worse" if k > min(search.centers) else "fewer were not tried"
         sentences.append(
             f"{k} clusters: when observed values are hidden, {clusters} predict {them} best{gain}; "

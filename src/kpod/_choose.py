@@ -62,7 +62,9 @@ def choose_k(
     random_state : int, RandomState instance or None, default=None
         Determines what is hidden, and the starts; None for that of the estimator.
     progress : callable, default=None
-        Called as `progress(done, total, text)` while fits are run; `total` may grow.
+        Called as `progress(done, total, text)` while fits are run; `total` may grow. If it has a method
+        `announce`, that is called as `progress.announce(seconds)` where a wait of more than half a minute
+        can be foreseen.
 
     Returns
     -------
@@ -95,8 +97,11 @@ def choose_k(
     if not isinstance(estimator, KPOD):
         raise TypeError(f"estimator must be a KPOD, got {type(estimator).__name__}.")
     model = clone(estimator).set_params(n_clusters="auto")
+    if estimator._listener is not None:
+        model._listener = estimator._listener
     if random_state is not None:
         model.set_params(random_state=random_state)
     choice = model._fit(X, sample_weight, k, progress).choice_
     del model.choice_
+    model.__dict__.pop("_listener", None)
     return replace(choice, model_=model.set_params(n_clusters=choice.best_k_))

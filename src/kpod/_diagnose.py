@@ -81,6 +81,8 @@ class Diagnosis:
     uneven_rows : float
         The variance of the number of gaps per row over what independent gaps would have; about 1 where
         no row lacks more than others do but by chance.
+    n_uneven_rows : int
+        Rows compared that have far more gaps than independent gaps would leave in them.
     little : LittleTest
     groups : list of str
         The labels; empty without.
@@ -117,6 +119,7 @@ class Diagnosis:
     together: Floats
     values: Floats
     uneven_rows: float
+    n_uneven_rows: int
     little: LittleTest
     groups: list[str]
     by_group: Floats
@@ -281,6 +284,7 @@ class Whole:
             "together": gaps_together(gaps),
             "values": gaps_by_value(gaps, values),
             "uneven_rows": uneven_rows(gaps),
+            "n_uneven_rows": n_uneven_rows(gaps),
             "little": little_test(values),
             "groups": groups,
             "by_group": by_group,
@@ -337,6 +341,13 @@ def uneven_rows(gaps: Gaps) -> float:
     share = gaps.mean(axis=0)
     independent = float((share * (1 - share)).sum())
     return float(gaps.sum(axis=1).var() / independent) if independent > 0 else 1.0
+
+
+def n_uneven_rows(gaps: Gaps) -> int:
+    """Rows with more gaps than independent gaps would leave in one, by three standard deviations and two."""
+    share, count = gaps.mean(axis=0), gaps.sum(axis=1)
+    expected, spread = float(share.sum()), float(np.sqrt((share * (1 - share)).sum()))
+    return int((count >= expected + max(2.0, 3 * spread)).sum())
 
 
 def little_test(values: Floats) -> LittleTest:
@@ -455,10 +466,7 @@ def sentences(found: Diagnosis) -> list[str]:
     by_value = _value_sentences(found)
     said += [*_together_sentences(found), *by_value]
     if found.uneven_rows > UNEVEN:
-        said.append(
-            "Some rows have far more gaps than others: the number of gaps per row varies "
-            f"{found.uneven_rows:.1f} times as much as it would if gaps were independent."
-        )
+        said.append(_uneven_sentence(found))
     said.append(_little_sentence(found.little, related=bool(by_value)))
     if found.group_test is not None:
         said.append(_group_sentence(found, found.group_test))
@@ -469,9 +477,10 @@ def _how_much(found: Diagnosis) -> str:
     n = int((found.missing > 0).sum())
     if n == 0:
         return f"Nothing is missing in {counted(found.n_rows, 'row')}."
-    most = int(found.missing.argmax())
-    even = found.missing.max() - found.missing[found.missing > 0].min() < 0.05 or n == 1
-    where = "" if even else f", most in {found.names[most]} ({percent(found.missing[most])})"
+    most = found.missing.max()
+    even = most - found.missing[found.missing > 0].min() < 0.05 or n == 1
+    which = some([found.names[j] for j in np.flatnonzero(found.missing == most)], most=MOST_SAID)
+    where = "" if even else f", most in {which} ({percent(most)})"
     return (
         f"{percent(float(found.missing.mean()))} of the entries are missing, in {n:,} of "
         f"{counted(len(found.names), 'column')}{where}; {found.n_complete:,} of "
@@ -549,19 +558,37 @@ def _little_sentence(little: LittleTest, *, related: bool) -> str:
     return f"The observed values give no sign that gaps are not purely random {numbers}."
 
 
+def _uneven_sentence(found: Diagnosis) -> str:
+    """On rows with many gaps; how many they are is said where it is one, or nothing stands out."""
+    who = {0: "", 1: "One row has far more gaps than the others: "}.get(
+        found.n_uneven_rows, "Some rows have far more gaps than others: "
+    )
+    said = (
+        f"{who}the number of gaps per row varies {found.uneven_rows:.1f} times as much as it would if gaps "
+        "were independent."
+    )
+    return said[0].upper() + said[1:]
+
+
 def _group_sentence(found: Diagnosis, test: GapTest) -> str:
     what = "clusters" if found.groups[0].startswith("cluster ") else "groups"
     if test.p > LEVEL:
-        return f"The {what} do not differ in what they lack."
+        clearly = "clearly " if test.p <= UNCLEAR else ""
+        return f"The {what} do not {clearly}differ in what they lack."
     spread = found.by_group.max(axis=0) - found.by_group.min(axis=0)
     cells = []
     for j in np.argsort(-spread, kind="stable")[:MOST_SAID]:
         least, most = int(found.by_group[:, j].argmin()), int(found.by_group[:, j].argmax())
-        cells.append(
-            f"{found.names[found.columns[j]]} (missing in {percent(found.by_group[least, j])} of "
-            f"{found.groups[least]}, {percent(found.by_group[most, j])} of {found.groups[most]})"
-        )
-    return f"The {what} differ in what they lack, most in {listed(cells)}."
+        low, high = (percent(found.by_group[group, j]) for group in (least, most))
+        if low != high:
+            cells.append(
+                f"{found.names[found.columns[j]]} (missing in {low} of {found.groups[least]}, {high} of "
+                f"{found.groups[most]})"
+            )
+    if not cells:
+        return f"The {what} differ in what they lack, but by less than 1% of the rows in every column."
+    most_in = "" if len(found.columns) == 1 else "most in " if len(cells) > 1 else "above all in "
+    return f"The {what} differ in what they lack, {most_in}{listed(cells)}."
 
 
 def suggestion(found: Diagnosis) -> str:

@@ -1,4 +1,4 @@
-"""KPOD: the scikit-learn estimator. Parameters, validation and conventions; no arithmetic."""
+"""KPOD: the scikit-learn estimator. Parameters, validation, conventions; results in the table's own units."""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ from kpod._engine.table import Table
 from kpod._gapchoice import LEVEL, Fit, GapChoice, choose_gaps
 from kpod._search import YOURSELF, Progress, Search, TooLittleError
 from kpod._typing import Labels
+from kpod._waiting import Wait, long_wait
 from kpod._warnings import warn
+from kpod._words import counted
 
 if TYPE_CHECKING:
     from kpod._estimator import KPOD
@@ -115,7 +117,8 @@ class Fitting:
         Whether gaps count is decided for the number of clusters that is found when they do.
         """
         kpod, table = self.kpod, self.table
-        search = partial(self._search, numbers, progress)
+        announce = announcer(kpod, progress)
+        search = partial(self._search, numbers, progress, None if announce is None else Wait(announce))
         if not is_auto(kpod.missingness):
             chosen = search(gaps=kpod.missingness == "informative" and table.has_gaps)
             if chosen.gaps:
@@ -179,6 +182,7 @@ class Fitting:
         self,
         numbers: Any,
         progress: Progress | None,
+        wait: Wait | None,
         *,
         gaps: bool,
         extend: Callable[[int], bool] | None = None,
@@ -200,7 +204,7 @@ class Fitting:
         try:
             search = Search.of(
                 self.values, self.table, self.executor, fitter, shrinkage, rng, progress,
-                gaps=gaps, extend=extend,
+                gaps=gaps, extend=extend, wait=wait,
             )  # fmt: skip
         except TooLittleError as error:
             if numbers is not None:
@@ -363,8 +367,18 @@ def tell_search(kpod: KPOD) -> Progress | None:
     return lambda done, total, text: tell(f"choosing, fit {done} of {total} ({text})")
 
 
+def announcer(kpod: KPOD, progress: Progress | None) -> Callable[[float], None] | None:
+    """What is called with the seconds that a choice takes, where these are many; None for nobody."""
+    announce: Callable[[float], None] | None = getattr(progress, "announce", None)
+    tell = teller(kpod, 1)
+    if announce is not None or tell is None:
+        return announce
+    return lambda seconds: tell(long_wait(seconds, "n_clusters=3"))
+
+
 def warn_of_empty(n_empty: int, table: Table) -> None:
+    has, they, get, do = ("has", "it", "gets", "does") if n_empty == 1 else ("have", "they", "get", "do")
     warn(
-        f"{n_empty} of {table.n_rows} rows have nothing observed: they get the label -1 and "
-        "do not influence the clustering."
+        f"{n_empty:,} of {counted(table.n_rows, 'row')} {has} nothing observed: {they} {get} the label -1 "
+        f"and {do} not influence the clustering."
     )

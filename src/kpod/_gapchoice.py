@@ -33,6 +33,7 @@ from kpod._gaps import Gaps, compare_gaps
 from kpod._groups import ColumnGroups
 from kpod._holdout import entries
 from kpod._typing import Floats, Labels, Positions
+from kpod._words import SMALLEST, percent
 
 MOST_ROWS = 2_000
 ROWS_PER_CLUSTER = 20
@@ -41,6 +42,7 @@ LEAST_COLUMNS = 3
 LEAST_ROWS = 20
 N_PERMUTATIONS = 99
 LEVEL = 0.01
+UNCLEAR = 0.05  # a p value up to which a difference is not clear, and not absent either
 N_FOLDS = 5  # of columns
 N_DIVISIONS = 2  # of the columns into folds
 N_NULL = 3
@@ -159,9 +161,9 @@ def asked(
     gaps = _gaps(_columns(part, groups.starts) if groups.present else part)[placed]
     test = compare_gaps(gaps, plain[placed].astype(np.intp), rng, N_PERMUTATIONS)
     if test.p > LEVEL:
-        return GapChoice(
-            use=False, reason=f"the clusters do not differ in what they lack (p = {test.p:.2f})", p=test.p
-        )
+        clearly = "clearly " if test.p <= UNCLEAR else ""
+        reason = f"the clusters do not {clearly}differ in what they lack (p = {test.p:.2f})"
+        return GapChoice(use=False, reason=reason, p=test.p)
     if first_only:
         return GapChoice(
             use=True, reason=f"the clusters differ in what they lack (p = {test.p:.2f})", p=test.p
@@ -225,16 +227,19 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> GapChoice
     use = better and lost <= MOST_LOST
     lack = f"the clusters differ in what they lack (p = {p:.2f})"
     only = "only " if 2 * n_better <= n else ""
+    change_text = "stays the same"
+    if abs(median) > SMALLEST:
+        change_text = f"{'falls' if median < 0 else 'rises'} by {percent(abs(median), 1)}"
     found = (
         f"clusters found with the gaps predict {only}{n_better} of {n} left-out columns better (the median "
-        f"error {'falls' if median < 0 else 'rises'} by {abs(median):.1%})"
+        f"error {change_text})"
     )
     if use:
         reason = f"{lack}, and {found}"
     elif better:
         reason = (
-            f"{lack}, and {found}, but they miss {lost:.0%} of what clusters of the values alone explain: "
-            "the gaps follow something else"
+            f"{lack}, and {found}, but they miss {percent(lost)} of what clusters of the values alone "
+            "explain: the gaps follow something else"
         )
     elif tied and median < 0:
         reason = (

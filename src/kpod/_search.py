@@ -27,6 +27,7 @@ from kpod._engine.table import Table, make_table
 from kpod._groups import ColumnGroups, Contrasts
 from kpod._holdout import Errors, Fold, above, smallest_within
 from kpod._typing import Floats, Labels, Positions
+from kpod._waiting import Wait
 from kpod.metrics import silhouette_score
 
 FIRST_RANGE = 10  # "auto" looks at 1 to 10 first,
@@ -40,6 +41,7 @@ MANY_ENTRIES = 20_000  # observed, beyond which half the folds tell as much as i
 LEAST_HIDDEN = 20
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 16, 24)  # tried in turn for as long as more help
 MOST_OWN_FACTORS = 4
+STEPS_EXPECTED = 4  # of adding factors, to foresee how long they take
 MIXTURE_STEPS = 20
 MIXTURE_TOL = 3e-3  # of log-likelihood a row
 FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this number and below
@@ -138,6 +140,7 @@ class Search:
     done: int = 0
     planned: int = 0
     lock: Any = field(default_factory=threading.Lock)
+    wait: Wait | None = None
 
     @classmethod
     def of(
@@ -152,6 +155,7 @@ class Search:
         *,
         gaps: bool = False,
         extend: Callable[[int], bool] | None = None,
+        wait: Wait | None = None,
     ) -> Search:
         """A search on a table, or on a sample of its rows."""
         usable = np.flatnonzero(table.usable)
@@ -177,7 +181,9 @@ class Search:
                 f"least {LEAST_HIDDEN} are needed (n_samples = {table.n_rows}; every row must keep one entry "
                 f"and every column two). {YOURSELF}"
             )
-        return cls(values, table, executor, fitter, shrinkage, len(usable), folds, progress, gaps, extend)
+        return cls(
+            values, table, executor, fitter, shrinkage, len(usable), folds, progress, gaps, extend, wait=wait
+        )
 
     def with_shrinkage(self, shrinkage: float) -> Search:
         """The same search from the beginning, on the same folds, with another shrinkage."""
@@ -195,11 +201,20 @@ class Search:
     def plan(self, more: int) -> None:
         self.planned += more
 
-    def tell(self, text: str) -> None:
+    def plan_fits(self, ks: Iterable[int], times: int) -> None:
+        """Plan to fit each number of clusters so many times."""
+        ks = list(ks)
+        self.plan(len(ks) * times)
+        if self.wait:
+            self.wait.begin(times * sum(map(work_of_fit, ks)))
+
+    def tell(self, text: str, work: float = 0.0) -> None:
         with self.lock:
             self.done += 1
             if self.progress:
                 self.progress(self.done, max(self.planned, self.done), text)
+            if self.wait and work:
+                self.wait.step(work)
 
     def held_out(self, settings: list[tuple[int, float]]) -> list[_holdout.HeldOut]:
         """What some numbers of clusters with some shrinkage are worth on the folds."""
@@ -207,19 +222,22 @@ class Search:
             partial(self.fitter, n_clusters=k, shrinkage=shrinkage, n_starts=STARTS if k > 1 else 1)
             for k, shrinkage in settings
         ]
-        return _holdout.held_out(
-            self.folds, fits, self.executor, lambda way: self.tell(counted(settings[way][0]))
-        )
+
+        def done(way: int) -> None:
+            k, _ = settings[way]
+            self.tell(counted(k), work_of_fit(k))
+
+        return _holdout.held_out(self.folds, fits, self.executor, done)
 
     def try_centers(self, ks: Iterable[int]) -> None:
         """Hold entries out and predict them by the centers, for each of some numbers of clusters."""
         ks = list(ks)
-        self.plan(len(ks) * (len(self.folds) + 1))
+        self.plan_fits(ks, len(self.folds) + 1)
         for k, trial in zip(ks, self.held_out([(k, self.shrinkage) for k in ks]), strict=True):
             # For loss and silhouette only, until one is chosen.
             n_starts = None if self.table.n_observed <= MANY_ENTRIES else STARTS
             whole = self.fitter(self.table, self.executor, k, self.shrinkage, n_starts)
-            self.tell(counted(k))
+            self.tell(counted(k), work_of_fit(k))
             errors, surprise = trial.errors, None
             if self.gaps:
                 errors, surprise = self.mixtures.of_labels(trial.labels, k)
@@ -245,7 +263,7 @@ class Search:
         """The smallest shrinkage whose error at k clusters is within the noise of the best."""
         unit = 1.0 if self.weights is None else float(self.weights.mean())
         tried = [unit * shrinkage for shrinkage in SHRINKAGES]
-        self.plan(len(tried) * len(self.folds))
+        self.plan_fits([k] * len(tried), len(self.folds))
         found = self.held_out([(k, shrinkage) for shrinkage in tried])
         curve = {shrinkage: trial.errors for shrinkage, trial in zip(tried, found, strict=True)}
         return smallest_within(curve, NOISE)
@@ -335,6 +353,11 @@ class Search:
 
 def most_mixture_rows(table: Table) -> int:
     return max(200, int(MOST_MIXTURE_ENTRIES / max(1, table.n_entries / table.n_rows)))
+
+
+def work_of_fit(k: int) -> float:
+    """The work of a fit with k clusters next to others: the time of one grows with them, from an offset."""
+    return k + 2.0
 
 
 def counted(k: int) -> str:
@@ -430,7 +453,7 @@ class Mixtures:
         )
         plain = self.errors(common)
         found = Correlated(plain, plain, 0, plain, 0)
-        try_own = k > 1
+        try_own, waited = k > 1, 0
         most = min(FACTORS[-1], len(self.groups.source) - 1)
         for before, q in itertools.pairwise([0, *FACTORS]):
             if before >= most:
@@ -440,6 +463,7 @@ class Mixtures:
             self.search.tell(f"{counted(k)}, correlated")
             common = self.each(partial(_mixture.with_factors, number=q - before), common)
             errors = self.errors(common)
+            waited += self.waited_for(k, waited)
             gain = found.common.mean - errors.mean
             helped = gain > 0
             if helped:
@@ -458,16 +482,26 @@ class Mixtures:
                     found.own, found.n_own = errors, q
             if not helped and (not try_own or not found.n_common):
                 break
+        self.waited_for(k, waited, all_steps=True)
         return found
+
+    def waited_for(self, k: int, steps: int, *, all_steps: bool = False) -> int:
+        """Count a step of the mixtures of k clusters, or all that are left, among those planned."""
+        more = max(0, STEPS_EXPECTED - steps if all_steps else min(1, STEPS_EXPECTED - steps))
+        if self.search.wait and more:
+            self.search.wait.step(more * work_of_fit(k))
+        return more
 
     def verdict(self, by_centers: int) -> Verdict:
         """Choose again, from the number that centers ask for downwards."""
         tried = self.search.correlated
+        fewer = sorted((k for k in self.search.centers if k < by_centers), reverse=True)
+        fewer = [k for k in fewer if k <= FIRST_CORRELATED]
+        if self.search.wait:
+            self.search.wait.begin(STEPS_EXPECTED * sum(map(work_of_fit, [by_centers, *fewer])))
         tried[by_centers] = self.at(by_centers)
         hopeless = 0
-        for k in sorted((k for k in self.search.centers if k < by_centers), reverse=True):
-            if k > FIRST_CORRELATED:
-                continue
+        for k in fewer:
             tried[k] = self.at(k)
             best = lowest(c.best for c in tried.values())
             hopeless = hopeless + 1 if above(tried[k].best, best) > HOPELESS else 0

@@ -130,9 +130,9 @@ def stability(
     if not isinstance(n_resamples, Integral) or isinstance(n_resamples, bool) or n_resamples < 1:
         raise ValueError(f"n_resamples must be a whole number from 1 up, got {n_resamples!r}.")
     rng = check_random_state(random_state)
-    kpod, values = kpod_and_table(model, X)
+    kpod, seen = kpod_and_table(model, X)
+    values, labels = _validation.as_table(seen, kpod), np.asarray(kpod.predict(seen))
     weights = _validation.check_weights(sample_weight, values.shape[0])
-    labels = np.asarray(kpod.predict(values))
     rows = np.flatnonzero((labels >= 0) & (True if weights is None else weights > 0))
     if len(rows) > MOST_ROWS:
         rows = np.sort(rng.permutation(rows)[:MOST_ROWS])
@@ -172,7 +172,7 @@ def stability(
 
 
 def kpod_and_table(model: Any, X: Any) -> tuple[KPOD, Any]:
-    """The KPOD at the end of a pipeline, and the table as that sees it."""
+    """The KPOD at the end of a pipeline, and the table as that sees it, with the names of its columns."""
     if hasattr(model, "steps"):
         X, model = (model[:-1].transform(X) if len(model.steps) > 1 else X), model.steps[-1][1]
     if not isinstance(model, KPOD):
@@ -180,7 +180,7 @@ def kpod_and_table(model: Any, X: Any) -> tuple[KPOD, Any]:
             f"model must be a fitted KPOD or a pipeline that ends in one, got {type(model).__name__}."
         )
     check_is_fitted(model)
-    return model, _validation.as_table(X, model)
+    return model, X
 
 
 def similarities(labels: Labels, found: Labels, k: int) -> Floats:

@@ -11,7 +11,7 @@ from kpod import _validation
 from kpod._holdout import entries
 from kpod._stability import kpod_and_table
 from kpod._typing import Floats
-from kpod._words import starts_text
+from kpod._words import counted, starts_text
 
 
 @dataclass
@@ -44,8 +44,9 @@ class ClusterSummary:
     def __str__(self) -> str:
         k = len(self.sizes_)
         share = self.between_ss_ / self.total_ss_ if self.total_ss_ > 0 else float("nan")
+        sizes = ", ".join(f"{size:g}" for size in self.sizes_)
         lines = [
-            f"k-POD clustering with {k} clusters of sizes " + ", ".join(f"{size:g}" for size in self.sizes_),
+            f"k-POD clustering with {counted(k, 'cluster')} of size{'' if k == 1 else 's'} {sizes}",
             "",
             "Within cluster sum of squares by cluster (observed entries):",
             "  " + " ".join(f"{value:.6g}" for value in self.within_ss_),
@@ -91,10 +92,10 @@ def summary(model: Any, X: Any, *, sample_weight: Any = None) -> ClusterSummary:
      (between_SS / total_SS = 98.5%)
     The best loss was found in 10 of 10 starts.
     """
-    kpod, values = kpod_and_table(model, X)
+    kpod, seen = kpod_and_table(model, X)
+    values, labels = _validation.as_table(seen, kpod), np.asarray(kpod.predict(seen))
     weights = _validation.check_weights(sample_weight, values.shape[0])
     weight = np.ones(values.shape[0]) if weights is None else weights
-    labels = np.asarray(kpod.predict(values))
     k, p = int(kpod.n_clusters_), values.shape[1]
     rows, columns, x = entries(values)
     w, label = weight[rows], labels[rows]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 
 import numpy as np
@@ -69,11 +71,22 @@ def percent(share: float, digits: int = 0) -> str:
     least = 10.0 ** -(digits + 2)
     if not np.isfinite(share):
         return "\N{EN DASH}"
+    if -least / 2 <= share < 0:
+        return f"{0:.{digits}%}" if share > -SMALLEST else f"<{0:.{digits}%}"
     if SMALLEST < share < least / 2:
         return f"<{least:.{digits}%}"
     if 1 - least / 2 <= share < 1 - SMALLEST:
         return f">{1 - least:.{digits}%}"
     return f"{share:.{digits}%}"
+
+
+def option(name: str, value: str) -> str:
+    """An option and its value as they can be pasted into a shell, from the middle of a sentence."""
+    text = shlex.quote(value)
+    if text == value and value.endswith((".", ",", ":")):
+        text = f"'{value}'"
+    equals = "=" if re.match(r"-\D", value) else " "  # else it could be taken for another option
+    return f"{name}{equals}{text}"
 
 
 def size_text(n_bytes: float) -> str:

@@ -2,7 +2,7 @@
 
 An executor knows nothing of what it runs. Whatever is merged from its results has the same bits
 in any order, because the sums of a `Partial` are exact; another executor, on processes or on a
-cluster, is another class with these two methods.
+cluster, is a subclass of `Executor` with a `place`, `map` and `accumulate` of its own.
 """
 
 from __future__ import annotations

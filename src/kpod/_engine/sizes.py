@@ -1,7 +1,8 @@
 """Every size at which something changes, and the measurement that chose it.
 
-None of them changes what a result means, and none but the first changes a result at all. The
-benchmarks are those of `python -m benchmarks`; docs/speed.md has the figures.
+None of them changes what a result means. Those of starts, samples, rounds, momentum and mini-batches decide
+which clustering is found; the size and number of blocks show in last digits; the others only in time and
+memory. The benchmarks are those of `python -m benchmarks`; docs/speed.md has the figures.
 """
 
 from __future__ import annotations

@@ -18,16 +18,18 @@ import pyarrow.compute as pc
 from kpod._io import dates
 from kpod._io.columns import gaps_of, is_text
 from kpod._io.files import InputError, printable
-from kpod._io.roles import ROW_NUMBERS, Role, quoted
+from kpod._io.roles import ROW_NUMBERS, Role
 from kpod._io.tables import FILE, Column, TableFile, check_numeric, matrix, shown, two_ways
 from kpod._typing import Floats
-from kpod._words import listed, some
+from kpod._words import MOST_LISTED, listed, option, some
 
 DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
 USED = ("number", "boolean")
 ALL = "all"
 LEAST_RUNS, LONG_RUN = 10, 5
 """Of rows that follow each other in time: how many runs, and how long on average, at the least."""
+LEAST_UNITS = 20
+"""So many rows are enough to make groups of."""
 WEIGHTS = "weights of the rows (--weight)"
 MOST_LEVELS = 200
 MOST_PAIRED = 2_000
@@ -218,15 +220,16 @@ def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *
         use_number(table, choice, column)  # ranks of numbers are the numbers
         return
     if role.role == "ordered" and not order:
+        given = option("--as", f"{column.name}=ordered:{','.join(levels[:3])}")
         raise InputError(
-            f"--as {column.name}=ordered: the order of its values is unknown; specify it, as in "
-            f"--as {column.name}=ordered:{','.join(levels[:3])}."
+            f"--as {printable(column.name)}=ordered: the order of its values is unknown; specify it, as in "
+            f"{given}."
         )
     odd = [level for level in levels if order and level not in order]
     if odd:
         raise InputError(
-            f"--as {column.name}=ordered: the value '{printable(odd[0])}' is not in the order given "
-            f"({printable(', '.join(order))})."
+            f"--as {printable(column.name)}=ordered: the value '{printable(odd[0])}' is not in the order "
+            f"given ({printable(', '.join(order))})."
         )
     choice.used.append(column.name)
     choice.categories[column.name] = order
@@ -240,7 +243,7 @@ def use_number(table: TableFile, choice: Choice, column: Column) -> None:
     if column.values is None and column.role.role in ("category", "ordered"):
         raise InputError(
             f"{table.source}: column {shown(column.name)} holds categories, not numbers; "
-            f"use it with --categories {column.name}, or leave it out of --columns."
+            f"use it with {option('--categories', column.name)}, or leave it out of --columns."
         )
     check_ambiguous(table, column)
     check_numeric(table, column)
@@ -347,13 +350,15 @@ def notes_on(table: TableFile, choice: Choice) -> list[str]:
             far = ", far from the other values" if kind == "code" else ""
             notes.append(
                 f"{which} may stand for missing in {some(names)}{far}; if so, use "
-                f"--missing {quoted(marks if everywhere else f'NAME={marks}')}."
+                f"{option('--missing', marks if everywhere else f'NAME={marks}')}."
             )
         elif kind == "written":
             notes.append(f"numbers in {some(names)} were written as text: {about[0][1]}")
         else:
+            few = len(about) <= MOST_LISTED
+            exclude = option("--exclude", ",".join(name for name, _ in about)) if few else "--exclude"
             notes.append(
-                f"{some(names)}: {kind}s are clustered as plain numbers; use --exclude if they should not be."
+                f"{some(names)}: {kind}s are clustered as plain numbers; use {exclude} if they should not be."
             )
     notes += panel(table, choice)
     weights = [name for name, why in choice.aside.items() if why == WEIGHTS]
@@ -385,7 +390,7 @@ def twins(table: TableFile, names: Sequence[str]) -> list[str]:
             which = listed([printable(one) for one in (name, *same)])
             notes.append(
                 f"{which} are equal wherever they are observed together, so they count more than once; use "
-                f"--exclude {quoted(','.join(same))} to count them once."
+                f"{option('--exclude', ','.join(same))} to count them once."
             )
     return notes
 
@@ -414,28 +419,46 @@ def panel(table: TableFile, choice: Choice) -> list[str]:
             continue
         if both.group_by(["unit", "time"]).aggregate([]).num_rows == table.n_rows:
             first = f"there is one row for each {printable(unit)} and {printable(time)}."
-            return [f"{first} {alike(unit)}"]
+            return [f"{first} {alike(unit, n_units)}"]
     dates = [name for name in times if name != FILE or name in table.by_name]
     for unit in units if dates else ():
-        n_runs = runs_in_time(table, unit, dates)
+        codes = codes_of(table, unit)
+        n_runs = runs_in_time(table, codes, dates)
         if n_runs:
-            about = f"there are about {table.n_rows / n_runs:.0f} rows for each {printable(unit)}"
-            return [f"{about}, one after the other in time. {alike(unit)}"]
+            sizes = np.unique(codes[codes >= 0], return_counts=True)[1]
+            name = printable(unit)
+            if n_runs == len(sizes):
+                about = f"there are {typical(sizes)} rows for each {name}, one after the other in time"
+            else:
+                starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+                length = typical(np.diff(np.append(starts, len(codes))))
+                about = f"rows of the same {name} follow one another in time, in runs of {length} rows"
+            return [f"{about}. {alike(unit, len(sizes))}"]
     return []
 
 
-def alike(unit: str) -> str:
+def typical(sizes: Any) -> str:
+    """The size that all have, or about the one in the middle."""
+    same = sizes.min() == sizes.max()
+    return f"{sizes[0]:,}" if same else f"about {np.median(sizes):,.0f}"
+
+
+def alike(unit: str, n_units: int) -> str:
     name = printable(unit)
-    return (
-        f"Rows of the same {name} are alike, so clusters may be single values of {name} or periods; to group "
-        f"them as a whole, make one row for each {name} first."
-    )
+    said = f"Rows of the same {name} tend to be alike, so clusters may be single values of {name} or periods"
+    if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
+        return f"{said}."
+    return f"{said}; to group them as a whole, make one row for each {name} first ({n_units:,} rows)."
 
 
-def runs_in_time(table: TableFile, unit: str, times: Sequence[str]) -> int:
+def codes_of(table: TableFile, name: str) -> Any:
+    """The values of a column by number; -1 where one is missing."""
+    codes = pc.dictionary_encode(decoded(table.raw[name]).combine_chunks()).indices
+    return pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)
+
+
+def runs_in_time(table: TableFile, codes: Any, times: Sequence[str]) -> int:
     """How many runs of rows there are in which the unit is the same and time goes on; 0 for another table."""
-    codes = pc.dictionary_encode(decoded(table.raw[unit]).combine_chunks()).indices
-    codes = pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)
     same = codes[1:] == codes[:-1]
     n_runs = int(table.n_rows - same.sum())
     if not LEAST_RUNS <= n_runs <= table.n_rows / LONG_RUN:

@@ -28,7 +28,7 @@ from kpod._io.places import Cells, letters
 from kpod._io.room import ZIP
 from kpod._io.vocabulary import NO_ANSWER
 from kpod._io.written import PAIRS
-from kpod._words import some
+from kpod._words import option, some
 
 OLE = b"\xd0\xcf\x11\xe0"
 SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
@@ -337,7 +337,8 @@ def labelled(
     if any(cell_text(code) not in given for code in no_answer):
         codes = ",".join(cell_text(code) for code in no_answer)
         words = ", ".join(f"{cell_text(code)} '{labels[code]}'" for code in no_answer[:4])
-        notes.append(f"{name}: {words} may stand for missing; if so, use --missing {name}={codes}.")
+        use = option("--missing", f"{name}={codes}")
+        notes.append(f"{name}: {words} may stand for missing; if so, use {use}.")
     found = {cell for cell in cells if cell is not None and cell not in no_answer}
     words_for_all = bool(found) and all(code in labels for code in found)
     if not words_for_all or no_answer:

@@ -32,9 +32,9 @@ from kpod._io.columns import NUMBER, ask_about_points, inspect, shows_points
 from kpod._io.files import InputError, printable
 from kpod._io.marks import MINUS, WORD, Marks, answers_among
 from kpod._io.places import Cells, Lines
-from kpod._io.roles import quoted
 from kpod._io.tables import Column, Dialect, TableFile, shown
 from kpod._typing import Floats
+from kpod._words import option
 
 DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18
@@ -188,8 +188,8 @@ def is_plain_text(column: Column) -> bool:
 def answer_note(column: Column, found: Iterable[str], why: str) -> str:
     first, *more = map(printable, found)
     name = printable(column.name)
-    option = quoted(f"{name}={','.join([first, *more])}")
-    return f"{name}: '{first}' is taken as a category, {why}; if it means missing, add --missing {option}."
+    add = option("--missing", f"{name}={','.join([first, *more])}")
+    return f"{name}: '{first}' is taken as a category, {why}; if it means missing, add {add}."
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kpod._io import scales
+from kpod._io import date_notation, scales
 from kpod._io.vocabulary import (
     A_PROPERTY,
     COUNTERS,
@@ -36,7 +36,7 @@ from kpod._io.vocabulary import (
     UNITS,
 )
 from kpod._typing import Floats
-from kpod._words import listed
+from kpod._words import listed, option
 
 ROLES = ("number", "boolean", "category", "ordered", "date", "identifier", "constant", "text", "empty")
 SAMPLE = 20_000
@@ -487,7 +487,7 @@ def year_note(facts: Facts) -> Note | None:
     words = {"year", "yr", "jahr", "annee", "ano"} & set(facts.tokens)
     if words and is_years(facts):
         return Note("year", f"years ({facts.low:.0f} to {facts.high:.0f}) are clustered as plain numbers",
-                    f"--exclude {quoted(facts.name)}", "time")  # fmt: skip
+                    option("--exclude", facts.name), "time")  # fmt: skip
     return None
 
 
@@ -496,7 +496,7 @@ def coordinate_note(facts: Facts) -> Note | None:
     words = set(facts.tokens) & names
     if words and facts.low >= -180 and facts.high <= 360 and not facts.whole:
         return Note("coordinate", "coordinates are clustered as plain numbers",
-                    f"--exclude {quoted(facts.name)}", "place")  # fmt: skip
+                    option("--exclude", facts.name), "place")  # fmt: skip
     return None
 
 
@@ -505,13 +505,8 @@ def weight_note(facts: Facts) -> Note | None:
     words = set(facts.tokens)
     named = "".join(facts.tokens) in SAMPLE_WEIGHTS or bool(words & {"wt", "wgt", "weight", "weights"})
     if named and facts.low > 0 and not facts.whole and 0.8 <= facts.values.mean() <= 1.25:
-        return Note("weight", "may be the weights of a sample", f"--weight {quoted(facts.name)}")
+        return Note("weight", "may be the weights of a sample", option("--weight", facts.name))
     return None
-
-
-def quoted(name: str) -> str:
-    """A name as one would type it; in quotation marks, too, if it could end a sentence."""
-    return name if re.fullmatch(r"[\w.,=%+:@/-]*[\w=%+@/-]", name) else "'" + name.replace("'", "'\\''") + "'"
 
 
 # Codes for "missing" inside a number
@@ -537,7 +532,7 @@ def code_notes(facts: Facts) -> list[Note]:
 
 def note_on_marks(kind: str, name: str, marks: str, said: str, n: int) -> Note:
     times = "once" if n == 1 else f"{n:,} times"
-    remedy = f"--missing {quoted(f'{name}={marks}')}"
+    remedy = option("--missing", f"{name}={marks}")
     return Note(kind, f"{said} ({times}) may stand for missing", remedy, marks=marks)
 
 
@@ -630,8 +625,10 @@ def role_of_levels(c: Contents) -> Role:  # noqa: PLR0911
     levels = list(c.levels)
     if len(levels) == 1:
         return Role("constant", ALL_THE_SAME)
-    if scales.is_dates(c.levels):
+    if date_notation.is_dates(c.levels):
         return Role("date", "dates")
+    if date_notation.is_times(c.levels):
+        return Role("date", "times of day")
     order = scales.order_of(levels)
     if order and len(levels) <= 0.5 * n + 1:
         return Role("ordered", "ordered values", order=tuple(order))

@@ -1,4 +1,4 @@
-"""Words that have an order: low, medium, high; 1st, 2nd, 3rd; 25-34, 35-44; and words that are dates."""
+"""Words that have an order: low, medium, high; 1st, 2nd, 3rd; 25-34, 35-44."""
 
 from __future__ import annotations
 
@@ -145,26 +145,3 @@ def is_single(level: str) -> bool:
 
 def number(text: str) -> float:
     return float(text.replace(",", ""))
-
-
-MONTHS = "january february march april may june july august september october november december"
-MONTH = "(?:" + "|".join([*MONTHS.split(), *(month[:3] for month in MONTHS.split()), "sept"]) + ")"
-TIME = r"(?:[t ]+\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*(?:am|pm)?\s*(?:z|utc|gmt|[+-]\d{2}:?\d{2})?)?"
-DATE = re.compile(
-    rf"^(?:\d{{4}}[-/.](?:0?[1-9]|1[0-2])(?:[-/.](?:0?[1-9]|[12]\d|3[01]))?{TIME}"
-    rf"|(?:0?[1-9]|[12]\d|3[01])[-/.](?:0?[1-9]|[12]\d|3[01])[-/.](?:\d{{4}}|\d{{2}}){TIME}"
-    rf"|\d{{1,2}}[-. ]?{MONTH}[-., ]*(?:\d{{4}}|\d{{2}}){TIME}"
-    rf"|{MONTH}[-. ]+\d{{1,2}},?[ -]+\d{{4}}{TIME}"
-    rf"|{MONTH}[-. ]+\d{{4}}"
-    r"|\d{4}[- ]?(?:q[1-4]|w\d{1,2})|q[1-4][- ]\d{4}"
-    r"|\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*(?:am|pm)?)$"
-)
-
-
-def is_dates(levels: Mapping[str, int], most: int = 2000) -> bool:
-    """Whether nearly all entries are written as dates or times are."""
-    total = hits = 0
-    for level, n in list(levels.items())[:most]:
-        total += n
-        hits += n if DATE.match(level.strip().lower()) else 0
-    return hits >= 0.95 * total

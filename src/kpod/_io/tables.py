@@ -15,9 +15,9 @@ import pyarrow as pa
 from kpod._io.files import InputError, printable
 from kpod._io.marks import matching
 from kpod._io.places import Cells, Lines
-from kpod._io.roles import Role, quoted
+from kpod._io.roles import Role
 from kpod._typing import Floats
-from kpod._words import percent, some
+from kpod._words import option, percent, some
 
 SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
@@ -141,7 +141,7 @@ def shown(name: str) -> str:
 def missing_option(column: Column) -> str:
     """How to treat the odd entries of a column as missing."""
     marks = "" if any("," in mark for mark in column.odd_values) else ",".join(column.odd_values)
-    return f" with --missing {quoted(marks)}" if 0 < len(marks) <= 60 else " (--missing)"
+    return f" with {option('--missing', marks)}" if 0 < len(marks) <= 60 else " (--missing)"
 
 
 def two_ways(column: Column) -> str:

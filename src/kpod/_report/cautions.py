@@ -11,7 +11,7 @@ from kpod._report.entries import MappedEntries
 from kpod._report.summary import FEW, Clustering
 from kpod._report.sure import rows_elsewhere
 from kpod._stability import Stability, unstable
-from kpod._words import MOST_LISTED, counted, listed, number, percent, some
+from kpod._words import MOST_LISTED, counted, listed, number, option, percent, some
 
 CONTRADICTED = 0.5
 """The share of a cluster's rows that belong more probably to others, from which it is not to be trusted."""
@@ -19,6 +19,7 @@ LITTLE = 0.25
 UNDECIDED = 0.05
 UNEVEN = 0.3
 FAR_OUT = 5.0
+MOST_CLIPPED = 0.25
 NEARLY_BEST = 1e-3
 """A loss higher than the best by no more is one of nearly the same clusters."""
 
@@ -60,10 +61,11 @@ def probability_cautions(c: Clustering, add: Any) -> None:
         assert c.sureness is not None
         to = np.bincount(c.sureness.second[c.sureness.elsewhere & (c.labels == cluster)], minlength=c.k)
         other = f"cluster {to.argmax()}" if c.k == 2 else f"another cluster (mostly {to.argmax()})"
+        belong = "belongs" if moved[cluster] == 1 else "belong"
         add(
             f"The probabilities contradict cluster {cluster}",
-            f"{moved[cluster]:,} of the {counted(int(c.sizes[cluster]), 'row')} of cluster {cluster} belong "
-            f"more probably to {other}. Do not use it as a group without checking.",
+            f"{moved[cluster]:,} of the {counted(int(c.sizes[cluster]), 'row')} of cluster {cluster} "
+            f"{belong} more probably to {other}. Do not use it as a group without checking.",
         )
 
 
@@ -163,31 +165,35 @@ def outlying(c: Clustering, small: Sequence[int]) -> str:
     if not columns:
         return ""
     said = listed([f"{c.names[j]} ({far[j]:.0f} standard deviations from the mean)" for j in columns])
-    return f"; extreme in {said}. {remedy(c, columns)}"
+    return f"; extreme in {said}. {remedy(c, columns, int(c.sizes[list(small)].sum()))}"
 
 
-def remedy(c: Clustering, columns: Sequence[int]) -> str:
-    """What can be done about extreme values: of logarithms, quartiles and clipping, what would help."""
+def remedy(c: Clustering, columns: Sequence[int], n_extreme: int) -> str:
+    """What can be done about extreme values: clip as many, or take logarithms where these are the largest."""
+    these = "this value" if n_extreme == 1 else "these values"
     if isinstance(c.table, MappedEntries):  # the options need the table in memory
-        return "Clip them, or take logarithms, before clustering if these values should not drive it"
+        return f"Clip, or take logarithms, before clustering if {these} should not drive it"
     columns = columns[:3]
     entries = [c.table.column(j, c.sample)[1] for j in columns]
     tailed = [
         c.names[j]
         for j, e in zip(columns, entries, strict=True)
-        if e.min() >= 0 and "logarithms" not in c.means_of[j] and not ((e == e.min()) | (e == e.max())).all()
+        if e.min() >= 0
+        and e.max() - np.median(e) > np.median(e) - e.min()
+        and "logarithms" not in c.means_of[j]
+        and not ((e == e.min()) | (e == e.max())).all()
     ]
-    spread = any(np.ptp(np.quantile(e, [0.25, 0.75])) > 0 for e in entries)
-    ways = {
-        f"take logarithms (--log {','.join(tailed)})": bool(tailed),
-        "scale by median and quartiles (--robust)": spread,
-    }
-    before = ", ".join(way for way, helps in ways.items() if helps)
-    said = f"{before} or clip (--clip 0.01)" if before else "clip (--clip 0.01)"
-    return f"{said[0].upper()}{said[1:]} if these values should not drive the clustering"
+    # The quantile that leaves so many values beyond it.
+    share = max(int(np.ceil(100 * n_extreme / max(1, len(e) - 1))) for e in entries) / 100
+    ways = [
+        *([f"take logarithms ({option('--log', ','.join(tailed))})"] if tailed else []),
+        *([f"clip (--clip {share:g})"] if share <= MOST_CLIPPED else []),
+    ]
+    said = " or ".join(ways) or "look at them first"
+    return f"{said[0].upper()}{said[1:]} if {these} should not drive the clustering"
 
 
-def dominated(c: Clustering) -> list[tuple[int, str]]:
+def dominated(c: Clustering) -> list[tuple[int, int, int]]:
     """Columns in which a few values hold most of the variance, and how few of how many."""
     found = []
     for j in range(len(c.names)):
@@ -200,18 +206,20 @@ def dominated(c: Clustering) -> list[tuple[int, str]]:
         if squares.sum() > 0 and largest.sum() > 0.5 * squares.sum():
             enough = largest[np.searchsorted(largest.cumsum(), 0.5 * squares.sum(), side="right")]
             few = int((squares >= enough).sum())  # and all that are as extreme
-            found.append((j, f"{few:,} of {len(entries):,}{' sampled' if c.sample is not None else ''}"))
+            found.append((j, few, len(entries)))
     return found
 
 
 def column_cautions(c: Clustering, add: Any) -> None:
     few = dominated(c)
     if few:
-        said = some([f"{c.names[j]} ({share})" for j, share in few])
+        sampled = " sampled" if c.sample is not None else ""
+        said = some([f"{c.names[j]} ({n:,} of {total:,}{sampled})" for j, n, total in few])
+        most = max(n for _, n, _ in few)
+        who = "A few extreme values make" if most > 1 else "One extreme value makes"
         add(
             "A few values dominate",
-            f"A few extreme values make up more than half of the variance of {said}. "
-            f"{remedy(c, [j for j, _ in few])}.",
+            f"{who} up more than half of the variance of {said}. {remedy(c, [j for j, _, _ in few], most)}.",
         )
     sparse = [
         f"{name} ({percent(c.missing_by_column[j])})"
@@ -228,7 +236,7 @@ def column_cautions(c: Clustering, add: Any) -> None:
             "cluster, a lower loss does not mean truer groups; find out why these values are missing.",
         )
     variance = np.nan_to_num(c.values.moments[1] ** 2)
-    if len(variance) > 2 and variance.sum() > 0 and variance.max() > 0.5 * variance.sum():
+    if (variance > 0).sum() > 2 and variance.max() > 0.5 * variance.sum():
         j = int(variance.argmax())
         add(
             "One column outweighs the others",

@@ -20,6 +20,7 @@ from kpod._words import number, percent
 CLEAR = 0.1
 VISIBLE = 0.05  # by which a share differs from that of the whole table
 FOLLOWS = 0.7  # of the rows that the commonest level gets wrong, those that the clusters get right
+BEATS = 0.1  # by which clusters must say the level of more rows than the commonest level does
 ROWS_A_LEVEL = 5
 MOST_LEVELS = 200
 LONGEST_LEVEL = 28
@@ -60,10 +61,11 @@ def followed(aside: Sequence[Aside], labels: Labels, k: int) -> list[str]:
         if k == 1 or counts is None or counts.sum() < ROWS_A_LEVEL * counts.shape[1]:
             continue
         share, commonest = counts.max(axis=1).sum() / counts.sum(), counts.sum(axis=0).max() / counts.sum()
-        if commonest < 1 and (share - commonest) / (1 - commonest) >= FOLLOWS:
+        if share - commonest >= BEATS and (share - commonest) / (1 - commonest) >= FOLLOWS:
             found.append(
                 f"the clusters largely follow {column.name}, which was not clustered: {percent(share)} of "
-                f"the rows have the {column.name} that is most common in their cluster."
+                f"the rows have the {column.name} that is most common in their cluster ({percent(commonest)} "
+                "have the one that is most common overall)."
             )
     return found
 

@@ -1,7 +1,7 @@
 """What came out, in the terms in which people speak of it.
 
-The one place that works out sizes, differences, separation and sentences; the command line,
-the pictures and the report only show them.
+Works out sizes, differences, separation and a sentence on each cluster; the command line, the
+pictures and the report only show them. Cautions, profiles and how sure it is have modules of their own.
 """
 
 from __future__ import annotations
@@ -380,8 +380,10 @@ class Clustering:
         high, low = self.said_of(cluster)
         said = [f"{word} in {listed(names)}" for word, names in (("high", high), ("low", low)) if names]
         said = [*self.said_of_levels(cluster), *said]
-        enough = bool((self.counts[cluster] >= FEW).any())
-        otherwise = "close to the average throughout" if enough else "too few to say more"
+        enough = self.counts[cluster] >= FEW
+        otherwise = "close to the average throughout"
+        if not enough.all():
+            otherwise = "close to the average in what is known" if enough.any() else "too few to say more"
         rows = counted(int(self.sizes[cluster]), "row")
         return f"cluster {cluster}: {rows}, {', '.join(said) or otherwise}"
 

@@ -55,7 +55,8 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
             f"{UNSURE:.0%}): {which}{some(told, len(unsure))}."
         )
     else:
-        sentences.append(f"Every row has a cluster with a probability of at least {UNSURE:.0%}.")
+        every = "Every row" if placed.all() else "Every row with anything observed"
+        sentences.append(f"{every} has a cluster with a probability of at least {UNSURE:.0%}.")
     return {
         "mean": float(confidence[placed].mean()) if placed.any() else None,
         "sure": sure,

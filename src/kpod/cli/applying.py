@@ -121,9 +121,8 @@ def applied(
 def check_levels(table: TableFile, choice: Choice) -> None:
     """Refuse what has no place in the order of an ordered category."""
     from kpod._encoder import word
-    from kpod._io.roles import quoted
     from kpod._io.tables import shown
-    from kpod._words import some
+    from kpod._words import option, some
 
     ordered = {name: order for name, order in choice.categories.items() if order}
     frame: Any = choice.frame(table, all_missing=True) if ordered else None
@@ -134,7 +133,7 @@ def check_levels(table: TableFile, choice: Choice) -> None:
                 raise InputError(
                     f"{table.source}: {table.where(row, name)}, column {shown(name)}: '{printable(value)}' "
                     f"has no place in the order of the model's levels ({levels}); "
-                    f"correct it, or treat it as missing with --missing {quoted(f'{name}={value}')}."
+                    f"correct it, or treat it as missing with {option('--missing', f'{name}={value}')}."
                 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kpod.cli.fit import FEW_ROWS, Encode, choose_number, cluster, notes_on, table_data, write_report
+from kpod.cli.fit import FEW_ROWS, Encode, cluster, notes_on, table_data, without_empty_rows, write_report
 from kpod.cli.options import checkpoint, choosing, clusters, in_files, out_file, preparing, reading
 from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 from kpod.cli.summaries import summary_of, summary_of_choice, summary_of_data
@@ -79,18 +79,17 @@ def choose_k(
         )
         encode = Encode("none" if no_scale else "robust" if robust else "standard", table.names(log), clip)
         clustered = table_data(table, choice, encode, weight)
-        number = choose_number(clustered, settings, progress)
+        settings["probability"] = bool(report) and table.n_rows <= FEW_ROWS
+        clustering, _, warned, number = cluster(clustered, settings, progress)
+        assert number is not None
         if report:
             progress.doing("drawing the report")
-            settings["n_clusters"] = number.best_k_
-            settings["shrinkage"] = number.model_.shrinkage_
-            settings["probability"] = table.n_rows <= FEW_ROWS
-            clustering, _, notes = cluster(clustered, settings, progress)
-            notes = [*notes_on(table, choice, clustering), *notes]
+            notes = [*notes_on(table, choice, clustering), *without_empty_rows(warned)]
             summary = summary_of(table, choice, clustering, notes, encode, number)
             write_report(table, choice, clustering, summary, report, number)
+        notes = [*choosing.notes_on(table, choice), *warned]
     said = summary_of_choice(number)
     if as_json:
-        echo_json(said)
+        echo_json({**said, "notes": notes})
     else:
-        show_choice(summary_of_data(table, choice), said, choosing.notes_on(table, choice), report)
+        show_choice(summary_of_data(table, choice), said, notes, report)

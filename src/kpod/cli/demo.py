@@ -39,7 +39,7 @@ def demo(report: str) -> None:
         table.source = "the bundled wine table"
         choice = choose_columns(table)
         data = table_data(table, choice, Encode())
-        clustering, _, notes = cluster(data, {"n_clusters": 3, "random_state": 0}, progress)
+        clustering, _, notes, _ = cluster(data, {"n_clusters": 3, "random_state": 0}, progress)
         summary = summary_of(table, choice, clustering, notes, Encode())
         progress.doing("drawing the report")
         write_report(table, choice, clustering, summary, report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -26,6 +26,7 @@ from kpod.cli.summaries import noting, summary_of
 
 if TYPE_CHECKING:
     from kpod._choice import KChoice
+    from kpod._estimator import KPOD
     from kpod._io.choosing import Choice
     from kpod._io.ratings import Ratings
     from kpod._io.tables import TableFile
@@ -64,7 +65,8 @@ QUICK_WORK = 300_000
 @click.option(
     "--starts",
     type=click.IntRange(min=1),
-    help="Number of starts; the best is kept.  [default: 10; 1 on large tables]",
+    help="Number of starts; the best is kept.  [default: 10, on a sample of the rows where more than a "
+    "million entries are observed; 1 for ratings of that size]",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @checkpoint
@@ -169,17 +171,12 @@ def fit(
         }
         encode = Encode("none" if no_scale else "robust" if robust else "standard", table.names(log), clip)
         clustered = ratings_data(sparse, encode) if sparse else table_data(table, choice, encode, weight)
-        number = None
-        if not isinstance(clusters, int):
-            number = choose_number(clustered, settings, progress)
-            settings["n_clusters"] = number.best_k_
-            settings["shrinkage"] = number.model_.shrinkage_
-        progress.doing("clustering")
         settings["probability"] = confidence or (bool(report) and table.n_rows <= FEW_ROWS)
-        clustering, pipeline, notes = cluster(clustered, settings, progress)
+        clustering, pipeline, notes, number = cluster(clustered, settings, progress)
         again, is_large = None, isinstance(table, LargeTable)
         if with_stability or (report and is_quick(clustering)):
             again = resampled(clustering.kpod if is_large else pipeline, clustered, seed, progress)
+        notes = without_empty_rows(notes)
         if not sparse:
             notes = [*notes_on(table, choice, clustering), *notes]
         summary = summary_of(table, choice, clustering, notes, encode, number, again)
@@ -211,7 +208,7 @@ class Encode:
 
         absent = [name for name in self.log if name not in choice.used or name in choice.categories]
         if absent:
-            raise InputError(f"--log {absent[0]}: not among the columns clustered as numbers.")
+            raise InputError(f"--log {printable(absent[0])}: not among the columns clustered as numbers.")
         if not (choice.categories or self.log or self.clip or self.scale == "robust"):
             from kpod._scaler import ObservedScaler
 
@@ -257,61 +254,71 @@ def ratings_data(ratings: Ratings, encode: Encode) -> Data:
     return Data(ratings.table.source, ratings.values, step, ratings.items)
 
 
-def choose_number(data: Data, settings: dict[str, Any], progress: Any) -> KChoice:
-    """The number of clusters, where it was left open; `settings["n_clusters"]` says among which."""
-    import warnings
+class Clustered(NamedTuple):
+    """A clustering, the pipeline that made it, what its fit warned of, and why this number of clusters."""
 
-    from sklearn.base import clone
-
-    from kpod._choose import choose_k
-    from kpod._estimator import KPOD
-
-    rest = {key: value for key, value in settings.items() if key not in ("n_clusters", "random_state")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit that follows says the same
-        values = clone(data.step[0][1]).fit_transform(data.values) if data.step else data.values
-        try:
-            return choose_k(
-                values,
-                settings["n_clusters"],
-                estimator=KPOD(**rest),
-                sample_weight=data.weights,
-                random_state=settings["random_state"],
-                progress=lambda done, total, text: progress.doing(
-                    f"choosing the number of clusters, {done} of {total} ({text})"
-                ),
-            )
-        except ValueError as error:
-            raise InputError(f"{data.source}: {error} On the command line, use -k.") from error
+    clustering: Clustering
+    pipeline: Any
+    notes: list[str]
+    number: KChoice | None
 
 
-def cluster(data: Data, settings: dict[str, Any], progress: Any) -> tuple[Clustering, Any, list[str]]:
-    """Fit, keeping what the fit warns of."""
+def cluster(data: Data, settings: dict[str, Any], progress: Any) -> Clustered:
+    """Choose what was left open and fit, once; keep what the fit warns of."""
     from sklearn.pipeline import Pipeline
 
-    from kpod._estimator import KPOD
     from kpod._models import without_names
     from kpod._report.summary import Clustering
     from kpod._scanned import ScannedTable
 
-    n_usable = usable_rows(data.values)
-    if settings["n_clusters"] > n_usable:
-        raise InputError(
-            f"{data.source}: -k {settings['n_clusters']} is more than the number of rows with observed "
-            f"entries ({n_usable:,}); ask for fewer clusters."
-        )
-    kpod = KPOD(**settings)
-    weights = {} if data.weights is None else {"kpod__sample_weight": data.weights}
-    with noting() as notes, progress.following(kpod):
-        pipeline = Pipeline([*data.step, ("kpod", kpod)]).fit(data.values, **weights)
-    notes = [note for note in notes if "nothing observed: they get" not in note]  # a caution says so
+    progress.doing("clustering")
+    with noting() as notes:
+        values = data.values
+        for _, step in data.step:
+            values = step.fit_transform(values)
+        kpod, number = fitted(data, values, settings, progress)
+    pipeline = Pipeline([*data.step, ("kpod", kpod)])
     with noting():
         number_by_size(kpod, lambda: pipeline.predict(data.values))
     if isinstance(data.values, ScannedTable):
         clustering = Clustering.of(kpod, data.values, data.names, is_fitted_table=True)
         scale = [] if data.values.scaler_ is None else [("scale", without_names(data.values.scaler_))]
-        return clustering, Pipeline([*scale, ("kpod", without_names(kpod))]), notes
-    return Clustering.of(pipeline, data.values, data.names, is_fitted_table=True), pipeline, notes
+        return Clustered(clustering, Pipeline([*scale, ("kpod", without_names(kpod))]), notes, number)
+    clustering = Clustering.of(pipeline, data.values, data.names, is_fitted_table=True)
+    return Clustered(clustering, pipeline, notes, number)
+
+
+def without_empty_rows(notes: list[str]) -> list[str]:
+    """The notes but the one on rows with nothing observed, of which a caution speaks."""
+    return [note for note in notes if "nothing observed: " not in note]
+
+
+def fitted(data: Data, values: Any, settings: dict[str, Any], progress: Any) -> tuple[KPOD, KChoice | None]:
+    """The model; and why it has so many clusters, where that was left open.
+
+    What Python gives for the same table: a KPOD, or the `model_` of `choose_k`.
+    """
+    from kpod._choose import choose_k
+    from kpod._estimator import KPOD
+    from kpod.cli.progress import Choosing
+
+    numbers = settings["n_clusters"]
+    kpod = KPOD(**{**settings, "n_clusters": numbers if isinstance(numbers, int) else "auto"})
+    with progress.following(kpod):
+        if not isinstance(numbers, int):
+            try:
+                told = Choosing(progress)
+                number = choose_k(values, numbers, estimator=kpod, sample_weight=data.weights, progress=told)
+            except ValueError as error:
+                raise InputError(f"{data.source}: {error} On the command line, use -k.") from error
+            return number.model_, number
+        n_usable = usable_rows(data.values)
+        if numbers > n_usable:
+            raise InputError(
+                f"{data.source}: -k {numbers} is more than the number of rows with observed entries "
+                f"({n_usable:,}); ask for fewer clusters."
+            )
+        return kpod.fit(values, sample_weight=data.weights), None
 
 
 def is_quick(c: Clustering) -> bool:

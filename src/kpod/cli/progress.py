@@ -1,4 +1,7 @@
-"""A line about what is going on, for a person who has waited two seconds at a terminal."""
+"""A line about what is going on, for a person who has waited two seconds at a terminal.
+
+That a choice will take long is said in any case, so that it can be stopped.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ class Progress:
     """Shows a spinner on standard error once two seconds have passed; never in a pipe."""
 
     def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
         self.visible = not quiet and sys.stderr.isatty()
         self.text = ""
         self.status: Any = None
@@ -47,6 +51,13 @@ class Progress:
         if self.status:
             self.status.update(self.text)
 
+    def say(self, text: str) -> None:
+        """Something that has to be known now, also by those who read it from a pipe or a log."""
+        if self.status:
+            self.status.console.print(text)
+        elif not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
     @contextmanager
     def following(self, kpod: Any) -> Iterator[None]:
         """Show what a fit is doing, its latest line at a time."""
@@ -58,3 +69,18 @@ class Progress:
             yield
         finally:
             del kpod._listener
+
+
+class Choosing:
+    """How far the choice of the number of clusters is, and how long it takes."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def __call__(self, done: int, total: int, text: str) -> None:
+        self.progress.doing(f"choosing the number of clusters, {done} of {total} ({text})")
+
+    def announce(self, seconds: float) -> None:
+        from kpod._waiting import long_wait
+
+        self.progress.say(long_wait(seconds, "-k 3"))

@@ -119,8 +119,8 @@ class ChooseKDisplay(Display):
         -------
         The display.
         """
-        kpod, values = kpod_and_table(estimator, X)
-        return cls.from_choice(choose_k(values, estimator=kpod, **options), ax=ax)
+        kpod, seen = kpod_and_table(estimator, X)
+        return cls.from_choice(choose_k(seen, estimator=kpod, **options), ax=ax)
 
     def _draw(self, ax: Any) -> None:
         best = float(np.min(self.error))
