@@ -25,7 +25,7 @@ LONGEST_GAP = 50
 """Empty rows or columns in a row that are kept; whoever looks for titles and remarks looks no further."""
 SPARSE = 16
 """Cells of the rectangle for each that is filled, from which on a sheet is squeezed."""
-SMALL = 1 << 20  # cells; a rectangle that costs nothing
+SMALL = 1 << 14  # cells; a rectangle that costs nothing
 AT_ONCE = 1000
 MOST_COLUMNS, MOST_ROWS = 1 << 14, 1 << 20
 
@@ -241,9 +241,9 @@ def squeezed_table(table: bytes, sheet: str, squeezes: Squeezes) -> bytes:
     n_cells = sum(n * cell.n for _, n, cells in used for cell in cells if cell.used)
     if n_rows > MOST_ROWS or n_columns > MOST_COLUMNS or not is_sparse(n_rows, n_columns, n_cells):
         return table
-    by_row, by_column = squeezes[sheet] = (
-        Squeeze({at + i for at, n, *_ in where for i in range(n)}) for where in (used, spans)
-    )
+    by_row = Squeeze({row + i for row, n, _ in used for i in range(n)})
+    by_column = Squeeze({column + i for column, n in spans for i in range(n)})
+    squeezes[sheet] = by_row, by_column
     pieces, end = [], 0
     for tag, stop, row, n, cells in rows:
         pieces.append(table[end : tag.start()])
