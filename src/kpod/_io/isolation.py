@@ -15,6 +15,8 @@ import sys
 import tempfile
 from typing import Any
 
+import pyarrow as pa
+
 from kpod._io import frames, room
 from kpod._io.files import InputError, printable
 from kpod._words import size_text
@@ -46,7 +48,7 @@ def limits(n_bytes: int) -> tuple[int, int]:
 
 def parsed(data: Any, kind: str, source: str, **request: Any) -> list[Any]:
     """What the child makes of a file: a list of plain values, arrays or Arrow tables."""
-    memory, seconds = limits(room.declared_size(data))
+    memory, seconds = limits(room.declared_size(pa.BufferReader(data)))
     request |= {"kind": kind, "memory": memory, "seconds": seconds, "most": memory // OUTPUT_SHARE}
     path = [os.path.abspath(place) for place in sys.path]  # noqa: PTH100
     command = [sys.executable, "-I", "-S", "-c", START, json.dumps(path), json.dumps(request)]
