@@ -172,6 +172,8 @@ def write_statistics(out: Writer, kind: str) -> None:
             raise
         except Exception as error:
             raise UnreadableError(f": damaged, or not {PROGRAMS[kind]} file: {printable(error)}.") from error
+    if not all(isinstance(name, str) for name in columns):
+        raise UnreadableError(f": damaged, or not {PROGRAMS[kind]} file: a column has no name.")
     labels = getattr(meta, "variable_value_labels", {}) or {}
     measures = getattr(meta, "variable_measure", {}) or {}
     out.cells([

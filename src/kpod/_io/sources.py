@@ -169,8 +169,8 @@ class ParquetSource(Source):
 class ArrowSource(Source):
     """An Arrow or Feather file, or a stream of record batches.
 
-    It may hold all its rows in one batch, so a large one is mapped. Any other is read: whoever shortens a file
-    that is mapped ends the process (SIGBUS).
+    It may hold all its rows in one batch, so a large one is mapped. Any other is read: whoever shortens a
+    file that is mapped ends the process (SIGBUS).
     """
 
     @property
