@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from typing import IO, Any
 
 HEAD = struct.Struct("<cQ")
 PLAIN, CELLS, ARRAY, ARROW, ERROR = b"j", b"c", b"n", b"a", b"e"
-DATES = {
+DATES: dict[str, Callable[[Any], Any]] = {
     "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
     "time": time.fromisoformat,
