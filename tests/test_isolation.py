@@ -115,7 +115,6 @@ def cells_on_sheet(data):
     """Cells by row and column, as the child finds them."""
     file = io.BytesIO()
     sheets.write_workbook(frames.Writer(file, 1 << 30), data, None)
-    file.seek(0)
     about, *blocks = [value for _, value in frames.read(file)]
     return {
         (number + 1, about["columns"][j] + 1): cell
@@ -284,6 +283,33 @@ def test_whatever_ends_the_child_is_one_line(tmp_path, monkeypatch, ends, said):
     assert str(caught.value).endswith("save the table as CSV.")
 
 
+ABORTS = """
+import json, os, sys
+sys.path[:] = json.loads(sys.argv[1])
+import pyreadstat
+pyreadstat.read_sav = lambda *_, **__: os.abort()
+from kpod._io.child import main
+main()
+"""
+
+
+def test_a_crash_leaves_no_files_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(isolation, "START", ABORTS)
+    with pytest.raises(InputError, match=r"crashed \(SIGABRT\)"):
+        isolation.parsed(b"$FL2", "spss", "t.sav")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_makes_no_sense_is_not_believed(monkeypatch):
+    """As a parser might send that somebody took over."""
+    for sent in (b"j", b"j" + bytes([9] * 8), b"c" + (2).to_bytes(8, "little") + b"[1"):
+        monkeypatch.setattr(isolation, "START", f"import sys; sys.stdout.buffer.write({sent!r})")
+        with pytest.raises(InputError, match=r"t\.sav: its parser sent what cannot be read"):
+            isolation.parsed(b"$FL2", "spss", "t.sav")
+
+
 def test_a_child_that_does_nothing_is_given_up():
     command = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(600)"]
     with tempfile.TemporaryFile() as empty, tempfile.TemporaryFile() as found:
@@ -315,7 +341,6 @@ def test_cells_come_out_as_they_went_in(values):
     out.array(np.arange(3.0))
     out.arrow(pa.table({"x": [1, None]}))
     out.plain([{"date": "2024-01-01"}])
-    file.seek(0)
     (_, found), (_, array), (_, table), (_, plain) = frames.read(file)
     assert found == values
     assert [type(cell) for cell in found] == [type(cell) for cell in values]

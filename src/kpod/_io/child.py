@@ -11,7 +11,8 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -156,18 +157,26 @@ def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # Stata, SPSS, SAS
 
 
+@contextmanager
+def input_path() -> Iterator[str]:
+    """A name for standard input, which is a file; that of a copy, where the system has none."""
+    if Path("/dev/stdin").exists():
+        yield "/dev/stdin"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data"
+        with path.open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        yield str(path)
+
+
 def write_statistics(out: Writer, kind: str) -> None:
     """For each column its name, the labels of its values and what it measures; then each column."""
     import pyreadstat
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path("/dev/stdin")
-        if not path.exists():  # Windows
-            path = Path(folder) / "data"
-            with path.open("wb") as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy)
+    with input_path() as path:
         try:
-            columns, meta = getattr(pyreadstat, READERS[kind])(str(path), output_format="dict")
+            columns, meta = getattr(pyreadstat, READERS[kind])(path, output_format="dict")
         except MemoryError:
             raise
         except Exception as error:

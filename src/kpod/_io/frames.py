@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
@@ -87,13 +88,14 @@ def as_date(value: dict[str, Any]) -> Any:
 
 
 def read(file: IO[bytes]) -> Iterator[tuple[bytes, Any]]:
-    """What each frame is, and the value in it."""
+    """What each frame of a file is, and the value in it."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(0)
     while head := file.read(HEAD.size):
         kind, length = HEAD.unpack(head)
-        payload = file.read(length)
-        if len(payload) < length:
+        if length > end - file.tell():
             raise ValueError("a frame was cut short")
-        yield kind, value_of(kind, payload)
+        yield kind, value_of(kind, file.read(length))
 
 
 def value_of(kind: bytes, payload: bytes) -> Any:

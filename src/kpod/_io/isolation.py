@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,8 @@ def limits(n_bytes: int) -> tuple[int, int]:
 
 def parsed(data: Any, kind: str, source: str, **request: Any) -> list[Any]:
     """What the child makes of a file: a list of plain values, arrays or Arrow tables."""
+    if not sys.executable:
+        raise InputError(f"{source}: cannot be parsed, for sys.executable does not say where Python is.")
     memory, seconds = limits(room.declared_size(pa.BufferReader(data)))
     request |= {"kind": kind, "memory": memory, "seconds": seconds, "most": memory // OUTPUT_SHARE}
     path = [os.path.abspath(place) for place in sys.path]  # noqa: PTH100
@@ -57,12 +60,7 @@ def parsed(data: Any, kind: str, source: str, **request: Any) -> list[Any]:
             given.write(data)
             given.seek(0)
             code = exit_code(command, given, found, PATIENCE * seconds)
-            found.seek(0)
-            values = []
-            for frame, value in frames.read(found) if code == 0 else ():
-                if frame == frames.ERROR:
-                    raise InputError(f"{source}{value}")
-                values.append(value)
+            values = values_in(found, source) if code == 0 else []
     except OSError as error:
         raise InputError(
             f"{source}: cannot be parsed in a process of its own: {printable(error.strerror)}."
@@ -87,6 +85,18 @@ def exit_code(command: list[str], given: Any, found: Any, most_seconds: int) -> 
     finally:
         process.kill()
         process.wait()
+
+
+def values_in(found: Any, source: str) -> list[Any]:
+    """What the child wrote; an error, if that is one."""
+    try:
+        parts = list(frames.read(found))
+    except (ValueError, TypeError, KeyError, struct.error, RecursionError, pa.ArrowException) as error:
+        raise InputError(f"{source}: its parser sent what cannot be read; {ADVICE}") from error
+    for kind, value in parts:
+        if kind == frames.ERROR:
+            raise InputError(f"{source}{value}")
+    return [value for _, value in parts]
 
 
 def what_ended(code: int | None, memory: int, seconds: int) -> str:
