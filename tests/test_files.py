@@ -27,7 +27,7 @@ def test_an_interrupted_write_leaves_what_was_there(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_killed_write_leaves_what_was_there(tmp_path, sent):
     target = tmp_path / "out"
     target.write_text("before")
@@ -51,6 +51,23 @@ kpod.__main__.main()
     left = [path.name for path in tmp_path.iterdir() if path != target]
     assert len(left) == (1 if sent == signal.SIGKILL else 0)  # nobody can tidy up after SIGKILL
     assert all(name.startswith(".out.") and name.endswith(".part") for name in left)
+
+
+def test_nohup_is_left_alone():
+    """A run that was started to outlive its terminal does."""
+    code = """
+import signal
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+import kpod.cli, kpod.__main__
+def run():
+    signal.raise_signal(signal.SIGHUP)
+    print("still there")
+    return 0
+kpod.cli.run = run
+kpod.__main__.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "still there\n"
 
 
 def test_whoever_reads_the_old_file_reads_it_to_the_end(tmp_path):

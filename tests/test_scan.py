@@ -25,7 +25,9 @@ from kpod._engine.fit import SOLVERS
 from kpod._engine.lloyd import Settings, Start
 from kpod._engine.table import make_table
 from kpod._engine.windows import Window
-from kpod._io import scanning, sources
+from kpod._io import room, scanning, sources
+from kpod._io.files import InputError
+from kpod._io.sources import ArrowSource
 
 from .conftest import clustered
 from .processes import Processes, process_pool
@@ -443,3 +445,29 @@ def test_patterns_of_gaps_are_counted_in_pieces(monkeypatch):
         assert_array_equal(ours.by_group(groups, 4), theirs.by_group(groups, 4))
         assert_array_equal(ours.by_row, theirs.by_row)
         np.testing.assert_allclose(ours.moments, theirs.moments)
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_arrow_files_are_mapped_or_read_with_the_same_rows(tmp_path, monkeypatch, new):
+    path = tmp_path / "t.arrow"
+    whole = pa.table({"a": np.arange(5000.0), "b": np.arange(5000) % 7})
+    with new(path, whole.schema) as writer:
+        writer.write_table(whole, max_chunksize=700)
+    read = pa.Table.from_batches(ArrowSource(str(path)).batches(["b", "a"]))
+    monkeypatch.setattr(room, "fits", lambda *_: False)
+    assert pa.Table.from_batches(ArrowSource(str(path)).batches(["b", "a"])) == read
+    assert read == whole.select(["b", "a"])
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_an_arrow_file_shortened_while_it_is_read_is_refused(tmp_path, new):
+    """Mapped, it would end the process."""
+    path = tmp_path / "t.arrow"
+    whole = pa.table({"a": np.arange(500_000.0)})
+    with new(path, whole.schema) as writer:
+        writer.write_table(whole, max_chunksize=10_000)
+    batches = ArrowSource(str(path)).batches(["a"])
+    next(batches)
+    os.truncate(path, path.stat().st_size // 3)
+    with pytest.raises(InputError, match=r"t\.arrow: changed while it was being read; start again"):
+        list(batches)

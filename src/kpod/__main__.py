@@ -16,7 +16,10 @@ def main() -> None:
             raise
         sys.exit("kpod: the command line needs more packages: pip install 'scikit-kpod[cli]'.")
     open_streams()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # half-written files are then removed
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as with nohup
+            signal.signal(number, lambda *_: sys.exit(1))  # half-written files are then removed
     sys.exit(written_out(run()))
 
 

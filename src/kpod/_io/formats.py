@@ -7,21 +7,18 @@ are optional; an absent one is named.
 from __future__ import annotations
 
 import importlib
-import io
-import json
+import importlib.util
 import math
 import re
-import tempfile
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kpod._io import around, scales
+from kpod._io import around, isolation, scales
+from kpod._io.child import PROGRAMS
 from kpod._io.files import InputError, printable
 from kpod._io.marks import Marks
 from kpod._io.places import Cells, letters
@@ -32,21 +29,22 @@ from kpod._words import option, some
 
 OLE = b"\xd0\xcf\x11\xe0"
 SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
-JSON_BLOCK = 1 << 20
-LONGEST_INT = 2**63
 EXTRAS = {"python_calamine": "excel", "xlsxwriter": "excel", "pyreadstat": "stats"}
-PROGRAMS = {"stata": "a Stata", "spss": "an SPSS", "sas": "a SAS", "xport": "a SAS transport"}
+
+
+def check_installed(name: str, source: str, what: str) -> None:
+    """Refuse a file that an optional package reads which is absent: by the extra that it comes with."""
+    if importlib.util.find_spec(name) is None:
+        package = name.replace("_", "-")
+        raise InputError(
+            f"{source}: {what} needs the package {package}: pip install 'scikit-kpod[{EXTRAS[name]}]'."
+        )
 
 
 def imported(name: str, source: str, what: str) -> Any:
     """An optional package, or an error that names it and the extra it comes with."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        package = name.replace("_", "-")
-        raise InputError(
-            f"{source}: {what} needs the package {package}: pip install 'scikit-kpod[{EXTRAS[name]}]'."
-        ) from error
+    check_installed(name, source, what)
+    return importlib.import_module(name)
 
 
 def kind_of(data: Any) -> str | None:  # noqa: PLR0911
@@ -93,54 +91,14 @@ def read_other(
 
 
 def read_json(data: Any, kind: str, source: str) -> pa.Table:
-    if kind == "lines":
-        table = read_json_lines(data)
-        if table is not None:
-            return table
+    first, *columns = isolation.parsed(data, kind, source)
+    if isinstance(first, pa.Table):
+        return first
     try:
-        if kind == "lines":
-            lines = data.decode("utf-8-sig").split("\n")
-            rows = [json.loads(line, object_pairs_hook=without_twins) for line in lines if line.strip()]
-        else:
-            rows = json.loads(data, object_pairs_hook=without_twins)
-    except (ValueError, RecursionError) as error:
-        why = "nested too deeply" if isinstance(error, RecursionError) else printable(error)
-        raise InputError(f"{source}: not valid JSON: {why}.") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{source}: expected a list of objects, one for each row.")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    try:
-        return table_of(names, [[row.get(name) for row in rows] for name in names])
+        return table_of(first, columns)
     except UnicodeEncodeError as error:
         odd = printable(error.object[error.start : error.end])
         raise InputError(f"{source}: holds {odd}, half of a character; correct it.") from error
-
-
-def read_json_lines(data: bytes) -> pa.Table | None:
-    """The table as pyarrow reads it, which is quick; None where it would lose digits of whole numbers."""
-    from pyarrow import json as pa_json
-
-    def read(texts: Sequence[str] = (), block: int = JSON_BLOCK) -> pa.Table:
-        parse = pa_json.ParseOptions(explicit_schema=pa.schema([(name, pa.string()) for name in texts]))
-        return pa_json.read_json(pa.BufferReader(data), pa_json.ReadOptions(block_size=block), parse)
-
-    block = max(JSON_BLOCK, 1 + max(len(line) for line in data.split(b"\n")))
-    table = read(block=block)
-    times = [one.name for one in table.schema if pa.types.is_timestamp(one.type)]
-    if times:  # as they are written, with their offsets from UTC
-        table = read(times, block)
-    floats = [column for column in table.columns if pa.types.is_float64(column.type)]
-    too_long = any((pc.max(pc.abs(column)).as_py() or 0) >= LONGEST_INT for column in floats)
-    return None if too_long else table
-
-
-def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of names that appear twice, one value would be lost."""
-    out = dict(pairs)
-    if len(out) < len(pairs):
-        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"{name!r} appears twice in a row")
-    return out
 
 
 # Workbooks
@@ -149,45 +107,31 @@ def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_workbook(
     data: Any, source: str, sheet: str | None, *, every_row: bool
 ) -> tuple[pa.Table, list[str], Cells]:
-    calamine = imported("python_calamine", source, "reading a workbook")
-    try:
-        book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data[:]))
-        names = list(book.sheet_names)
-    except Exception as error:
-        raise InputError(
-            f"{source}: is a zip archive or a damaged workbook; unpack it, or save the sheet as CSV."
-        ) from error
-    if sheet is not None and sheet not in names:
-        raise InputError(
-            f"{source}: no sheet '{printable(sheet)}'; there are {', '.join(map(printable, names))}."
-        )
+    check_installed("python_calamine", source, "reading a workbook")
+    about, *blocks = isolation.parsed(data, "workbook", source, sheet=sheet)
     notes = []
-    if sheet is None:
-        filled = [name for name in names if sheet_of(book, name, source).total_height]
-        sheet = (filled or names)[0]
-        if len(names) > 1:
-            others = [name for name in names if name != sheet]
-            notes = [f"only sheet '{sheet}' was read, not {some(others)}; choose another with --sheet."]
-    page = sheet_of(book, sheet, source)
-    rows = page.to_python(skip_empty_area=True)
-    top, left = page.start or (0, 0)
-    spans = [
-        (first[0] - top, last[0] - top, first[1] - left)
-        for first, last in page.merged_cell_ranges or ()
-        if last[0] > first[0]
-    ]
-    table, remarks, numbers, columns = from_rows(
-        rows, spans, f"{source}, sheet '{printable(sheet)}'", every_row=every_row
+    if sheet is None and about["others"]:
+        others = some(about["others"])
+        notes = [f"only sheet '{about['sheet']}' was read, not {others}; choose another with --sheet."]
+    rows = [row for block in blocks for _, row in block]
+    numbers = [number for block in blocks for number, _ in block]
+    table, remarks, kept, columns = from_rows(
+        rows, spans_in(about, numbers), f"{source}, sheet '{printable(about['sheet'])}'", every_row=every_row
     )
-    named = {name: letters(left + j) for name, j in zip(table.column_names, columns, strict=True)}
-    return table, [*notes, *remarks], Cells([top + i + 1 for i in numbers], named)
+    named = {name: letters(about["columns"][j]) for name, j in zip(table.column_names, columns, strict=True)}
+    return table, [*notes, *remarks], Cells([numbers[i] + 1 for i in kept], named)
 
 
-def sheet_of(book: Any, name: str, source: str) -> Any:
-    try:
-        return book.get_sheet_by_name(name)
-    except Exception as error:
-        raise InputError(f"{source}, sheet '{printable(name)}': damaged: {printable(error)}.") from error
+def spans_in(about: dict[str, Any], numbers: list[int]) -> list[tuple[int, int, int]]:
+    """Merged cells: their first and last row and their column among those that were read."""
+    rows = {number: i for i, number in enumerate(numbers)}
+    columns = {number: j for j, number in enumerate(about["columns"])}
+    found, end = [], (-1, -1)
+    for first, column, last in sorted(about["spans"], key=lambda span: span[1::-1]):
+        if first in rows and column in columns and (column, first) > end:  # not over one another
+            found.append((rows[first], bisect_right(numbers, last) - 1, columns[column]))
+            end = column, last
+    return found
 
 
 def from_rows(
@@ -294,33 +238,21 @@ def table_of(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Table
 
 
 def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -> tuple[pa.Table, list[str]]:
-    pyreadstat = imported("pyreadstat", source, f"reading {PROGRAMS[kind]} file")
+    check_installed("pyreadstat", source, f"reading {PROGRAMS[kind]} file")
     if data[:11] == b"<stata_dta>" and not bytes(data[-64:]).rstrip().endswith(b"</stata_dta>"):
         raise InputError(f"{source}: truncated; get a complete copy of the file.")
-    readers = {"stata": "read_dta", "spss": "read_sav", "sas": "read_sas7bdat", "xport": "read_xport"}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "data"
-        path.write_bytes(data[:])
-        try:
-            columns, meta = getattr(pyreadstat, readers[kind])(str(path), output_format="dict")
-        except Exception as error:
-            raise InputError(
-                f"{source}: damaged, or not {PROGRAMS[kind]} file: {printable(error)}."
-            ) from error
-    labels = getattr(meta, "variable_value_labels", {}) or {}
-    marks = Marks.parse(missing, list(columns), source)
-    measures = getattr(meta, "variable_measure", {}) or {}
+    about, *columns = isolation.parsed(data, kind, source)
+    names = [name for name, *_ in about]
+    marks = Marks.parse(missing, names, source)
     notes: list[str] = []
-    out = {}
-    for name, values in columns.items():
-        plain: list[Any] = [cell.item() if hasattr(cell, "item") else cell for cell in list(values)]
+    out = []
+    for (name, labels, measure), values in zip(about, columns, strict=True):
+        plain = values.tolist() if isinstance(values, np.ndarray) else values
         cells = [None if is_empty(cell) else cell for cell in plain]
-        out[name] = labelled(
-            name, cells, labels.get(name, {}), measures.get(name, "unknown"), notes, marks.of(name)
-        )
-    table = table_of(list(out), list(out.values()))
-    for j, name in enumerate(out):
-        if labels.get(name) and pa.types.is_string(table.schema.field(j).type):
+        out.append(labelled(name, cells, dict(labels), measure, notes, marks.of(name)))
+    table = table_of(names, out)
+    for j, (name, labels, _) in enumerate(about):
+        if labels and pa.types.is_string(table.schema.field(j).type):
             table = table.set_column(j, name, table.column(j).dictionary_encode())
     return table, notes
 

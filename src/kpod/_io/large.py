@@ -7,7 +7,6 @@ looked at a column at a time. Columns of text stay in their files, and go from t
 from __future__ import annotations
 
 import itertools
-import mmap
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -61,9 +60,9 @@ def may_be_scanned(path: str) -> bool:
 def fits(path: str) -> bool:
     """Whether a table fits into memory, by what its file says; what is wrong with it is said later."""
     try:
-        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return room.fits(room.declared_size(data))
-    except (OSError, ValueError):  # empty, or not a regular file
+        with pa.OSFile(path) as file:
+            return room.fits(room.declared_size(file))
+    except OSError:  # not a regular file
         return True
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
 BLOCK = 1 << 20
 
 
@@ -22,6 +20,8 @@ class Lines:
     """The first blank line; from there on, lines are not known."""
 
     def line(self, raw: Any, row: int) -> int:
+        import pyarrow.compute as pc
+
         above = raw.slice(0, row)
         breaks = sum(pc.sum(pc.count_substring(column, "\n")).as_py() or 0 for column in above.columns)
         return int(self.first + row + breaks)

@@ -63,7 +63,7 @@ def read_table(
     source = "standard input" if path == "-" else printable(path)
     data = room.unpacked(read_bytes(path, source), source)
     if is_typed(data) or data[:4] == room.ZIP:
-        room.check_room(room.declared_size(data), source)
+        room.check_room(room.declared_size(pa.BufferReader(data)), source)
     dialect = None
     place: Lines | Cells | None = None
     notes: list[str] = []

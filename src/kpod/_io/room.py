@@ -48,22 +48,24 @@ def fits(n_bytes: int, least: int = 0) -> bool:
     return free is None or n_bytes < max(least, free / 2 / IN_MEMORY)
 
 
-def declared_size(data: Any) -> int:
+def declared_size(file: pa.NativeFile) -> int:
     """Bytes that a file says it unpacks to; its own length where it says nothing."""
-    n_bytes = len(data)
+    n_bytes = file.size()
     with suppress(Exception):  # what is wrong with a file is said by whoever reads it
-        if data[:4] == b"PAR1":
+        head = file.read(6)
+        file.seek(0)
+        if head[:4] == b"PAR1":
             import pyarrow.parquet as pq
 
-            about = pq.read_metadata(pa.BufferReader(data))
+            about = pq.read_metadata(file)
             n_bytes = max(n_bytes, 8 * about.num_rows * about.num_columns)
-        elif data[:6] == b"ARROW1":
-            reader = pa.ipc.open_file(pa.BufferReader(data))
+        elif head == b"ARROW1":
+            reader = pa.ipc.open_file(file)
             n_bytes = max(n_bytes, 8 * reader.count_rows() * len(reader.schema))
-        elif data[:4] == ZIP:
-            with zipfile.ZipFile(io.BytesIO(data[:])) as archive:
+        elif head[:4] == ZIP:
+            with zipfile.ZipFile(file) as archive:
                 n_bytes = max(n_bytes, sum(part.file_size for part in archive.infolist()))
-    return n_bytes
+    return int(n_bytes)
 
 
 def check_room(n_bytes: int, source: str) -> None:

@@ -167,11 +167,19 @@ class ParquetSource(Source):
 
 
 class ArrowSource(Source):
-    """An Arrow or Feather file, or a stream of record batches."""
+    """An Arrow or Feather file, or a stream of record batches.
+
+    It may hold all its rows in one batch, so a large one is mapped. Any other is read: whoever shortens a
+    file that is mapped ends the process (SIGBUS).
+    """
+
+    @property
+    def file(self) -> pa.NativeFile:
+        return (pa.OSFile if room.fits(self.stamp[1]) else pa.memory_map)(self.path)
 
     def opened(self, fields: list[int] | None = None) -> Any:
         options = pa.ipc.IpcReadOptions(included_fields=fields) if fields else pa.ipc.IpcReadOptions()
-        data = pa.memory_map(self.path)
+        data = self.file
         head = data.read(6)
         data.seek(0)
         if head[:4] == reading.STREAM:
@@ -182,7 +190,7 @@ class ArrowSource(Source):
     @cached_property
     def schema(self) -> pa.Schema:
         with self.naming():
-            data = pa.memory_map(self.path)
+            data = self.file
             stream = data.read(4) == reading.STREAM
             data.seek(0)
             return (pa.ipc.open_stream(data) if stream else pa.ipc.open_file(data)).schema

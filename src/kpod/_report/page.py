@@ -22,7 +22,7 @@ import numpy as np
 
 from kpod import __version__
 from kpod._diagnose import AUTO
-from kpod._io.files import check_writable, written_whole
+from kpod._io.files import check_writable, printable, written_whole
 from kpod._report.cautions import cautions
 from kpod._report.profiles import Aside
 from kpod._report.profiles import profile as profile_of
@@ -41,6 +41,8 @@ PAGE_WIDTH = 950.0
 FIGURE_WIDTH = 8.6
 SMALLEST_SCALE = 0.75
 FONTS = ["DejaVu Sans", "Helvetica", "Arial"]
+HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, halves of characters, and what turns the direction of writing around."""
 DRAWING = threading.Lock()
 """matplotlib's settings and warning filters are those of all threads."""
 
@@ -206,11 +208,13 @@ class Report:
         environment.filters["percent"] = percent
         environment.filters["some"] = some
         environment.filters["options"] = unbroken_options
-        return environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8")).render(
+        template = environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8"))
+        page = template.render(
             self.data,
             pictures=pictures(self.clustering, self.choice),
             named_rows=self.row_names is not None,
         )
+        return HIDDEN.sub(lambda found: printable(found[0]), page)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
