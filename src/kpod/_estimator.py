@@ -331,13 +331,14 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 )
             names = getattr(new, "feature_names_in_", None)
             weights = _validation.check_weights(sample_weight, values.shape[0])
-            table = make_table(values, executor, weights=weights)
+            table = make_table(values, executor, weights=weights, checked=True)
             _validation.check_finite(table, names)
             self._check_table(table, names)
             with checkpoint_of(self, table, executor, numbers) as checkpoint:
                 fitting = Fitting(self, table, executor, values, checkpoint)
                 chosen = fitting.choose(numbers, progress)
                 solution, losses = fitting.solve(chosen, random_state, algorithm=algorithm, told=True)
+                table.check_unchanged(executor)
         _validation.check_unchanged(X)
         tell = teller(self, 1)
         if tell is not None and len(losses) > 1:
@@ -365,6 +366,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnyFloats:
         """Cluster the rows of X and return their distances to the centers, see `transform`."""
+        _dask.refuse(X, self, "fit_transform")
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
     def predict(self, X: Any) -> Labels:
@@ -478,7 +480,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
         """What the engine takes; the columns are those of the model, or become so."""
-        if _dask.is_dask(X):
+        if _validation.is_dask(X):
             values: Any = _dask.DaskTable(X, executor)
             validate_data(self, values.header, reset=reset, skip_check_array=True)
             return values
@@ -488,7 +490,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _check_place(self, X: Any, executor: Executor) -> str:
         """The algorithm for a table in this place; refuses what needs the whole table in memory."""
-        if not executor.remote and not _dask.is_dask(X):
+        if not executor.remote and not _validation.is_dask(X):
             return self.algorithm
         for name, wants in {
             "algorithm='mm'": self.algorithm == "mm",
@@ -501,7 +503,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         }.items():
             if wants:
                 raise ValueError(
-                    f"{name} needs the whole table in memory; Dask tables and clusters are not supported."
+                    f"{name} needs the whole table in memory; Dask tables and clusters are not supported. "
+                    "Use it on a sample of the rows that fits into memory."
                 )
         return "lloyd"
 
