@@ -28,7 +28,7 @@ from dask.delayed import delayed
 from kpod import KPOD
 from tests.conftest import clustered
 
-N_WORKERS = 3
+N_WORKERS, N_ROWS = 2, 1000
 FITTED = ("labels_", "cluster_centers_", "counts_", "inertia_", "loss_curve_", "column_means_")
 MOST_SECONDS = 600
 
@@ -36,16 +36,16 @@ MOST_SECONDS = 600
 def part(seed):
     """A partition, made on a worker; slowly, as from a disk."""
     time.sleep(0.05)
-    return clustered(np.random.default_rng(seed), 3000, 10, k=8, missing=0.4, spread=1.2)[0]
+    return clustered(np.random.default_rng(seed), N_ROWS, 10, k=8, missing=0.4, spread=1.2)[0]
 
 
 def table():
     parts = [delayed(part, pure=False)(seed) for seed in range(12)]
-    return da.concatenate([da.from_delayed(one, (3000, 10), float) for one in parts])
+    return da.concatenate([da.from_delayed(one, (N_ROWS, 10), float) for one in parts])
 
 
 def model():
-    return KPOD(8, init=part(0)[:8], tol=0, max_iter=60)
+    return KPOD(8, init=part(0)[:8], tol=0, max_iter=30)
 
 
 @contextmanager
@@ -123,23 +123,14 @@ def outcome(client, here):
     return found[0] if found else "HANGS"
 
 
-def run(kind, number, rng, here):
+def disturbed(client, harm, rng, here, seconds, kind, number):
     """Print and return how a fit ends in the course of which something happens to workers."""
-    makes, harm = {
-        "killed": (with_nannies, kill_each_once),
-        "gone": (without_nannies, kill_for_good),
-        "stopped": (with_nannies, stop_one),
-    }[kind]
-    with makes() as client:
-        began = time.monotonic()
-        undisturbed = outcome(client, here)
-        seconds = time.monotonic() - began
-        harm(client, rng, seconds)
-        found = outcome(client, here)
-        took = time.monotonic() - began - seconds
-    print(f"{kind} {number}: {found} ({took:.1f} s, {seconds:.1f} s undisturbed)", flush=True)
-    assert undisturbed == "same bits", undisturbed
-    return f"{kind}: {found if found.isupper() or found == 'same bits' else found.split(' at ')[0] + ' ...'}"
+    client.wait_for_workers(N_WORKERS, MOST_SECONDS)
+    harm(client, rng, seconds)
+    began = time.monotonic()
+    found = outcome(client, here)
+    print(f"{kind} {number}: {found} ({time.monotonic() - began:.1f} s)", flush=True)
+    return f"{kind}: {found.split(' at ')[0]}"
 
 
 def main():
@@ -151,12 +142,19 @@ def main():
     warnings.simplefilter("ignore")
     here = model().fit(table())
     rng = np.random.default_rng(given.seed)
-    with dask.config.set({"kpod.no-workers-timeout": "15s"}):
-        counts = Counter(
-            run(kind, number, rng, here)
-            for kind in ("killed", "gone", "stopped")
-            for number in range(getattr(given, kind))
-        )
+    counts = Counter()
+    with with_nannies() as client:
+        began = time.monotonic()
+        assert outcome(client, here) == "same bits"
+        seconds = time.monotonic() - began
+        print(f"undisturbed: same bits ({seconds:.1f} s)", flush=True)
+        for kind, harm in {"stopped": stop_one, "killed": kill_each_once}.items():
+            for number in range(getattr(given, kind)):
+                counts[disturbed(client, harm, rng, here, seconds, kind, number)] += 1
+    with dask.config.set({"kpod.no-workers-timeout": "5s"}):
+        for number in range(given.gone):
+            with without_nannies() as client:
+                counts[disturbed(client, kill_for_good, rng, here, seconds, "gone", number)] += 1
     print(dict(counts))
     if any(word in key for key in counts for word in ("HANGS", "OTHER BITS")):
         raise SystemExit(1)
