@@ -22,6 +22,7 @@ from kpod._engine import blocks, seeding
 from kpod._engine import cluster as on_cluster
 
 from .conftest import clustered
+from .test_changing_files import write
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -224,6 +225,35 @@ def test_a_worker_killed_in_an_iteration_costs_a_read(client, tmp_path):
     client.wait_for_workers(2, 240)
 
 
+def loaded(path):
+    return np.load(path)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_partition_that_changes_is_refused_when_it_is_read_again(weighted, client, tmp_path):
+    """Labels recalled on new rows, with the sums of old ones, would be wrong without a word."""
+    X = table(n_rows=1000)
+    paths = [str(tmp_path / f"{i}.npy") for i in range(4)]
+    for i, path in enumerate(paths):
+        np.save(path, X[250 * i : 250 * (i + 1)])
+    parts = [da.from_delayed(delayed(loaded, pure=False)(path), (250, 6), X.dtype) for path in paths]
+    model = KPOD(5, init=X[:5], tol=0)
+
+    def change(line):
+        if "lloyd 2:" in line:
+            for i, path in enumerate(paths):
+                np.save(path, X[250 * i : 250 * (i + 1)] + 1)
+            victim = min(client.nthreads())
+            os.kill(client.run(os.getpid, workers=[victim])[victim], signal.SIGKILL)
+            until(lambda: victim not in client.nthreads())
+
+    model._listener = change
+    changed = r"Partition [0-3] of X \(rows \d+ to \d+\).*changed while it was in use.*Fit again"
+    with client.as_current(), pytest.raises(ValueError, match=changed):
+        model.fit(da.concatenate(parts), sample_weight=np.ones(1000) if weighted else None)
+    client.wait_for_workers(2, 240)
+
+
 def test_states_of_a_fit_are_forgotten_at_its_end(client):
     X = table()
     with client.as_current():
@@ -301,6 +331,23 @@ def test_a_scanned_table_travels_as_where_it_lies(client, tmp_path, monkeypatch)
     assert len(sent) > 17  # blocks
     assert max(sent[:17]) < 1000 < X[: len(X) // 17].nbytes
     same(KPOD(5, n_init=1, random_state=0, algorithm="lloyd").fit(X), there)
+
+
+def test_mapped_files_that_change_are_refused_by_workers(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 10)
+    X = table()
+    for unnoticed in (False, True):
+        path = tmp_path / f"{unnoticed}.npy"
+        np.save(path, X)
+        model = KPOD(5, init=X[:5], tol=0)
+        model._listener = lambda line: (
+            write(path, 1500, unnoticed=unnoticed) if "lloyd 2:" in line else None  # noqa: B023
+        )
+        with (
+            kpod.on_dask(client),
+            pytest.raises(ValueError, match=r"\.npy (was written to|changed) while .*rows"),
+        ):
+            model.fit(np.load(path, mmap_mode="r"))
 
 
 def odd_partitions(second):
@@ -488,6 +535,19 @@ def test_workers_with_another_version_are_named(client, tmp_path):
         assert f"{address} (9.9)" in str(caught.value)
 
 
+def test_workers_with_other_kernels_are_named(client, tmp_path):
+    """Of the same version, as two builds between releases are."""
+    other = """
+import pathlib
+read = pathlib.Path.read_bytes
+pathlib.Path.read_bytes = lambda self: read(self) + (b"another" if self.suffix == ".so" else b"")
+"""
+    with another_worker(client, tmp_path, other) as address, client.as_current():
+        with pytest.raises(RuntimeError, match=r"compiled kernels.*Install the same wheel") as caught:
+            KPOD(2).fit(in_chunks(table()))
+        assert f"on worker {address} are" in str(caught.value)
+
+
 def test_workers_without_the_package_are_named(client, tmp_path):
     hide = """
 import importlib.metadata as metadata
@@ -582,12 +642,16 @@ def test_clients_that_are_closed_between_passes_are_told_of(cluster):
 def test_clients_that_are_closed_in_a_pass_are_told_of(cluster, monkeypatch):
     """Calling the tasks off fails then, which must not hide why."""
 
-    def lost(futures):
+    waiting = on_cluster.wait_for
+
+    def lost(client, call, *args, **how):
+        if call != client.gather:
+            return waiting(client, call, *args, **how)
         client.close()
         raise OSError("lost")
 
     with distributed.Client(cluster, set_as_default=False) as client, kpod.on_dask(client):
-        monkeypatch.setattr(client, "gather", lost)
+        monkeypatch.setattr(on_cluster, "wait_for", lost)
         with pytest.raises(RuntimeError, match="was closed while it was in use") as caught:
             KPOD(2).fit(in_chunks(table()))
     assert str(caught.value.__cause__) == "lost"

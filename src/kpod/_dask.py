@@ -23,24 +23,24 @@ from kpod._typing import Floats
 from kpod._words import kind_of, some
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; nothing is imported to find out."""
-    return "dask" in sys.modules and hasattr(X, "__dask_graph__")
-
-
 def refuse(X: Any, model: Any, method: str) -> None:
     """Say how to get what is as large as the table itself: in partitions."""
-    if not is_dask(X):
+    if not _validation.is_dask(X):
         return
-    check_is_fitted(model)
     _validation.refuse_delayed(X, "X")
+    if method == "fit_transform":
+        apply = in_partitions(X, "transform", "model.n_clusters_")
+        how = f"Call model.fit(X), then {apply}"
+    else:
+        check_is_fitted(model)
+        how = f"Use {in_partitions(X, method, model.n_clusters_)}"
     raise TypeError(
-        f"{method} takes tables in memory; its result is as long as the table. Use "
-        f"{in_partitions(X, method, model.n_clusters_)}, which applies it to each partition."
+        f"{method} takes tables in memory, not those of Dask: its result is as long as the table. {how}, "
+        "which applies it to each partition."
     )
 
 
-def in_partitions(X: Any, method: str, n_clusters: int) -> str:
+def in_partitions(X: Any, method: str, n_clusters: int | str) -> str:
     """The line of Python that applies a method to each partition of X."""
     if hasattr(X, "columns"):
         return f"X.map_partitions(model.{method})"
@@ -80,7 +80,7 @@ def on_dask(client: Any) -> Iterator[None]:
             f"on_dask takes a distributed.Client, got {kind_of(client)}. Use Client(cluster), or "
             "Client(address) with that of the scheduler."
         )
-    cluster.check_open(client)
+    cluster.check_usable(client)
     token = ACTIVE.set(client)
     try:
         yield
@@ -103,7 +103,7 @@ def active_client() -> Any:
 @contextmanager
 def executor_for(X: Any, n_threads: int) -> Iterator[Executor]:
     """What runs over the blocks of a table: threads, or the workers of a cluster."""
-    client = active_client() if is_dask(X) else ACTIVE.get()
+    client = active_client() if _validation.is_dask(X) else ACTIVE.get()
     with threads(n_threads) if client is None else cluster.cluster(client) as executor:
         yield executor
 
@@ -129,14 +129,19 @@ class DaskTable:
         parts, self.header = partitions(X)
         n_columns = self.header.shape[1]
         make = delayed(resident, pure=False)
-        recipes = [make(part, number, self.header) for number, part in enumerate(parts)]
         self.cluster = executor if isinstance(executor, Cluster) else None
+        # In this process, partitions are computed once.
+        recipes = [
+            make(part, number, self.header, checked=self.cluster is not None)
+            for number, part in enumerate(parts)
+        ]
         if self.cluster is None:
             sources = list(compute(*recipes))  # type: ignore[no-untyped-call]
             about = [source.about for source in sources]
         else:
             sources, about = self.cluster.make(recipes)
         check_dtypes(about)
+        about = [its._replace(name=f"Partition {number} of X") for number, its in enumerate(about)]
         self.parts = [(it, its) for it, its in zip(sources, about, strict=True) if its.n_rows]
         if not self.parts:
             raise ValueError("X has no rows: every partition is empty.")
@@ -176,7 +181,7 @@ def partitions(X: Any) -> tuple[list[Any], Any]:
     return list(whole_rows.to_delayed().ravel()), np.empty((0, X.shape[1]))
 
 
-def resident(part: Any, number: int, header: Any) -> Resident:
+def resident(part: Any, number: int, header: Any, *, checked: bool) -> Resident:
     """A partition as a block, wherever this runs; the header is a table without rows as it should be."""
     try:
         check_partition(part, header)
@@ -185,7 +190,8 @@ def resident(part: Any, number: int, header: Any) -> Resident:
         # Not the very type of the error, which may take more than a text.
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"Partition {number} of X{cluster.on_worker()}: {error}") from error
-    return Resident(block_of(values, 0, Units(np.zeros(header.shape[1]), 1.0)))
+    block = block_of(values, 0, Units(np.zeros(header.shape[1]), 1.0))
+    return Resident(block, block.checksum() if checked else None)
 
 
 def check_partition(part: Any, header: Any) -> None:

@@ -343,6 +343,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [encoded[:, a:b] for a, b in pairwise(edges)]
 
     def _encoded(self, X: Any) -> Floats:
+        _validation.refuse_dask(X)
         encoded = np.asarray(X, dtype=np.float64)
         if encoded.ndim != 2 or encoded.shape[1] != self._n_features_out:
             raise ValueError(f"X has shape {encoded.shape}, expected {self._n_features_out} columns.")
@@ -388,6 +389,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return out
 
     def _columns(self, X: Any, *, reset: bool) -> list[Column]:
+        _validation.refuse_dask(X)
         if frame_kind(X) == "array":
             return self._columns_of_array(X, reset=reset)
         frame = _validation.frame_of(X)

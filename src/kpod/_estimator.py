@@ -346,7 +346,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 )
             names = getattr(new, "feature_names_in_", None)
             weights = _validation.check_weights(sample_weight, values.shape[0])
-            table = make_table(values, executor, weights=weights)
+            table = make_table(values, executor, weights=weights, checked=True)
             _validation.check_finite(table, names)
             table = with_groups(table, executor)
             self._check_table(table, names)
@@ -354,6 +354,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 fitting = Fitting(self, table, executor, values, checkpoint)
                 chosen = fitting.choose(numbers, progress)
                 solution, losses = fitting.solve(chosen, random_state, algorithm=algorithm, told=True)
+                table.check_unchanged(executor)
         _validation.check_unchanged(X)
         tell = teller(self, 1)
         if tell is not None and len(losses) > 1:
@@ -383,6 +384,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnyFloats:
         """Cluster the rows of X and return their distances to the centers, see `transform`."""
+        _dask.refuse(X, self, "fit_transform")
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
     def predict(self, X: Any) -> Labels:
@@ -497,7 +499,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
         """What the engine takes; the columns are those of the model, or become so."""
-        if _dask.is_dask(X):
+        if _validation.is_dask(X):
             values: Any = _dask.DaskTable(X, executor)
             validate_data(self, values.header, reset=reset, skip_check_array=True)
             return values
@@ -507,7 +509,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _check_place(self, X: Any, executor: Executor) -> str:
         """The algorithm for a table in this place; refuses what needs the whole table in memory."""
-        if not executor.remote and not _dask.is_dask(X):
+        if not executor.remote and not _validation.is_dask(X):
             return self.algorithm
         for name, wants in {
             "algorithm='mm'": self.algorithm == "mm",
@@ -520,7 +522,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         }.items():
             if wants:
                 raise ValueError(
-                    f"{name} needs the whole table in memory; Dask tables and clusters are not supported."
+                    f"{name} needs the whole table in memory; Dask tables and clusters are not supported. "
+                    "Use it on a sample of the rows that fits into memory."
                 )
         return "lloyd"
 

@@ -72,6 +72,7 @@ def checkpoint_of(
     if callable(init):
         init = getattr(init, "__qualname__", type(init).__qualname__)
     elif not isinstance(init, str):
+        _validation.refuse_dask(init, "init")
         init = np.asarray(_validation.as_array(init, kpod), np.float64).tolist()
     return Checkpoint(
         kpod.checkpoint,
@@ -318,6 +319,7 @@ class Fitting:
 
 
 def start_at(kpod: KPOD, centers: Any, table: Table, n_clusters: int) -> Start:
+    _validation.refuse_dask(centers, "init")
     centers = _validation.as_array(centers, kpod)
     expected = (n_clusters, table.n_columns)
     if centers.shape != expected:

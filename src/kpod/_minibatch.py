@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from kpod import _dask, _validation
+from kpod import _validation
 from kpod._engine.blocks import Units, csr_of
 from kpod._engine.executors import Executor, threads
 from kpod._engine.lloyd import Settings, Start, labels_of, lloyd, loss_of, nearest
@@ -215,7 +215,7 @@ class MiniBatchKPOD(KPOD):
 
     def _learn(self, X: Any, sample_weight: Any, *, reset: bool, one_batch: bool = False) -> MiniBatchKPOD:
         self._check_parameters()
-        if _dask.is_dask(X):
+        if _validation.is_dask(X):
             raise TypeError(
                 "MiniBatchKPOD takes tables in memory or on disk. Call partial_fit with the partitions of a "
                 "Dask table one after the other, or give the table to KPOD."

@@ -173,6 +173,7 @@ def stability(
 
 def kpod_and_table(model: Any, X: Any) -> tuple[KPOD, Any]:
     """The KPOD at the end of a pipeline, and the table as that sees it, with the names of its columns."""
+    _validation.refuse_dask(X)  # before scikit-learn's transformers load it
     if hasattr(model, "steps"):
         X, model = (model[:-1].transform(X) if len(model.steps) > 1 else X), model.steps[-1][1]
     if not isinstance(model, KPOD):

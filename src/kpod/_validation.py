@@ -116,6 +116,7 @@ def check_sparse(X: Any) -> None:
 
 def as_array(X: Any, estimator: Any) -> AnyFloats:
     """A C-contiguous float32 or float64 array with NaN in the gaps."""
+    refuse_dask(X)
     if isinstance(X, ScannedTable):
         X = X.values
     known = getattr(estimator, "feature_names_in_", ())
@@ -312,6 +313,23 @@ def check_finite(table: Table, names: Any) -> None:
             f"{name_columns(np.unique(columns), names)} (first in row {rows.min()}). Replace it with NaN "
             "if it stands for a missing value, otherwise with a finite number."
         )
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; nothing is imported to find out."""
+    return "dask" in sys.modules and hasattr(X, "__dask_graph__")
+
+
+def refuse_dask(X: Any, name: str = "X") -> None:
+    """Refuse a Dask collection where it would be loaded, all of it, into the memory of this process."""
+    if not is_dask(X):
+        return
+    refuse_delayed(X, name)
+    kind, sample = ("DataFrame", ".sample(frac=0.01)") if hasattr(X, "columns") else ("array", "[::100]")
+    raise TypeError(
+        f"{name} is a Dask {kind}, which only fit, predict and score of KPOD take; this needs a table in "
+        f"memory. Pass a sample of its rows, {name}{sample}.compute(), or all of them, {name}.compute()."
+    )
 
 
 def refuse_delayed(value: Any, name: str) -> None:

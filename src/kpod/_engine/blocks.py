@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpod._engine.sizes import CALL_WORK, ENTRIES_AT_ONCE, ENTRIES_PER_BLOCK, MOST_BLOCKS
-from kpod._engine.windows import Window, opened, packed, scratch_of
+from kpod._engine.windows import Window, opened, packed, scratch_of, watched
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Rows, Workspace
 from kpod._typing import AnyFloats, Floats, Positions
@@ -79,6 +79,7 @@ class Block(ABC):
     dtype: np.dtype[Any]
     keeps_rows = True  # whether opened rows are kept for the next time
     scratch: str | None = None  # a directory for what belongs to the rows and is large
+    file: Window | None = None  # that the rows are mapped from, if others may write to it
 
     def __init__(
         self, first: int, units: Units, weights: Floats | None = None, hidden: Hidden | None = None
@@ -88,14 +89,26 @@ class Block(ABC):
 
     @contextmanager
     def rows(self) -> Iterator[Rows]:
-        """The rows, for as long as the context lasts."""
-        if self._opened is not None:
-            yield self._opened
-            return
-        rows = self._hiding(self._open())
+        """The rows, for as long as the context lasts; refused if the file was written to before its end."""
+        self.check_file()
+        rows = self._hiding(self._open()) if self._opened is None else self._opened
         if self.keeps_rows:
             self._opened = rows
         yield rows
+        self.check_file()
+
+    def check_file(self) -> None:
+        """Refuse rows of a file that was written to since they were mapped."""
+        if self.file is not None and not self.file.is_unchanged():
+            raise self.changed("was written to while the table was in use, which was noticed at")
+
+    def changed(self, what: str) -> ValueError:
+        """The error that its rows are no longer those that the results so far rest on."""
+        where = "X" if self.file is None else self.file.path
+        return ValueError(
+            f"{where} {what} rows {self.first:,} to {self.first + self.n_rows - 1:,}. Fit again when nothing "
+            "writes to it, or fit a copy."
+        )
 
     @abstractmethod
     def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
@@ -188,6 +201,7 @@ class DenseBlock(Block):
     def __init__(self, values: AnyFloats, *args: Any) -> None:
         super().__init__(*args)
         self._values: AnyFloats | Window = values
+        self.file = watched(values)
         self.scratch = scratch_of(values)
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.size, values.dtype
@@ -211,7 +225,9 @@ class DenseBlock(Block):
         return Rows(self.values, shift, self.units.scale, self.weights, hidden=bitmap, only_hidden=only)
 
     def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> DenseBlock:
-        return DenseBlock(self.values, self.first, units or self.units, self.weights, hidden)
+        out = DenseBlock(self.values, self.first, units or self.units, self.weights, hidden)
+        out.file = self.file  # as it was at first
+        return out
 
     def _spare(self, bitmap: NDArray[np.uint8], columns: NDArray[np.bool_]) -> None:
         bitmap.reshape(self.n_rows, -1)[:] &= ~np.packbits(columns, bitorder="little")
@@ -246,6 +262,7 @@ class SparseBlock(Block):
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.nnz, values.dtype
         self.scratch = scratch_of(values.data)
+        self.file = watched(values.data) or watched(values.indices)
         # Opened, the entries are copies in the engine's units: of a mapped table, for one pass each.
         self.keeps_rows = Window.of(values.data) is None
 
@@ -296,7 +313,9 @@ class SparseBlock(Block):
         return np.bincount(self.values.indices[~np.isnan(self.values.data)], minlength=self.n_columns)
 
     def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> SparseBlock:
-        return SparseBlock(self.values, self.first, units or self.units, self.weights, hidden)
+        out = SparseBlock(self.values, self.first, units or self.units, self.weights, hidden)
+        out.file = self.file  # as it was at first
+        return out
 
     def columns(self, which: Positions) -> Iterator[AnyFloats]:
         part = self.values[:, which].tocsr()

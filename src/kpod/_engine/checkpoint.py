@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from kpod._engine.blocks import Block
 from kpod._engine.executors import Executor
 from kpod._engine.lloyd import Snapshot, Solution
 from kpod._engine.objective import GapModel
-from kpod._engine.table import Table
+from kpod._engine.table import Table, checksum
 from kpod._system import HAS_LOCKS, lock
 
 FILE = "fit.npz"
@@ -218,10 +217,6 @@ def write_whole(path: Path, arrays: dict[str, Any]) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise OSError(error.errno, f"cannot write the checkpoint: {error.strerror}", str(path)) from error
-
-
-def checksum(block: Block) -> int:
-    return block.checksum()
 
 
 def fingerprint(table: Table, executor: Executor) -> dict[str, Any]:

@@ -28,17 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpod._engine.blocks import Block, Hidden, Units, aligned
+from kpod._engine.builds import DISTRIBUTION, build, check_builds, check_versions
 from kpod._engine.executors import Executor, threads
 from kpod._engine.sizes import FAN_IN, SMALL_PARCEL, WORKER_SHARE
+from kpod._engine.waiting import ClientClosedError, Connection, start, wait_for, wait_for_workers
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows
 from kpod._typing import AnyFloats, Floats, Positions
-from kpod._words import counted, some
 
-DISTRIBUTION = "scikit-kpod"
 # Fits whose states a worker keeps: what a client that died has left behind goes with the next ones.
 MOST_FITS = 4
-SECONDS_FOR_A_WORKER = 60
+# That the workers get to forget a fit, before they are left to it.
+SECONDS_TO_FORGET = 10
 
 ACTIVE: ContextVar[Any] = ContextVar("kpod_dask_client", default=None)
 
@@ -47,10 +48,16 @@ ACTIVE: ContextVar[Any] = ContextVar("kpod_dask_client", default=None)
 
 
 class Resident:
-    """A block on its worker, in the units and with the hidden entries it was last asked for in."""
+    """A block on its worker, in the units and with the hidden entries it was last asked for in.
 
-    def __init__(self, block: Block) -> None:
-        self.block = block
+    Parameters
+    ----------
+    block : the rows
+    checksum : of rows that are computed again, should they be lost; None of those that come as they are
+    """
+
+    def __init__(self, block: Block, checksum: int | None = None) -> None:
+        self.block, self.checksum = block, checksum
         self._last: Block | None = None
 
     def block_in(self, first: int, units: Units, hidden: Hidden | None) -> Block:
@@ -68,20 +75,29 @@ class Resident:
 
     @property
     def about(self) -> About:
-        block = self.block
-        return About(block.n_rows, block.n_columns, block.n_entries, np.dtype(block.dtype))
+        return About.of(self.block)._replace(checksum=self.checksum)
+
+    def check(self, known: About, first: int) -> None:
+        """Refuse rows that are not those that are known: they were lost, and computed again."""
+        if self.checksum != known.checksum:
+            raise ValueError(
+                f"{known.name} (rows {first:,} to {first + known.n_rows - 1:,}) changed while it was in use: "
+                "it was lost with a worker, and has other values now that it was computed again. Fit again "
+                "when its source no longer changes; where every computation gives other rows, save them to "
+                "files first."
+            )
 
     def weighted(self, weights: Floats) -> Resident:
         block = self.block.replace(units=self.block.units)
         block.weights = aligned(weights)
-        return Resident(block)
+        return Resident(block, self.checksum)
 
     def __sizeof__(self) -> int:
         """What Dask is told, for it to spill blocks to disk in time."""
         return self.block.n_entries * (self.block.dtype.itemsize + 4)
 
-    def __reduce__(self) -> tuple[type[Resident], tuple[Block]]:
-        return Resident, (self.block,)
+    def __reduce__(self) -> tuple[type[Resident], tuple[Block, int | None]]:
+        return Resident, (self.block, self.checksum)
 
 
 class About(NamedTuple):
@@ -91,6 +107,12 @@ class About(NamedTuple):
     n_columns: int
     n_entries: int
     dtype: np.dtype[Any]
+    checksum: int | None = None
+    name: str = "A block"
+
+    @classmethod
+    def of(cls, block: Block) -> About:
+        return cls(block.n_rows, block.n_columns, block.n_entries, np.dtype(block.dtype))
 
 
 class Cache:
@@ -135,6 +157,7 @@ class Share:
     fit: str
     number: int
     firsts: list[int]
+    known: list[About]
     states: list[int | None]
     n_threads: int
 
@@ -142,6 +165,8 @@ class Share:
 def run_share(share: Share, job: bytes, panels: Sequence[bytes], residents: Sequence[Resident]) -> Any:
     """Run a step on some blocks; returns what they found, merged."""
     function, empty, units, hidden = unpack(job, panels)
+    for resident, known, first in zip(residents, share.known, share.firsts, strict=True):
+        resident.check(known, first)
     blocks = [
         resident.block_in(first, units, hidden)
         for resident, first in zip(residents, share.firsts, strict=True)
@@ -183,7 +208,10 @@ def weighted(resident: Resident, weights: Floats) -> Resident:
     return resident.weighted(weights)
 
 
-def ask(resident: Resident, first: int, units: Units, hidden: Hidden | None, what: str, *args: Any) -> Any:
+def ask(
+    resident: Resident, known: About, first: int, units: Units, hidden: Hidden | None, what: str, *args: Any
+) -> Any:
+    resident.check(known, first)
     return getattr(resident.block_in(first, units, hidden), what)(*args)
 
 
@@ -256,7 +284,7 @@ class RemoteBlock(Block):
     def __init__(self, source: Any, about: About, *args: Any) -> None:
         super().__init__(*args)
         self.source, self.about = source, about
-        self.n_rows, self.n_columns, self.n_entries, self.dtype = about
+        self.n_rows, self.n_columns, self.n_entries, self.dtype = about[:4]
 
     def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
         raise TypeError("These rows are on another machine, where steps can open them.")
@@ -265,7 +293,9 @@ class RemoteBlock(Block):
         return self._open()  # type: ignore[return-value]  # which says why not
 
     def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> RemoteBlock:
-        return RemoteBlock(self.source, self.about, self.first, units or self.units, self.weights, hidden)
+        out = RemoteBlock(self.source, self.about, self.first, units or self.units, self.weights, hidden)
+        out.file = self.file
+        return out
 
     def glance(self, n: int) -> AnyFloats:
         return self._ask("glance", n)
@@ -278,8 +308,17 @@ class RemoteBlock(Block):
 
     def _ask(self, what: str, *args: Any) -> Any:
         client = self.source.client
-        answer = client.submit(ask, self.source, self.first, self.units, self.hidden, what, *args, pure=False)
-        return answer.result()
+        where = self.about, self.first, self.units, self.hidden
+        answer = client.submit(ask, self.source, *where, what, *args, pure=False)
+        return wait_for(client, client.gather, answer)
+
+
+def remote(block: Block, source: Any) -> RemoteBlock:
+    """A block, as it is on a worker."""
+    about = block.about if isinstance(block, RemoteBlock) else About.of(block)
+    out = RemoteBlock(source, about, block.first, block.units, block.weights, block.hidden)
+    out.file = block.file
+    return out
 
 
 @dataclass(frozen=True)
@@ -329,17 +368,7 @@ class Cluster(Executor):
         sources = [
             block.source if isinstance(block, RemoteBlock) else self._submit(made, block) for block in blocks
         ]
-        return [
-            RemoteBlock(
-                source,
-                About(block.n_rows, block.n_columns, block.n_entries, np.dtype(block.dtype)),
-                block.first,
-                block.units,
-                block.weights,
-                block.hidden,
-            )
-            for source, block in zip(sources, blocks, strict=True)
-        ]
+        return [remote(block, source) for block, source in zip(blocks, sources, strict=True)]
 
     def make(self, recipes: Sequence[Any]) -> tuple[list[Any], list[About]]:
         """Futures of the residents that delayed values stand for, and what is known of each."""
@@ -367,8 +396,7 @@ class Cluster(Executor):
         empty: Callable[[], Any],
     ) -> tuple[list[Any], Any]:
         self._number += 1
-        with explained():
-            parts = self._submit_shares(function, items, states, empty)
+        parts = self._submit_shares(function, items, states, empty)
         total = empty()
         for part in self.results(parts):
             total.merge(part)
@@ -377,24 +405,23 @@ class Cluster(Executor):
     def results(self, futures: Sequence[Any]) -> list[Any]:
         """What tasks return; if one fails, the others are called off."""
         try:
-            with explained():
-                return self.client.gather(list(futures))
+            return wait_for(self.client, self.client.gather, list(futures))
         except BaseException:
             self._call_off(list(futures))
             raise
 
     def check_workers(self) -> dict[str, int]:
-        """The threads of each worker; all of them have this version of the package."""
-        workers: dict[str, int] = self.client.nthreads()
-        if not workers:
-            self._wait_for_a_worker()
-            workers = self.client.nthreads()
+        """The threads of each worker; all of them have this version of the package, and these kernels."""
+        workers = wait_for_workers(self.client)
         new = sorted(workers.keys() - self._checked)
         if new:
             # A function of the standard library, which a worker without the package can run.
-            found = self.client.run(importlib.metadata.version, DISTRIBUTION, workers=new, on_error="return")
-            check_versions(found, importlib.metadata.version(DISTRIBUTION))
-            self._checked.update(name for name, version in found.items() if isinstance(version, str))
+            versions = self._run(importlib.metadata.version, DISTRIBUTION, workers=new)
+            check_versions(versions)
+            same = [name for name, version in versions.items() if isinstance(version, str)]
+            builds = self._run(build, workers=same) if same else {}
+            check_builds(builds)
+            self._checked.update(name for name, kernels in builds.items() if isinstance(kernels, dict))
         return workers
 
     def close(self) -> None:
@@ -402,21 +429,18 @@ class Cluster(Executor):
         # Workers that are gone took the states with them; others drop them for those of the next fits.
         with suppress(Exception):
             if self.client.status == "running":
-                self.client.run(forget, self.fit, on_error="ignore")
+                start(self.client, self.client.run, forget, self.fit, on_error="ignore").result(
+                    SECONDS_TO_FORGET
+                )
 
     def _call_off(self, futures: list[Any]) -> None:
         """Cancel tasks after an error, which what goes wrong here must not hide."""
         with suppress(Exception):
-            self.client.cancel(futures)
+            wait_for(self.client, self.client.cancel, futures)
 
-    def _wait_for_a_worker(self) -> None:
-        try:
-            self.client.wait_for_workers(1, SECONDS_FOR_A_WORKER)
-        except TimeoutError as error:
-            raise RuntimeError(
-                f"The Dask cluster at {self.client.scheduler.address} has no workers, and none joined within "
-                f"{SECONDS_FOR_A_WORKER} seconds."
-            ) from error
+    def _run(self, function: Callable[..., Any], *args: Any, workers: Sequence[str]) -> dict[str, Any]:
+        """What a function returns on each worker, or the error."""
+        return wait_for(self.client, self.client.run, function, *args, workers=workers, on_error="return")
 
     def _submit_shares(
         self,
@@ -435,6 +459,7 @@ class Cluster(Executor):
                     self.fit,
                     self._number,
                     [items[i].first for i in mine],
+                    [items[i].about for i in mine],
                     [None if states[i] is None else states[i].number for i in mine],
                     n_threads,
                 ),
@@ -457,7 +482,7 @@ class Cluster(Executor):
         workers = self.check_workers()
         asked_for = ([block.source.key for block in blocks], workers)
         if asked_for != self._planned_for:
-            holders = self.client.who_has([block.source for block in blocks])
+            holders = wait_for(self.client, self.client.who_has, [block.source for block in blocks])
             known = self.client.scheduler_info(n_workers=-1)["workers"]
             self._plan = plan(
                 [block.n_entries * block.dtype.itemsize for block in blocks],
@@ -486,53 +511,6 @@ class Cluster(Executor):
             return self.client.submit(
                 function, *args, key=f"kpod-{function.__name__}-{uuid.uuid4().hex}", **how
             )
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """What Dask says of blocks that cannot be made, in other words."""
-    import asyncio
-    import concurrent.futures
-
-    from distributed.scheduler import KilledWorker
-
-    try:
-        yield
-    except KilledWorker as error:
-        raise RuntimeError(
-            f"{counted(error.allowed_failures + 1, 'worker')} died on the same part of the table, the last "
-            f"one at {error.last_worker.address}, most likely out of memory. Use smaller partitions or "
-            "workers with more memory."
-        ) from error
-    except (asyncio.CancelledError, concurrent.futures.CancelledError) as error:
-        raise RuntimeError(
-            f"Part of the table was lost with its worker and cannot be recomputed ({error}). Data "
-            "scattered to workers exist only once: read them in tasks (dask.array.from_delayed, "
-            "read_parquet) instead."
-        ) from error
-
-
-def check_versions(found: Mapping[str, Any], ours: str) -> None:
-    """Refuse workers without the package, or with another version of it.
-
-    Those that did not answer are on their way out, or asked again.
-    """
-    lacking = [name for name, version in found.items() if isinstance(version, ImportError)]
-    others = [
-        f"{name} ({version})"
-        for name, version in found.items()
-        if isinstance(version, str) and version != ours
-    ]
-    if lacking:
-        raise RuntimeError(
-            f"{DISTRIBUTION} is not installed on worker {some(lacking)}. Install version {ours} on every "
-            "worker."
-        )
-    if others:
-        raise RuntimeError(
-            f"Workers with another version of {DISTRIBUTION} than this one ({ours}): {some(others)}. "
-            "Install the same version everywhere."
-        )
 
 
 def plan(
@@ -602,13 +580,15 @@ def quiet_about_size() -> Any:
 @contextmanager
 def cluster(client: Any) -> Iterator[Cluster]:
     """An executor on the workers of a client's cluster."""
-    check_open(client)
+    check_usable(client)
     executor = Cluster(client)
+    connection = Connection.of(client)
     with thread_left_to_others():
         try:
-            yield executor
+            with connection.explained():
+                yield executor
         except Exception as error:
-            if not is_closed(client):
+            if not isinstance(error, ClientClosedError) and not is_closed(client):
                 raise
             raise RuntimeError(
                 "The client of the Dask cluster was closed while it was in use. Keep it open until fit, "
@@ -622,9 +602,16 @@ def is_closed(client: Any) -> bool:
     return client.status in ("closing", "closed")
 
 
-def check_open(client: Any) -> None:
+def check_usable(client: Any) -> None:
+    """Refuse a client that is closed, and one that has to be awaited."""
     if is_closed(client):
         raise RuntimeError("The client of the Dask cluster is closed. Connect a new one: Client(address).")
+    if client.asynchronous:
+        raise TypeError(
+            "The client of the Dask cluster is asynchronous, and fit, predict and score wait for their "
+            "results. Connect another one, Client(address), and use it on another thread: "
+            "await asyncio.to_thread(model.fit, X)."
+        )
 
 
 @contextmanager

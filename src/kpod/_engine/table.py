@@ -40,7 +40,7 @@ class Statistics:
     `weights`, `sums`, `squares`: of the observed entries of each column; `largest`: the largest
     absolute value; `exponent`: the mean binary exponent of those that are not 0 (0 for none);
     `nonzero`: their number; `observed`: the number of observed columns of each row, in the smallest
-    integers that hold it.
+    integers that hold it; `checksums`: of the blocks of mapped files, if asked for, else None.
     """
 
     weights: Floats
@@ -50,13 +50,14 @@ class Statistics:
     exponent: Floats
     nonzero: NDArray[np.int64]
     observed: Counts
+    checksums: tuple[int | None, ...] = ()
 
     @classmethod
-    def of(cls, blocks: list[Block], executor: Executor) -> Statistics:
+    def of(cls, blocks: list[Block], executor: Executor, *, checked: bool = False) -> Statistics:
         """Of the rows of all blocks, added up in their order."""
-        parts = executor.map(measure, blocks)
+        parts = executor.map(partial(measure, checked=checked), blocks)
         about, exponents = np.zeros_like(parts[0][0]), np.zeros_like(parts[0][1])
-        for part, part_exponents, _ in parts:
+        for part, part_exponents, *_ in parts:
             about[:3] += part[:3]
             np.maximum(about[3], part[3], out=about[3])
             exponents += part_exponents
@@ -64,7 +65,8 @@ class Statistics:
         exponent = np.where(exponents[1] > 0, mean - EXPONENT_BIAS, 0.0)
         weights, sums, squares, largest = about
         observed = np.concatenate([part[2] for part in parts])
-        return cls(weights, sums, squares, largest, exponent, exponents[1], observed)
+        checksums = tuple(part[3] for part in parts)
+        return cls(weights, sums, squares, largest, exponent, exponents[1], observed, checksums)
 
     @property
     def usual(self) -> float:
@@ -84,11 +86,13 @@ class Statistics:
                 self.exponent + power * (self.nonzero > 0),
                 self.nonzero,
                 self.observed,
+                self.checksums,
             )
 
 
-def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Counts]:
-    """What the rows of one block tell of the columns, and how much of each row is observed."""
+def measure(block: Block, *, checked: bool = False) -> tuple[Floats, NDArray[np.int64], Counts, int | None]:
+    """What the rows of one block tell of the columns, how much of each is observed, and their checksum."""
+    checksum = block.checksum() if checked and block.file is not None else None
     about, exponents = np.zeros((4, block.n_columns)), np.zeros((2, block.n_columns), np.int64)
     observed = np.empty(block.n_rows, np.int32)
     smallest = np.min_scalar_type(block.n_columns)  # a byte a row, as a rule
@@ -96,7 +100,11 @@ def measure(block: Block) -> tuple[Floats, NDArray[np.int64], Counts]:
         space = Workspace(rows, 0, rows.chunk)
         for start, stop in block.pieces(8):
             kernels.measure(rows, start, stop, about, exponents, observed, space)
-    return about, exponents, observed.astype(smallest)
+    return about, exponents, observed.astype(smallest), checksum
+
+
+def checksum(block: Block) -> int:
+    return block.checksum()
 
 
 class Table:
@@ -185,6 +193,15 @@ class Table:
         rows = [block.first + at for block, (at, _, _) in zip(self.blocks, found, strict=True)]
         return np.concatenate(rows), *(np.concatenate([part[i] for part in found]) for i in (1, 2))  # type: ignore[return-value]
 
+    def check_unchanged(self, executor: Executor) -> None:
+        """Refuse rows of a mapped file that are no longer those of the first pass."""
+        pairs = zip(self.blocks, self.about.checksums, strict=True)
+        mapped = [(block, was) for block, was in pairs if was is not None]
+        now = executor.map(checksum, [block for block, _ in mapped]) if mapped else []
+        for (block, was), found in zip(mapped, now, strict=True):
+            if found != was:
+                raise block.changed("changed while the table was in use, in")
+
     @cached_property
     def column_counts(self) -> Positions:
         """How many rows observe each column."""
@@ -213,6 +230,7 @@ def make_table(
     weights: Floats | None = None,
     units: Units | None = None,
     groups: ColumnGroups | None = None,
+    checked: bool = False,
 ) -> Table:
     """The table of a validated array or CSR array.
 
@@ -224,6 +242,7 @@ def make_table(
     weights : float64 array (n_rows,) or None for weights of 1
     units : those of a fitted model; None to choose them by the table
     groups : which columns count once; None if none do, see `with_groups`
+    checked : whether the rows of mapped files get checksums, for `Table.check_unchanged`
     """
     if units is not None:
         raw = executor.place(blocks_of(values, units, weights))
@@ -233,7 +252,7 @@ def make_table(
     # The second where rows are larger than those glanced at by so much that they overflow.
     for chosen in (units_at_a_glance(raw, executor), raw[0].units):
         blocks = [block.replace(units=chosen) for block in raw]
-        about = Statistics.of(blocks, executor)
+        about = Statistics.of(blocks, executor, checked=checked)
         if np.isfinite(about.largest).all():
             break
     power = rescaling(about)
@@ -245,9 +264,10 @@ def make_table(
         power = int(np.log2(chosen.scale) - np.log2(before))
         blocks = [block.replace(units=chosen) for block in raw]
         # Rows without weight may observe what is ignored, which then does not count as observed.
-        about = (
-            Statistics.of(blocks, executor) if ignored.any() and weights is not None else about.times(power)
-        )
+        if ignored.any() and weights is not None:
+            about = Statistics.of(blocks, executor, checked=checked)
+        else:
+            about = about.times(power)
     return Table(blocks, about, groups)
 
 

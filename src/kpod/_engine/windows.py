@@ -22,7 +22,8 @@ class Window(NamedTuple):
     """A contiguous array in a file: small, picklable, and readable wherever the file is.
 
     `size` and `changed` are those of the file when the window was made (bytes, and nanoseconds
-    since 1970): a file that is another one by now is refused, not misread.
+    since 1970): a file that is another one by now is refused, not misread. `inode` says which file on
+    this machine has that name.
     """
 
     path: str
@@ -31,14 +32,20 @@ class Window(NamedTuple):
     offset: int
     size: int
     changed: int
+    inode: int
 
     @classmethod
-    def of(cls, array: Any) -> Window | None:
-        """Of an array that is a contiguous part of a mapped file; None of any other."""
+    def of(cls, array: Any, *, private: bool = False) -> Window | None:
+        """Of an array that is a contiguous part of a mapped file; None of any other.
+
+        What was written to a private map is not in the file: the window of one is only good for watching it.
+        """
         root = array
         while isinstance(root, np.ndarray) and isinstance(root.base, np.ndarray):
             root = root.base
-        if not isinstance(root, np.memmap) or root.filename is None or root.mode == "c":
+        if not isinstance(root, np.memmap) or root.filename is None:
+            return None
+        if root.mode == "c" and not private:
             return None
         if not array.flags.c_contiguous or not array.size:
             return None
@@ -48,7 +55,17 @@ class Window(NamedTuple):
         except OSError:  # gone, though its pages are still here
             return None
         offset = root.offset + array.ctypes.data - root.ctypes.data
-        return cls(path, array.dtype.str, array.shape, offset, about.st_size, about.st_mtime_ns)
+        stamp = about.st_size, about.st_mtime_ns, about.st_ino
+        return cls(path, array.dtype.str, array.shape, offset, *stamp)
+
+    def is_unchanged(self) -> bool:
+        """Whether nobody wrote to the file; one that was deleted or replaced lives on in the map."""
+        try:
+            about = os.stat(self.path)  # noqa: PTH116
+        except OSError:
+            return True
+        stamp = about.st_size, about.st_mtime_ns
+        return about.st_ino != self.inode or stamp == (self.size, self.changed)
 
     def open(self) -> AnyFloats:
         """The array, mapped for reading."""
@@ -71,6 +88,12 @@ def opened(array: Any) -> Any:
 def packed(array: Any) -> Any:
     """The window of a mapped array, else the array: what to pickle of it."""
     return Window.of(array) or array
+
+
+def watched(array: Any) -> Window | None:
+    """The window of a mapped array that others may write to, which nobody does to our scratch files."""
+    window = Window.of(array, private=True)
+    return None if window is None or window.path.endswith(SCRATCH) else window
 
 
 def scratch_of(array: Any) -> str | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kpod import __version__
+from kpod import __version__, _validation
 from kpod._diagnose import AUTO
 from kpod._io.files import check_writable, printable, written_whole
 from kpod._report.cautions import cautions
@@ -122,6 +122,7 @@ def asides_of(frame: Any, n_rows: int) -> list[Aside]:
 
     from kpod._encoder import category_column, days, is_temporal, numbers, words
 
+    _validation.refuse_dask(frame, "profile")
     given = nw.from_native(frame, eager_only=True)
     if given.shape[0] != n_rows:
         raise ValueError(f"profile has {given.shape[0]:,} rows, X has {n_rows:,}; pass the same rows.")

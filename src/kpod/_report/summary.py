@@ -87,6 +87,7 @@ class Clustering:
         is_fitted_table: bool | None = None,
     ) -> Clustering:
         """From a KPOD, or a pipeline that ends in one, and a table of the kind it was fitted on."""
+        _validation.refuse_dask(X)  # before scikit-learn's transformers load it
         before, kpod = split(estimator)
         check_is_fitted(kpod)
         seen = X if before is None else before.transform(X)

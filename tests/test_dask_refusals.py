@@ -1,0 +1,145 @@
+"""Every public function and method either works on a Dask table where its partitions are, or refuses it.
+
+Partitions here say so when they are computed. They are found by going over all public names, so that one
+that is new is looked at, too.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import kpod
+from kpod import metrics, missingness, plot
+
+pytest.importorskip("dask")
+import dask.array as da
+from dask.delayed import delayed
+
+from .conftest import clustered
+
+# What works in partitions: on the cluster of a client, or without one, as here, in this process.
+WORKS = {f"{name}.{method}" for name in ("KPOD", "MiniBatchKPOD") for method in ("predict", "score")} | {
+    "KPOD.fit",
+    "KPOD.fit_predict",
+}
+# Needs no table at all.
+IGNORES = {"LossDisplay.from_estimator"}
+
+
+def loaded(*_):
+    raise AssertionError("loaded!")
+
+
+def dask_array():
+    return da.concatenate([da.from_delayed(delayed(loaded)(), (100, 6), float) for _ in range(3)])
+
+
+def dask_frame():
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    meta = pd.DataFrame(np.zeros((0, 6)), columns=list("abcdef"))
+    return dd.from_delayed([delayed(loaded)() for _ in range(3)], meta=meta, verify_meta=False)
+
+
+def table():
+    return clustered(np.random.default_rng(0), 300, 6, k=3)[0]
+
+
+def public():
+    """Name and callable of all that take a table, bound to what is fitted already."""
+    X = table()
+    fitted = {
+        "KPOD": kpod.KPOD(3, random_state=0).fit(X),
+        "MiniBatchKPOD": kpod.MiniBatchKPOD(3, random_state=0).fit(X),
+        "ObservedScaler": kpod.ObservedScaler().fit(X),
+        "TableEncoder": kpod.TableEncoder().fit(X),
+    }
+    homes = [(kpod, kpod.__all__), *((module, module.__all__) for module in (metrics, missingness, plot))]
+    for home, names in homes:
+        for name in names:
+            thing = getattr(home, name)
+            if inspect.isclass(thing):
+                owner = fitted.get(name, thing)
+                for method in dir(owner):
+                    if not method.startswith("_") and callable(getattr(owner, method, None)):
+                        yield f"{name}.{method}", getattr(owner, method)
+            elif inspect.isfunction(thing):
+                yield name, thing
+    yield "KPOD.predict_proba", kpod.KPOD(3, random_state=0, probability=True).fit(X).predict_proba
+
+
+def arguments(function, X):
+    """What to call it with; scikit-learn's scalers would load the table."""
+    model = make_pipeline(StandardScaler(), kpod.KPOD(3, random_state=0)).fit(table())
+    given = {
+        "X": X, "model": model, "estimator": model, "labels": np.arange(300) % 3, "fraction": 0.2,
+        "nuisance": np.arange(300) % 2, "groups": np.arange(300) % 2,
+    }  # fmt: skip
+    needed = inspect.signature(function).parameters.values()
+    return {p.name: given[p.name] for p in needed if p.default is p.empty and p.name in given}
+
+
+def takes_a_table(function):
+    try:
+        return "X" in inspect.signature(function).parameters
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("make", [dask_array, dask_frame])
+def test_nothing_loads_a_dask_table(make):
+    seen = set()
+    for name, function in public():
+        if not takes_a_table(function):
+            continue
+        seen.add(name)
+        try:
+            function(**arguments(function, make()))
+        except (TypeError, ValueError) as error:
+            assert "Dask" in str(error), (name, error)
+            assert name not in WORKS, error
+        except AssertionError as error:
+            assert name in WORKS, (name, error)
+        else:
+            assert name in IGNORES, name
+    assert seen >= WORKS | IGNORES | {
+        "report",
+        "summary",
+        "stability",
+        "silhouette_score",
+        "diagnose",
+        "mcar",
+    }
+    assert seen >= {
+        "ObservedScaler.fit_transform",
+        "TableEncoder.inverse_transform",
+        "RowsDisplay.from_estimator",
+    }
+
+
+def test_what_to_do_is_said():
+    for make, line in {
+        dask_array: r"X\[::100\]\.compute\(\)",
+        dask_frame: r"X\.sample\(frac=0\.01\)",
+    }.items():
+        with pytest.raises(TypeError, match=rf"X is a Dask .*table in memory.*{line}"):
+            kpod.ObservedScaler().fit(make())
+    with pytest.raises(ValueError, match=r"n_clusters='auto' needs.*sample"):
+        kpod.choose_k(dask_array())
+
+
+def test_other_tables_are_refused_by_their_own_names():
+    X = table()
+    with pytest.raises(TypeError, match="init is a Dask array"):
+        kpod.KPOD(3, init=dask_array()[:3]).fit(X)
+    with pytest.raises(TypeError, match="profile is a Dask DataFrame"):
+        kpod.report(kpod.KPOD(3, random_state=0).fit(X), X, profile=dask_frame())
+
+
+def test_a_fit_that_would_be_for_nothing_is_not_begun():
+    """fit_transform, whose result is as long as the table."""
+    with pytest.raises(TypeError, match=r"fit_transform.*as long as the table.*map_blocks\(model\.transform"):
+        kpod.KPOD(3).fit_transform(dask_array())
