@@ -23,9 +23,10 @@ from kpod._io import columns as kinds
 from kpod._io.choosing import Choice
 from kpod._io.files import InputError, naming, printable, written_whole
 from kpod._io.marks import Marks
+from kpod._io.paths import expand
 from kpod._io.reading import rows_as_text, settle_decimal
 from kpod._io.scanning import Decoded, Decoder, Progress
-from kpod._io.sources import Source, Sources, TextOptions, TextSource, expand
+from kpod._io.sources import Source, Sources, TextOptions, TextSource
 from kpod._io.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
 from kpod._io.writing import csv_batches, csv_header, dialect_for, format_of, has_plain_numbers
 from kpod._scanned import ScannedTable

@@ -23,6 +23,7 @@ from kpod._io import columns as kinds
 from kpod._io import sources as found
 from kpod._io.files import InputError, printable
 from kpod._io.marks import spellings
+from kpod._io.paths import SCANNED, expand
 from kpod._io.scratch import Scratch
 from kpod._io.sources import Source, Sources, TextOptions
 from kpod._io.tables import Column, shown
@@ -58,9 +59,11 @@ def scan(
     Parameters
     ----------
     files : str, path or sequence of these
-        A file, a folder, a pattern such as ``"folder/*.parquet"``, or several of these. Files must have the
-        same columns, in any order; those of a folder or a pattern are taken in the order of their
-        names.
+        A file, a folder, a pattern such as ``"folder/*.parquet"`` or ``"folder/**/*.parquet"`` (of any
+        depth), or several of these. Files must have the same columns, in any order; those of a folder or a
+        pattern are taken in the order of their names. A folder some of whose tables would not be read
+        is refused, and so are Delta, Iceberg and Hudi tables, whose files hold deleted rows too; names that
+        begin with ``.`` or ``_`` are no data.
     columns : sequence of str, default=None
         The columns to use, in this order; all of them by default, which must be numeric then.
     scale : bool or ObservedScaler, default=False
@@ -98,7 +101,7 @@ def scan(
     """
     if isinstance(columns, str):
         raise TypeError(f"columns must be a sequence of names, got {columns!r}; write [{columns!r}].")
-    paths = found.expand(files, (*found.SCANNED, *ARRAYS))
+    paths = expand(files, (*SCANNED, *ARRAYS))
     tell = Bar() if progress is None else progress
     try:
         arrays = [path for path in paths if Path(path).suffix.lower() in ARRAYS]
