@@ -24,7 +24,7 @@ from kpod._io import columns as column_kinds
 from kpod._io.files import InputError, printable
 from kpod._io.tables import Dialect, shown
 
-BATCH_ENTRIES = 1 << 21
+BATCH_ENTRIES = 1 << 20
 TEXT_BLOCK = 1 << 23
 BUFFER = 1 << 18  # of each column of a Parquet file, which would be read whole without
 COUNTED = 1 << 24
