@@ -144,7 +144,7 @@ def resident(name):
 @pytest.mark.parametrize("command", ["fit", "predict"])
 def test_the_scratch_file_is_not_held_in_memory(kpod, tmp_path, monkeypatch, command):
     """Mapped once, and let go of after every pass: it was mapped once for each column, and held."""
-    rng, n, p = np.random.default_rng(0), 60_000, 20
+    rng, n, p = np.random.default_rng(0), 60_000, 40
     X = (rng.normal(size=(n, p)) + 3 * rng.integers(4, size=(n, 1))).astype(np.float32)
     folder = in_parts(pa.table({f"c{j}": x for j, x in enumerate(X.T)}), tmp_path / "parts", ".parquet")
     monkeypatch.setattr(sources, "BATCH_ENTRIES", 1 << 18)

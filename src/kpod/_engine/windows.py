@@ -19,6 +19,7 @@ from kpod._typing import AnyFloats
 
 SCRATCH = ".scratch"  # how the names of scratch files end
 STRETCH = 1 << 23  # bytes of a file that are looked at before they are let go of
+LARGE_PAGE = 1 << 21
 CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED")
 
 
@@ -83,9 +84,12 @@ class Pages(NamedTuple):
         if not isinstance(root, np.memmap) or root.mode == "c" or not array.size or not CAN_RELEASE:
             return None
         low, high = np.lib.array_utils.byte_bounds(array)
-        first = root.ctypes.data - root.offset % mmap.ALLOCATIONGRANULARITY
-        start = (low - first) // mmap.PAGESIZE * mmap.PAGESIZE
-        return cls(root._mmap, start, high - first - start)
+        # Systems may map large pages around what was touched, and those of neighbours with them.
+        before = root.offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        first = root.ctypes.data - root.offset % mmap.ALLOCATIONGRANULARITY - before
+        start = max(before, (low - first) // LARGE_PAGE * LARGE_PAGE) - before
+        stop = min(len(root._mmap), -(-(high - first) // LARGE_PAGE) * LARGE_PAGE - before)
+        return cls(root._mmap, start, stop - start)
 
     def release(self) -> None:
         """Let go of them: the system still has them, but this process no longer counts as holding them."""
