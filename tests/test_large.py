@@ -12,8 +12,10 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from kpod._engine import checkpoint
-from kpod._io import large, room, sources
+from kpod import KPOD
+from kpod._engine import checkpoint, executors, windows
+from kpod._io import large, room, scanning, sources
+from kpod._report import entries
 from tests.command import kpod as run
 
 from .conftest import clustered
@@ -100,6 +102,82 @@ def test_several_files_are_as_one_in_memory(suffix, out, kpod, table, tmp_path):
             assert without_files(predicted) == kpod("predict", tmp_path / "one.kpod", one).out != ""
     assert said["one"]["set_aside"].keys() == {"id", "town", "same"}
     assert not list(tmp_path.glob("*.scratch"))
+
+
+@pytest.mark.parametrize("whole_table", [True, False])
+def test_numbers_of_four_bytes_are_kept_in_four(kpod, table, tmp_path, monkeypatch, whole_table):
+    """In a scratch file as in memory, so that one file and several give the same bits."""
+    names = [f"v{j}" for j in range(4)]
+    single = table.select(["id", *names]).cast(
+        pa.schema([("id", pa.int64()), *((name, pa.float32()) for name in names)])
+    )
+    single = single.select(names) if whole_table else single
+    folder, one = in_parts(single, tmp_path / "parts", ".parquet"), tmp_path / "one.parquet"
+    write(single, one)
+    fitted, real = [], KPOD.fit
+    monkeypatch.setattr(
+        KPOD, "fit", lambda self, X, *rest, **more: fitted.append(X) or real(self, X, *rest, **more)
+    )
+    said = {}
+    for name, data in (("one", one), ("parts", folder)):
+        done = kpod(
+            "fit", data, "-k", 3, "--json", "--model", tmp_path / f"{name}.kpod", "-o", tmp_path / "o.csv"
+        )
+        assert done.code == 0, done.err
+        said[name] = json.loads(done.out)
+        assert fitted.pop().dtype == np.float32
+        assert kpod("predict", tmp_path / f"{name}.kpod", data, "-o", tmp_path / "p.csv").code == 0
+        assert (tmp_path / "p.csv").read_text() == (tmp_path / "o.csv").read_text()
+    for key in set(said["one"]) - {"data", "written", "settings"}:
+        assert said["parts"][key] == said["one"][key], key
+
+
+def resident(name):
+    """Bytes of mapped files with such a name that this process holds in memory."""
+    maps = Path("/proc/self/smaps").read_text().split("\n")
+    at = [i for i, line in enumerate(maps) if line.endswith(name)]
+    rss = [next(line for line in maps[i:] if line.startswith("Rss:")) for i in at]
+    return 1024 * sum(int(line.split()[1]) for line in rss), len(at)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="no /proc here")
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_the_scratch_file_is_not_held_in_memory(kpod, tmp_path, monkeypatch, command):
+    """Mapped once, and let go of after every pass: it was mapped once for each column, and held."""
+    rng, n, p = np.random.default_rng(0), 60_000, 40
+    X = (rng.normal(size=(n, p)) + 3 * rng.integers(4, size=(n, 1))).astype(np.float32)
+    folder = in_parts(pa.table({f"c{j}": x for j, x in enumerate(X.T)}), tmp_path / "parts", ".parquet")
+    monkeypatch.setattr(sources, "BATCH_ENTRIES", 1 << 18)
+    monkeypatch.setattr(scanning, "CHUNK_ENTRIES", 1 << 17)
+    monkeypatch.setattr(entries, "CHUNK_ENTRIES", 1 << 17)
+    monkeypatch.setattr(windows, "STRETCH", 1 << 19)
+    options = ["-k", 4, "--starts", 1, "-q", "-o", tmp_path / "x.parquet"]
+    assert kpod("fit", folder / "0.parquet", *options, "--model", tmp_path / "m.kpod").code == 0
+    seen = {}
+
+    def looking(place, name):
+        real = getattr(place, name)
+
+        def call(*args, **more):
+            try:
+                return real(*args, **more)
+            finally:
+                seen.setdefault(name, []).append(resident(".scratch"))
+
+        monkeypatch.setattr(place, name, call)
+
+    looking(executors.Executor, "accumulate")
+    looking(executors.Threads, "accumulate")
+    looking(KPOD, "predict")
+    looking(large.LargeTable, "write_labels")
+    looking(large.LargeTable, "scanned")
+    given = [folder, *options] if command == "fit" else [tmp_path / "m.kpod", folder, *options[-3:]]
+    assert kpod(command, *given).code == 0
+    assert seen.keys() == {"scanned", "accumulate", "predict", "write_labels"}
+    for name, places in seen.items():
+        held, n_maps = np.max(places, axis=0)
+        assert held <= X.nbytes / 4, name  # what the system maps around the edges of blocks
+        assert n_maps <= 1, name
 
 
 def test_months_in_a_file_each(kpod, tmp_path):

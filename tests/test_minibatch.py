@@ -1,18 +1,22 @@
 """MiniBatchKPOD: running means for each center and column, checked against a few lines of NumPy."""
 
 import pickle
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
+from scipy import sparse, stats
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD
+from kpod import _minibatch as minibatch
 from kpod._engine.executors import Executor
 from kpod._engine.minibatch import Running
+from kpod._engine.order import Order
 from kpod._engine.table import make_table
+from kpod._engine.windows import pages_of
 
 from .conftest import clustered
 from .test_sparse import as_csr_for_engine
@@ -271,3 +275,138 @@ def test_what_is_not_for_mini_batches_says_so(rng, tmp_path):
     assert not hasattr(model, "predict_proba")
     with pytest.raises(ValueError, match="sparse table dense"):
         MiniBatchKPOD(3, init="mean-fill").fit(sparse.csr_array(np.nan_to_num(X)))
+
+
+# Tables on a disk
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_a_table_on_a_disk_is_read_once_an_epoch(rng, kind, tmp_path, monkeypatch):
+    """Every batch of random rows read nearly all of the file."""
+    monkeypatch.setattr(minibatch, "POOL_ENTRIES", 1 << 14)
+    monkeypatch.setattr(minibatch, "STRETCH_ENTRIES", 1 << 9)
+    X, _ = clustered(rng, 12_000, 8, missing=0.2)
+    model = MiniBatchKPOD(5, batch_size=100, random_state=0)
+    if kind == "dense":
+        np.save(tmp_path / "x.npy", X)
+        scanned = kpod.scan(tmp_path / "x.npy")
+    else:
+        X = as_csr_for_engine(X)
+        sparse.save_npz(tmp_path / "x.npz", X, compressed=False)
+        scanned = kpod.scan(tmp_path / "x.npz", scratch=tmp_path)
+    read, real = [], minibatch.some_rows
+
+    def counting(values, rows):
+        if pages_of(values.data if sparse.issparse(values) else values):
+            read.append(len(rows))
+        return real(values, rows)
+
+    monkeypatch.setattr(minibatch, "some_rows", counting)
+    with scanned:
+        on_disk = model.fit(scanned).cluster_centers_.copy()
+    assert sum(read) <= (2 + 0.2) * 12_000  # two epochs, and the sample to start from
+    assert len(read) <= 2 * 7 + 1  # pools, not batches
+    assert_array_equal(on_disk, model.fit(X).cluster_centers_)
+
+
+def test_pools_are_all_rows_once_from_all_over(rng, monkeypatch):
+    monkeypatch.setattr(minibatch, "POOL_ENTRIES", 5_000)
+    monkeypatch.setattr(minibatch, "STRETCH_ENTRIES", 50)
+    rows = np.sort(rng.choice(40_000, 20_123, replace=False))
+    found = list(minibatch.pools(rows, 30, 3, rng))
+    assert_array_equal(np.sort(np.concatenate(found)), rows)
+    assert {len(pool) for pool in found[:-1]} == {1650}
+    for pool in found:
+        assert (np.diff(pool) > 0).all()
+        assert abs(pool.mean() - 20_000) < 4_000
+    (whole,) = minibatch.pools(rows[:1_000], 30, 3, rng)
+    assert_array_equal(whole, rows[:1_000])
+
+
+def test_a_sorted_table_is_fitted_as_a_shuffled_one(rng, monkeypatch):
+    monkeypatch.setattr(minibatch, "POOL_ENTRIES", 1 << 14)
+    monkeypatch.setattr(minibatch, "STRETCH_ENTRIES", 1 << 8)
+    X, truth = clustered(rng, 10_000, 8, k=5, missing=0.2, spread=0.5)
+    loss = [
+        MiniBatchKPOD(5, batch_size=200, random_state=0).fit(X[order]).inertia_
+        for order in (np.argsort(truth, kind="stable"), rng.permutation(len(X)))
+    ]
+    assert loss[0] < 1.1 * loss[1]
+
+
+# Streams
+
+
+def test_a_batch_costs_the_same_however_many_came_before(rng):
+    """What is kept of a stream does not grow with it."""
+    X, _ = clustered(rng, 60, 4)
+    model = MiniBatchKPOD(3, random_state=0).partial_fit(X)
+    model._batch_losses.extend([1.0] * 5_000)
+    model.n_steps_ += 5_000
+    sizes = []
+    for _ in range(3):
+        model.partial_fit(X)
+        sizes.append(len(pickle.dumps(model)))
+    assert sizes[0] == sizes[-1]
+    assert model.n_steps_ == 5_004
+    assert len(model.batch_losses_) == 1_000
+    assert len(MiniBatchKPOD(2, batch_size=1, n_epochs=20, random_state=0).fit(X).batch_losses_) == 1_000
+
+
+def order_warnings(batches, **settings):
+    model = MiniBatchKPOD(5, random_state=0, **settings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for X in batches:
+            model.partial_fit(X)
+    return [str(one.message) for one in caught if "batches are not alike" in str(one.message)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("size", [20, 100, 500])
+def test_a_sorted_stream_is_noticed_once_and_no_other(seed, size):
+    rng = np.random.default_rng(seed)
+    X, truth = clustered(rng, 3000, 6, k=5, missing=0.4, spread=0.7)
+    cuts = np.arange(size, len(X), size)
+    cuts = cuts[cuts > 50]  # the first batch has to have rows for all clusters
+    by_group = np.argsort(truth, kind="stable")
+    (said,) = order_warnings(np.split(X[by_group], cuts))
+    assert "shuffle rows" in said
+    assert order_warnings(np.split(X[rng.permutation(len(X))], cuts)) == []
+    assert order_warnings(np.split(X[by_group], cuts), half_life=500) == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_heavy_tails_and_weights_are_no_order(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_cauchy(size=(2000, 30))
+    X[rng.random(X.shape) < 0.9] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 0
+    assert order_warnings(np.array_split(X, 10)) == []
+    model = MiniBatchKPOD(3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for part in np.array_split(rng.normal(size=(2000, 4)), 10):
+            model.partial_fit(part, sample_weight=1e6 * rng.exponential(size=len(part)) ** 2)
+
+
+def test_the_share_between_batches_is_that_of_an_analysis_of_variance(rng):
+    shifts = ((0, 300), (1, 250), (2, 400))
+    groups = [rng.normal(size=(size, 3)) + np.array([0, 0.2 * shift, 5 * shift]) for shift, size in shifts]
+    order = Order.unknown(3)
+    for X in groups:
+        order.add(make_table(X, Executor()))
+    share, columns = order.shares()
+    among, within = 2, 950 - 3
+    explained = among * stats.f_oneway(*groups).statistic
+    explained = explained / (explained + within)
+    assert_allclose(share, explained - among / within * (1 - explained), rtol=1e-6)
+    assert_array_equal(columns, [2])
+    in_parts = Order.unknown(3)
+    for X in groups:
+        for part in np.array_split(X[:200], 3):  # too short to be compared one by one
+            in_parts.add(make_table(part, Executor()))
+    whole = Order.unknown(3)
+    for X in groups:
+        whole.add(make_table(X[:200], Executor()))
+    assert_allclose(in_parts.shares()[0], whole.shares()[0], rtol=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Callable, Iterator
 from inspect import signature
 from numbers import Real
@@ -13,16 +14,28 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from kpod import _validation
-from kpod._engine.blocks import Units, csr_of
+from kpod._engine.blocks import Units, some_rows
 from kpod._engine.executors import Executor, threads
 from kpod._engine.lloyd import Settings, Start, labels_of, lloyd, loss_of, nearest
 from kpod._engine.minibatch import Pace, Running
-from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
+from kpod._engine.order import Order
+from kpod._engine.sizes import (
+    POOL_ENTRIES,
+    START_BATCHES,
+    START_ROWS_PER_CLUSTER,
+    STARTS_ON_SAMPLE,
+    STRETCH_ENTRIES,
+)
 from kpod._engine.table import Table, make_table
+from kpod._engine.windows import pages_of
 from kpod._estimator import KPOD, check_integer
 from kpod._fitting import Chosen, Fitting, is_auto, observer, start_at, teller, told_value
 from kpod._kernels.panel import Panel
 from kpod._typing import Floats, Labels, Positions
+from kpod._warnings import warn
+from kpod._words import percent
+
+MOST_LOSSES = 1_000
 
 
 class MiniBatchKPOD(KPOD):
@@ -44,9 +57,14 @@ class MiniBatchKPOD(KPOD):
         N_{lj} \leftarrow N_{lj} + n_{lj}
 
     with n the weight observed in the batch and N that before it, *for each center and column*: a
-    column with many gaps takes longer steps than one with few. A column that first appears in a
-    later batch starts at its mean in every center. `partial_fit` takes a batch as it comes; `fit`
-    starts from the clusters of a sample and goes through the table in batches of random rows.
+    column with many gaps takes longer steps than one with few. A column of which nothing is observed
+    before a later batch starts at its mean in every center; all batches must have the same columns.
+    `partial_fit` takes a batch as it comes; `fit` starts from the clusters of a sample and goes through
+    the table in batches of random rows.
+
+    Batches should be alike: where rows come sorted, by time or by group, the centers follow them and end
+    far from those of all rows, and `partial_fit` warns once. Shuffle rows before they are cut into
+    batches, or set `half_life` if the clusters themselves change.
 
     Parameters
     ----------
@@ -114,7 +132,7 @@ class MiniBatchKPOD(KPOD):
 
     batch_losses_ : ndarray of shape (n_batches,)
         The loss of each batch per unit of weight, before it moved the centers (after, of the batch
-        that `partial_fit` started from).
+        that `partial_fit` started from); of the last 1,000 batches.
 
     n_features_in_ : int
         Number of columns.
@@ -147,6 +165,7 @@ class MiniBatchKPOD(KPOD):
 
     _shift: Floats
     _scale: float
+    _order: Order | None
 
     def __init__(
         self,
@@ -234,17 +253,22 @@ class MiniBatchKPOD(KPOD):
                 self._check_table(table, names)
                 random_state = check_random_state(self.random_state)
                 new._random = np.random.default_rng(random_state.randint(1 << 31))
-                (new._shift, new._scale), new._batch_losses = table.units, []
+                new._shift, new._scale = table.units
+                new._batch_losses, new.n_steps_ = deque(maxlen=MOST_LOSSES), 0
+                new._order = Order.unknown(table.n_columns)
                 new._running = new._started(values, weights, table, executor, random_state, whole=one_batch)
             else:
                 new._random = copy.deepcopy(self._random)
-                new._running, new._batch_losses = self._running.copy(), list(self._batch_losses)
+                new._running, new._batch_losses = self._running.copy(), self._batch_losses.copy()
+                new._order = copy.deepcopy(self._order)
             new.n_iter_ = 1
             if not one_batch:
                 new._run_epochs(values, weights, table, executor)
                 new.n_iter_ = self.n_epochs
-            elif table.usable.any() and not (reset and new._batch_losses):
-                new._learn_batch(table, executor)
+            elif table.usable.any():
+                new._check_order(table, names)
+                if not (reset and new._batch_losses):
+                    new._learn_batch(table, executor)
             if not one_batch and self.full_passes:
                 new._run_full_passes(table, executor)
             new._finish(values, weights, table, executor, one_batch=one_batch)
@@ -271,7 +295,7 @@ class MiniBatchKPOD(KPOD):
         size = max(START_BATCHES * self.batch_size, START_ROWS_PER_CLUSTER * k)
         if size < len(rows) and not whole:
             rows = np.sort(self._random.choice(rows, size, replace=False, shuffle=False))
-            values, weights = taken(values, rows), None if weights is None else weights[rows]
+            values, weights = some_rows(values, rows), None if weights is None else weights[rows]
             table = make_table(values, executor, weights=weights)
         n_starts = STARTS_ON_SAMPLE if is_auto(self.n_init) else None
         solution, _ = Fitting(self, table, executor, values).solve(Chosen(k, 0.0), random_state, n_starts)
@@ -279,34 +303,57 @@ class MiniBatchKPOD(KPOD):
         running = Running.at(known, solution.counts)
         if whole:  # the first batch has been learnt by that
             running.learn_columns(table)
-            self._batch_losses.append(self._per_row(solution.loss / self._scale / self._scale, table))
+            self._note_loss(solution.loss / self._scale / self._scale, table)
         return running
+
+    def _check_order(self, table: Table, names: Any) -> None:
+        """Warn once of batches that differ by more than chance."""
+        order = self._order
+        if order is None or self.half_life is not None:
+            return
+        order.add(table)
+        share, columns = order.shares()
+        if not len(columns):
+            return
+        most = columns[np.argmax(share[columns])]
+        warn(
+            f"The batches are not alike: {percent(share[most])} of the variance of column "
+            f"{_validation.name_columns([most], names)} lies between them, as if rows came sorted. Centers "
+            "follow the order of the rows then; shuffle rows before they are cut into batches, or set "
+            "half_life if the clusters themselves change."
+        )
+        self._order = None
 
     def _run_epochs(self, values: Any, weights: Floats | None, table: Table, executor: Executor) -> None:
         tell = teller(self, 1)
         usable = np.flatnonzero(table.usable)
         for epoch in range(1, self.n_epochs + 1):
-            before = len(self._batch_losses)
-            for rows in batches(usable, self.batch_size, self._random):
-                own = None if weights is None else weights[rows]
-                self._learn_batch(
-                    make_table(taken(values, rows), executor, weights=own, units=table.units), executor
-                )
+            losses = []
+            for pool in pools(usable, self.batch_size, table.n_columns, self._random):
+                held = some_rows(values, pool) if is_mapped(values) else None
+                for at in batches(len(pool), self.batch_size, self._random):
+                    rows = some_rows(values, pool[at]) if held is None else some_rows(held, at)
+                    own = None if weights is None else weights[pool[at]]
+                    batch = make_table(rows, executor, weights=own, units=table.units)
+                    losses.append(self._learn_batch(batch, executor))
             if tell is not None:
-                loss = np.mean(self._batch_losses[before:])
-                tell(f"epoch {epoch}/{self.n_epochs}: loss of a row {loss:.6g}")
+                tell(f"epoch {epoch}/{self.n_epochs}: loss of a row {np.mean(losses):.6g}")
 
-    def _learn_batch(self, table: Table, executor: Executor) -> None:
+    def _learn_batch(self, table: Table, executor: Executor) -> float:
+        """Move the centers; returns the loss of a row before."""
         pace = Pace(self.half_life, self.reassignment_ratio)
-        loss = self._running.learn(table, executor, pace, self._random)
-        self._batch_losses.append(self._per_row(loss, table))
+        loss = self._note_loss(self._running.learn(table, executor, pace, self._random), table)
         tell = teller(self, 2)
         if tell is not None:
-            tell(f"  batch {len(self._batch_losses)}: loss of a row {self._batch_losses[-1]:.6g}")
+            tell(f"  batch {self.n_steps_}: loss of a row {loss:.6g}")
+        return loss
 
-    def _per_row(self, loss: float, table: Table) -> float:
+    def _note_loss(self, loss: float, table: Table) -> float:
         usable = table.usable
-        return float(loss / (usable.sum() if table.weights is None else table.weights[usable].sum()))
+        weight = usable.sum() if table.weights is None else table.weights[usable].sum()
+        self._batch_losses.append(float(loss / weight))
+        self.n_steps_ += 1
+        return self._batch_losses[-1]
 
     def _run_full_passes(self, table: Table, executor: Executor) -> None:
         told = observer(self, told_value(table, int(self.n_clusters)))
@@ -327,7 +374,6 @@ class MiniBatchKPOD(KPOD):
         self.counts_, self.column_means_ = running.counts.copy(), running.column_means.copy()
         self.n_features_in_, self._n_features_out = table.n_columns, self.n_clusters
         self.batch_losses_ = np.array(self._batch_losses)
-        self.n_steps_ = len(self._batch_losses)
         if one_batch:
             table = make_table(values, executor, weights=weights, units=Units(self._shift, self._scale))
         centers = self._centers(table)
@@ -358,16 +404,27 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
-def batches(rows: Positions, size: int, random: np.random.Generator) -> Iterator[Positions]:
-    """All rows in batches of random ones, each in the order of the table."""
-    order = random.permutation(rows)
-    for start in range(0, len(order), size):
+def pools(rows: Positions, size: int, n_columns: int, random: np.random.Generator) -> Iterator[Positions]:
+    """All rows in pools of many batches, so that a table on a disk is read once an epoch.
+
+    A pool is made of stretches of rows from all over the table, in the order of the table: rows of a sorted
+    table are mixed, too. A table that is no larger than one is a pool.
+    """
+    length = size * max(1, POOL_ENTRIES // n_columns // size)
+    if len(rows) > length:
+        step = max(1, STRETCH_ENTRIES // n_columns)
+        stretches = random.permutation(-(-len(rows) // step))
+        rows = np.concatenate([rows[step * at : step * (at + 1)] for at in stretches])
+    for start in range(0, len(rows), length):
+        yield np.sort(rows[start : start + length])
+
+
+def batches(n_rows: int, size: int, random: np.random.Generator) -> Iterator[Positions]:
+    """Positions of all rows in batches of random ones, each in order."""
+    order = random.permutation(n_rows)
+    for start in range(0, n_rows, size):
         yield np.sort(order[start : start + size])
 
 
-def taken(values: Any, rows: Positions) -> Any:
-    """Some rows of a validated array or CSR array, as one."""
-    if not sparse.issparse(values):
-        return np.ascontiguousarray(values[rows])
-    some = values[rows]
-    return csr_of(some.data, some.indices.astype(np.int32), some.indptr.astype(np.int64), some.shape)
+def is_mapped(values: Any) -> bool:
+    return bool(pages_of(values.data if sparse.issparse(values) else values))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpod._engine.sizes import CALL_WORK, ENTRIES_AT_ONCE, ENTRIES_PER_BLOCK, MOST_BLOCKS
-from kpod._engine.windows import Window, opened, packed, scratch_of, watched
+from kpod._engine.windows import Pages, Window, gathered, opened, packed, pages_of, scratch_of, watched
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Rows, Workspace
 from kpod._typing import AnyFloats, Floats, Positions
@@ -86,16 +86,20 @@ class Block(ABC):
     ) -> None:
         self.first, self.units, self.weights, self.hidden = first, units, weights, hidden
         self._opened: Rows | None = None
+        self._pages: tuple[Pages, ...] = ()
 
     @contextmanager
     def rows(self) -> Iterator[Rows]:
         """The rows, for as long as the context lasts; refused if the file was written to before its end."""
         self.check_file()
-        rows = self._hiding(self._open()) if self._opened is None else self._opened
-        if self.keeps_rows:
-            self._opened = rows
-        yield rows
-        self.check_file()
+        try:
+            rows = self._hiding(self._open()) if self._opened is None else self._opened
+            if self.keeps_rows:
+                self._opened = rows
+            yield rows
+            self.check_file()
+        finally:
+            self.release()
 
     def check_file(self) -> None:
         """Refuse rows of a file that was written to since they were mapped."""
@@ -109,6 +113,11 @@ class Block(ABC):
             f"{where} {what} rows {self.first:,} to {self.first + self.n_rows - 1:,}. Fit again when nothing "
             "writes to it, or fit a copy."
         )
+
+    def release(self) -> None:
+        """Let go of the pages of a mapped file that the rows are in, until they are read again."""
+        for pages in self._pages:
+            pages.release()
 
     @abstractmethod
     def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
@@ -178,7 +187,7 @@ class Block(ABC):
         """Rows and columns of the entries that are not smaller than `limit`."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
+        return {**self.__dict__, "_opened": None, "_pages": ()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({name: aligned(value) for name, value in state.items()})
@@ -202,6 +211,7 @@ class DenseBlock(Block):
         super().__init__(*args)
         self._values: AnyFloats | Window = values
         self.file = watched(values)
+        self._pages = pages_of(values)
         self.scratch = scratch_of(values)
         self.n_rows, self.n_columns = values.shape
         self.n_entries, self.dtype = values.size, values.dtype
@@ -209,9 +219,10 @@ class DenseBlock(Block):
     @property
     def values(self) -> AnyFloats:
         """The rows, opened again where they came as a window."""
-        values: AnyFloats = opened(self._values)
-        self._values = values
-        return values
+        if isinstance(self._values, Window):
+            self._values = self._values.open()
+            self._pages = pages_of(self._values)
+        return self._values
 
     def parts(self) -> tuple[Any, ...]:
         return (self.values,)
@@ -235,21 +246,29 @@ class DenseBlock(Block):
     def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
         bits = self._bitmap(self._open()).reshape(self.n_rows, -1)
         rows, columns = np.nonzero(np.unpackbits(bits, axis=1, count=self.n_columns, bitorder="little"))
-        return rows, columns, self.values[rows, columns].astype(np.float64)
+        entries = self.values[rows, columns].astype(np.float64)
+        self.release()
+        return rows, columns, entries
 
     def column_counts(self) -> Positions:
-        return (~np.isnan(self.values)).sum(axis=0)
+        counts = (~np.isnan(self.values)).sum(axis=0)
+        self.release()
+        return counts
 
     def columns(self, which: Positions) -> Iterator[AnyFloats]:
         for start, stop in row_pieces(self.n_rows, len(which)):
             yield self.values[start:stop, which]
+        self.release()
 
     def glance(self, n: int) -> AnyFloats:
-        return self.values[:: -(-self.n_rows // n)]
+        some = np.array(self.values[:: -(-self.n_rows // n)])
+        self.release()
+        return some
 
     def beyond(self, limit: float) -> tuple[Positions, Positions]:
         with np.errstate(invalid="ignore"):
             rows, columns = np.nonzero(np.abs(self.values) >= limit)
+        self.release()
         return rows, columns
 
 
@@ -270,6 +289,7 @@ class SparseBlock(Block):
     def values(self) -> Any:
         """The rows as a CSR array, opened again where they came as windows."""
         data, indices, indptr = self._parts = tuple(map(opened, self._parts))
+        self._pages = pages_of(*self._parts)
         return csr_of(data, indices, indptr, (self.n_rows, self.n_columns))
 
     def parts(self) -> tuple[Any, ...]:
@@ -396,7 +416,7 @@ def csr_of(data: AnyFloats, indices: AnyFloats, indptr: AnyFloats, shape: tuple[
 def some_rows(values: Any, rows: Positions) -> Any:
     """Some rows of a validated array or CSR array, as one."""
     if not sparse.issparse(values):
-        return np.ascontiguousarray(values[rows])
+        return gathered(values, rows)
     csr = sparse.csr_array(values[rows])
     out = sparse.csr_array(csr.shape, dtype=csr.dtype)
     out.data, out.indices, out.indptr = csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int64)

@@ -69,3 +69,8 @@ STARTS_ON_SAMPLE = 3
 START_BATCHES = 3
 START_ROWS_PER_CLUSTER = 256
 ROWS_PER_LOOK = 100
+
+# Entries of the pool of rows that batches are drawn from, which is in memory, and of the stretches of the
+# table that it is made of: long enough to be read at once, and some hundreds of them in a pool.
+POOL_ENTRIES = 1 << 22
+STRETCH_ENTRIES = 1 << 13

@@ -1,11 +1,13 @@
 """Where an array lies in a file.
 
 A block of a mapped array travels to another process, or to another machine with the same disk,
-as such a window, and is opened there again.
+as such a window, and is opened there again. Pages of a file that were read are let go of after use:
+all passes over a table would else add up to the whole of it in memory.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 from pathlib import Path
@@ -16,6 +18,9 @@ import numpy as np
 from kpod._typing import AnyFloats
 
 SCRATCH = ".scratch"  # how the names of scratch files end
+STRETCH = 1 << 23  # bytes of a file that are looked at before they are let go of
+LARGE_PAGE = 1 << 21
+CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED")
 
 
 class Window(NamedTuple):
@@ -78,6 +83,64 @@ class Window(NamedTuple):
             raise ValueError(
                 f"{self.path}: part of a mapped table can no longer be read: {error.strerror}."
             ) from error
+
+
+class Pages(NamedTuple):
+    """The part of a mapped file in which an array lies."""
+
+    file: mmap.mmap
+    start: int
+    length: int
+
+    @classmethod
+    def of(cls, array: Any) -> Pages | None:
+        """Of an array that is part of a mapped file; None of any other, and of one that holds changes."""
+        root = array
+        while isinstance(root, np.ndarray) and isinstance(root.base, np.ndarray):
+            root = root.base
+        if not isinstance(root, np.memmap) or root.mode == "c" or not array.size or not CAN_RELEASE:
+            return None
+        low, high = np.lib.array_utils.byte_bounds(array)
+        # Systems may map large pages around what was touched, and those of neighbours with them.
+        before = root.offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        first = root.ctypes.data - root.offset % mmap.ALLOCATIONGRANULARITY - before
+        start = max(before, (low - first) // LARGE_PAGE * LARGE_PAGE) - before
+        stop = min(len(root._mmap), -(-(high - first) // LARGE_PAGE) * LARGE_PAGE - before)
+        return cls(root._mmap, start, stop - start)
+
+    def release(self) -> None:
+        """Let go of them: the system still has them, but this process no longer counts as holding them."""
+        self.file.madvise(mmap.MADV_DONTNEED, self.start, self.length)
+
+
+def pages_of(*arrays: Any) -> tuple[Pages, ...]:
+    """Where those of some arrays lie that are parts of mapped files."""
+    return tuple(pages for array in arrays if (pages := Pages.of(array)) is not None)
+
+
+def release(array: Any) -> None:
+    """Let go of the pages of an array in a mapped file, which are mapped again when it is next read."""
+    for pages in pages_of(array):
+        pages.release()
+
+
+def gathered(array: Any, rows: Any) -> AnyFloats:
+    """Some rows of an array as a new one; of a mapped file, only stretches that hold any are touched.
+
+    One stretch after the other, and each is let go of: the system maps what lies around a row as
+    well, and rows from all over a file would bring in all of it.
+    """
+    if Pages.of(array) is None:
+        return np.ascontiguousarray(array[rows])
+    out = np.empty((len(rows), *array.shape[1:]), array.dtype)
+    step = max(1, STRETCH // max(1, abs(array.strides[0])))
+    order = np.argsort(rows, kind="stable")
+    stretches = np.flatnonzero(np.diff(rows[order] // step, prepend=-1))
+    for here in np.split(order, stretches[1:]):
+        out[here] = array[rows[here]]
+        first = int(rows[here[0]]) // step * step
+        release(array[first : first + step])
+    return out
 
 
 def opened(array: Any) -> Any:

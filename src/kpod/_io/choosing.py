@@ -20,7 +20,7 @@ from kpod._io.columns import gaps_of, is_text
 from kpod._io.files import InputError, printable
 from kpod._io.roles import ROW_NUMBERS, Role
 from kpod._io.tables import FILE, Column, TableFile, check_numeric, matrix, shown, two_ways
-from kpod._typing import Floats
+from kpod._typing import AnyFloats, Floats
 from kpod._words import MOST_LISTED, listed, option, some
 
 DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
@@ -53,7 +53,7 @@ class Choice:
     def has_categories(self) -> bool:
         return bool(self.categories)
 
-    def matrix(self, table: TableFile, *, all_missing: bool = False) -> Floats:
+    def matrix(self, table: TableFile, *, all_missing: bool = False) -> AnyFloats:
         """The columns used, where all of them are numbers."""
         for name in self.used:
             count_days(table, table.column(name))
@@ -409,6 +409,8 @@ def panel(table: TableFile, choice: Choice) -> list[str]:
         return []
     roles = {name: choice.roles[name].role for name in choice.aside if name in table.by_name}
     units = [name for name, role in roles.items() if role in ("category", "identifier")]
+    if not units:
+        return []
     times = {name: decoded(table.raw[name]) for name, role in roles.items() if role == "date"}
     if (files := table.files()) is not None and FILE not in table.by_name:
         times[FILE] = files

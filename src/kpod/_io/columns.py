@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._io import roles, written
-from kpod._io.marks import spellings
+from kpod._io.marks import as_number, spellings
 from kpod._io.tables import Column
+from kpod._io.tally import Tally
 from kpod._typing import Floats
 
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
@@ -74,13 +75,6 @@ def as_floats(values: pa.ChunkedArray) -> Floats:
     floats = pc.cast(values, pa.float64(), safe=False)
     floats = floats.combine_chunks() if isinstance(floats, pa.ChunkedArray) else floats
     return np.array(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def as_number(mark: str) -> float | None:
-    try:
-        return float(mark)
-    except ValueError:
-        return None
 
 
 def inspect_text(
@@ -146,32 +140,34 @@ def finish_numbers(
     """Numbers that stand for gaps, whole numbers, and the column's role."""
     values = column.values
     assert values is not None
-    as_read = None
-    for mark in missing:
-        number = as_number(mark)
-        here = values == number
-        if number is not None and (n := int(here.sum())):
-            as_read = values.copy() if as_read is None else as_read
-            column.marks[mark] += n
-            values[here] = np.nan
-    gaps = np.isnan(values)
-    column.missing = int(gaps.sum())
+    tally = Tally(missing)
+    tally.add(values)
+    column.values = tally.without_codes(values)
+    leading_zeros = leading_zeros or (text is not None and has_leading_zeros(text))
+    return settle_numbers(column, tally, column.values, values, integers, leading_zeros)
+
+
+def settle_numbers(
+    column: Column, tally: Tally, sample: Floats, as_read: Floats, integers: bool | None, leading_zeros: bool
+) -> Column:
+    """What a column is by all of its numbers, counted, and some of them: without missing codes, and as read.
+
+    `integers` is what a file says of them; None where only the numbers tell.
+    """
+    column.marks.update(tally.found)
+    column.missing, column.low, column.high = tally.n_missing, tally.low, tally.high
     column.numeric_share = 1.0
-    if column.missing == len(values):
+    if column.missing == tally.n_rows:
         column.kind = "empty"
     elif column.kind == "number":
-        with np.errstate(invalid="ignore"):
-            whole = bool((gaps | (np.floor(values) == values)).all()) if integers is None else integers
-        column.kind = "integer" if whole else "number"
-    leading_zeros = leading_zeros or (text is not None and has_leading_zeros(text))
+        column.kind = "integer" if (tally.whole if integers is None else integers) else "number"
     column.leading_zeros = column.kind == "integer" and leading_zeros
     declared = "boolean" if column.kind in ("true/false", "yes/no") else None
-    column.role = role_of(
-        column,
-        roles.Contents(
-            column.name, len(values), values, as_read, declared=declared, leading_zeros=column.leading_zeros
-        ),
-    )
+    contents = roles.Contents(
+        column.name, tally.n_rows, sample, as_read if tally.found else None,
+        declared=declared, leading_zeros=column.leading_zeros, tally=tally,
+    )  # fmt: skip
+    column.role = role_of(column, contents)
     return column
 
 

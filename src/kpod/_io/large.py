@@ -17,15 +17,19 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from kpod._engine.windows import gathered
 from kpod._io import around, formats, room
 from kpod._io import columns as kinds
 from kpod._io.choosing import Choice
 from kpod._io.files import InputError, naming, printable, written_whole
 from kpod._io.marks import Marks
+from kpod._io.paths import expand
 from kpod._io.reading import rows_as_text, settle_decimal
+from kpod._io.roles import SAMPLE
 from kpod._io.scanning import Decoded, Decoder, Progress
-from kpod._io.sources import Source, Sources, TextOptions, TextSource, expand
+from kpod._io.sources import Source, Sources, TextOptions, TextSource
 from kpod._io.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
+from kpod._io.tally import Tally
 from kpod._io.writing import csv_batches, csv_header, dialect_for, format_of, has_plain_numbers
 from kpod._scanned import ScannedTable
 from kpod._typing import Floats
@@ -134,14 +138,13 @@ class LargeTable(TableFile):
             table = cls(sources.name, raw, head.columns, sources.dialect)
             table.sources, table.marks = sources, marks
             return table
-        decoded = Decoded.of(sources, names, scratch, tell, dtype=np.float64, missing=marks.of)
+        decoded = Decoded.of(sources, names, scratch, tell, missing=marks.of)
         try:
             if not every_row:
                 check_totals(sources, decoded)
-            columns = [
-                inspected(decoded, column.name, marks) if column.name in names else without_values(column)
-                for column in head.columns
-            ]
+            known = inspected(decoded)
+            columns = [known.get(column.name) or without_values(column) for column in head.columns]
+            decoded.take_out_codes()
         except BaseException:
             decoded.scratch.remove()
             raise
@@ -150,7 +153,7 @@ class LargeTable(TableFile):
         table = cls(sources.name, raw, columns, sources.dialect, unused)
         table.sources, table.decoded, table.marks, table.numeric = sources, decoded, marks, names
         table.typed = {
-            column.name: typed_of(column, marks) for column in columns if has_plain_numbers(column)
+            name: typed_of(column, marks) for name, column in known.items() if has_plain_numbers(column)
         }
         return table
 
@@ -201,19 +204,19 @@ class LargeTable(TableFile):
         if name not in self.numeric:
             return None
         decoder = Decoder(name, self.dialect.decimal if self.dialect else ".", self.marks.of(name))
-        parts = [decoder(batch.column(0), source, row) for source, row, batch in self.sources.batches([name])]
-        values = np.concatenate(parts).astype(np.float64)
-        for mark in numbers_in(self.marks.of(name)):
-            values[values == mark] = np.nan
-        return values
+        codes = Tally(self.marks.of(name))
+        batches = self.sources.batches([name])
+        parts = [
+            decoder(batch.column(0), source, row).astype(np.float64, copy=False)
+            for source, row, batch in batches
+        ]
+        return np.concatenate([codes.without_codes(part) for part in parts])
 
     def files(self) -> Any:
         if len(self.sources.files) == 1:
             return None
         lengths = np.diff([*self.sources.starts, self.n_rows])
-        return pa.array([source.name for source in self.sources.files]).take(
-            pa.array(np.repeat(np.arange(len(lengths)), lengths))
-        )
+        return pa.array(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))
 
     def close(self) -> None:
         if hasattr(self, "decoded"):
@@ -346,27 +349,43 @@ def without_values(column: Column) -> Column:
     return column
 
 
-def inspected(decoded: Decoded, name: str, marks: Marks) -> Column:
-    """What a decoded column is; numbers that stand for gaps become gaps in the scratch file."""
-    j = decoded.names.index(name)
-    decoder = decoded.decoders[j]
-    place = decoded.rows(writable=True)[:, j]
-    values = np.array(place)
-    kind = decoded.sources.schema.field(name).type
-    text = kinds.is_text(kind)
-    column = Column(
-        name, "true/false" if pa.types.is_boolean(kind) else "number", 0, decoder.marks.copy(), values=values
-    )
-    nans = int(np.isnan(values).sum()) - sum(column.marks.values())
-    if nans > 0:
-        column.marks["NaN"] += nans
-    before = sum(column.marks.values())
-    integers = None if text else bool(pa.types.is_integer(kind))
-    kinds.finish_numbers(column, marks.of(name), integers=integers, leading_zeros=decoder.leading_zeros)
-    if sum(column.marks.values()) > before:
-        place[:] = values
-    column.values = place
-    return column
+class ScratchColumn:
+    """The numbers of a column in a scratch file: read when they are asked for."""
+
+    def __init__(self, decoded: Decoded, name: str) -> None:
+        self.decoded, self.name = decoded, name
+
+    def __len__(self) -> int:
+        return self.decoded.n_rows
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.decoded.column(self.name), dtype)
+
+    def __getitem__(self, rows: Any) -> Floats:
+        """The numbers of some rows, given as a slice or by their positions."""
+        at = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
+        column = self.decoded.rows()[:, self.decoded.names.index(self.name)]
+        return gathered(column, at).astype(np.float64, copy=False)
+
+
+def inspected(decoded: Decoded) -> dict[str, Column]:
+    """What the decoded columns are, by what was counted of them and a sample of their numbers."""
+    columns = {}
+    for decoder, as_read in zip(decoded.decoders, decoded.sample(SAMPLE), strict=True):
+        name, tally = decoder.name, decoder.tally
+        assert tally is not None
+        kind = decoded.sources.schema.field(name).type
+        column = Column(
+            name, "true/false" if pa.types.is_boolean(kind) else "number", 0, decoder.marks.copy(),
+            values=ScratchColumn(decoded, name),  # type: ignore[arg-type]
+        )  # fmt: skip
+        nans = tally.n_missing - tally.found.total() - column.marks.total()
+        if nans > 0:
+            column.marks["NaN"] += nans
+        integers = None if kinds.is_text(kind) else bool(pa.types.is_integer(kind))
+        sample = tally.without_codes(as_read)
+        columns[name] = kinds.settle_numbers(column, tally, sample, as_read, integers, decoder.leading_zeros)
+    return columns
 
 
 def typed_of(column: Column, marks: Marks) -> tuple[pa.DataType, list[float]]:
@@ -374,4 +393,4 @@ def typed_of(column: Column, marks: Marks) -> tuple[pa.DataType, list[float]]:
 
 
 def numbers_in(marks: Sequence[str]) -> list[float]:
-    return [number for mark in marks if (number := kinds.as_number(mark)) is not None]
+    return list(Tally(marks).codes.values())

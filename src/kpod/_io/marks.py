@@ -61,6 +61,13 @@ class Marks:
         return lost
 
 
+def as_number(mark: str) -> float | None:
+    try:
+        return float(mark)
+    except ValueError:
+        return None
+
+
 def split(text: str) -> list[str]:
     parts = [part.strip() for part in text.split(",")]
     return parts if all(parts) else [text.strip()]

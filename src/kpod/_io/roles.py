@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from kpod._io import date_notation, scales
+from kpod._io.tally import Tally
 from kpod._io.vocabulary import (
     A_PROPERTY,
     COUNTERS,
@@ -90,12 +92,23 @@ class Contents:
     """What the file says it is: boolean, date, category, ordered, or a type that is none of these."""
     order: tuple[str, ...] = ()
     leading_zeros: bool = False
+    tally: Tally | None = None
+    """What is known of all numbers; where they are many, `numbers` and `as_read` are some of them."""
+
+    @cached_property
+    def all_numbers(self) -> Tally:
+        if self.tally is not None:
+            return self.tally
+        assert self.numbers is not None
+        out = Tally()
+        out.add(self.numbers if self.as_read is None else self.as_read)
+        return out
 
 
 def role_of(contents: Contents) -> Role:
     """The role of a column."""
     if contents.declared == "boolean":
-        same = contents.numbers is not None and one_value(contents.numbers)
+        same = contents.numbers is not None and contents.all_numbers.is_constant
         return Role("constant", ALL_THE_SAME) if same else Role("boolean", "true or false")
     if contents.declared == "date":
         return Role("date", "dates")
@@ -107,11 +120,6 @@ def role_of(contents: Contents) -> Role:
 SAMPLE_WEIGHTS = {"pweight", "pweights", "sampwt", "svywt", "finalwt", "wtfinl", "survwt", "poids", "gewicht"}
 ALL_THE_SAME = "the same value in every row"
 ROW_NUMBERS = "row numbers"
-
-
-def one_value(numbers: Floats) -> bool:
-    observed = numbers[~np.isnan(numbers)]
-    return len(observed) > 1 and bool((observed == observed[0]).all())
 
 
 def role_of_numbers(c: Contents) -> Role:
@@ -126,7 +134,7 @@ def role_of_numbers(c: Contents) -> Role:
     if facts.n_distinct == 1 and len(values) > 1 and not np.isinf(numbers).any():
         return Role("constant", ALL_THE_SAME)
     found = calendar(read) or postcodes(facts)
-    found = found or identifier(read, c.as_read if c.as_read is not None else numbers, c.leading_zeros)
+    found = found or identifier(read, c.all_numbers, c.leading_zeros)
     found = found or coded_category(facts, c.leading_zeros)
     if found:
         return found
@@ -259,10 +267,10 @@ def is_named_id(facts: Facts) -> bool:
 # Numbers that name
 
 
-def identifier(facts: Facts, as_read: Floats, leading_zeros: bool) -> Role | None:  # noqa: PLR0911
+def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None:  # noqa: PLR0911
     if not facts.whole:
         return None
-    if counts_the_rows(as_read) and not facts.is_quantity:
+    if tally.counts_rows(YEARS) and not facts.is_quantity:
         return Role("identifier", ROW_NUMBERS)
     if is_named_id(facts):
         how = "different in every row" if facts.is_unique else "shared by several rows"
@@ -278,7 +286,7 @@ def identifier(facts: Facts, as_read: Floats, leading_zeros: bool) -> Role | Non
         return Role("identifier", "digits with leading zeros")
     if unique and same_length(facts) and len(facts.values) >= 20:
         return Role("identifier", f"{len(str(int(facts.high)))} digits each, different in every row")
-    if unique and numbers_members(as_read):
+    if unique and numbers_members(tally.head):
         return Role("identifier", "numbered members of numbered groups")
     if names_groups(facts, unique):
         return Role("identifier", "group numbers, judging by the name")
@@ -321,22 +329,6 @@ def names_groups(facts: Facts, unique: bool) -> bool:
     together = facts.is_sorted and len(facts.values) >= 1.5 * facts.n_distinct
     many = facts.n_distinct >= 25 and (facts.density >= 0.2 or together)
     return many or (facts.n_distinct >= 5 and facts.is_in_blocks)
-
-
-def counts_the_rows(values: Floats) -> bool:
-    """0, 1, 2, ... or 1, 2, 3, ..., perhaps with some rows left out since."""
-    if len(values) < 3 or not np.isfinite(values[0]):
-        return False
-    with np.errstate(invalid="ignore"):
-        steps = np.diff(values)
-    if values[0] in (0, 1) and bool((steps == 1).all()):
-        return True
-    if len(values) >= 50 and not YEARS[0] <= values[0] <= YEARS[1] and bool((steps == 1).all()):
-        return True
-    return bool(
-        len(values) >= 50 and 0 <= values[0] <= 10 and (steps >= 1).all()
-        and (steps == 1).mean() > 0.5 and np.median(steps) == 1 and values[-1] <= 2 * len(values)
-    )  # fmt: skip
 
 
 def same_length(facts: Facts) -> bool:

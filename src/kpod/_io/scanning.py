@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._engine.windows import release
 from kpod._io import columns as kinds
 from kpod._io import sources as found
 from kpod._io.files import InputError, printable
-from kpod._io.marks import spellings
+from kpod._io.marks import as_number, spellings
+from kpod._io.paths import SCANNED, expand
 from kpod._io.scratch import Scratch
 from kpod._io.sources import Source, Sources, TextOptions
-from kpod._io.tables import Column, shown
+from kpod._io.tables import Column, precision, shown
+from kpod._io.tally import Tally
 from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats, Floats
 from kpod._words import size_text, some
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]
 ARRAYS = (".npy", ".npz")
-CHUNK_ENTRIES = 1 << 21
+CHUNK_ENTRIES = 1 << 20
 PATIENCE = 2.0
 BAR = 30
 
@@ -58,9 +61,11 @@ def scan(
     Parameters
     ----------
     files : str, path or sequence of these
-        A file, a folder, a pattern such as ``"folder/*.parquet"``, or several of these. Files must have the
-        same columns, in any order; those of a folder or a pattern are taken in the order of their
-        names.
+        A file, a folder, a pattern such as ``"folder/*.parquet"`` or ``"folder/**/*.parquet"`` (of any
+        depth), or several of these. Files must have the same columns, in any order; those of a folder or a
+        pattern are taken in the order of their names. A folder some of whose tables would not be read
+        is refused, and so are Delta, Iceberg and Hudi tables, whose files hold deleted rows too; names that
+        begin with ``.`` or ``_`` are no data.
     columns : sequence of str, default=None
         The columns to use, in this order; all of them by default, which must be numeric then.
     scale : bool or ObservedScaler, default=False
@@ -98,7 +103,7 @@ def scan(
     """
     if isinstance(columns, str):
         raise TypeError(f"columns must be a sequence of names, got {columns!r}; write [{columns!r}].")
-    paths = found.expand(files, (*found.SCANNED, *ARRAYS))
+    paths = expand(files, (*SCANNED, *ARRAYS))
     tell = Bar() if progress is None else progress
     try:
         arrays = [path for path in paths if Path(path).suffix.lower() in ARRAYS]
@@ -159,15 +164,23 @@ class Decoder:
     name: str
     decimal: str = "."
     missing: Sequence[str] = ()
+    tally: Tally | None = None
+    """Counts what takes all numbers to know, if asked."""
     marks: Counter[str] = field(default_factory=Counter)
     leading_zeros: bool = False
 
     def __post_init__(self) -> None:
-        given = [mark for mark in self.missing if kinds.as_number(mark) is None]
+        given = [mark for mark in self.missing if as_number(mark) is None]
         self.spelled = pa.array(spellings(given), pa.string())
 
     def __call__(self, values: pa.Array, source: Source, row: int) -> AnyFloats:
         """The numbers; `row` is that of the first entry in its file."""
+        numbers = self.decoded(values, source, row)
+        if self.tally is not None:
+            self.tally.add(numbers.astype(np.float64, copy=False))
+        return numbers
+
+    def decoded(self, values: pa.Array, source: Source, row: int) -> AnyFloats:
         if kinds.is_text(values.type):
             return self.of_text(values, source, row)
         nulls = values.null_count
@@ -224,16 +237,20 @@ class Decoded:
         directory: str | os.PathLike[str] | None,
         tell: Progress,
         *,
-        dtype: Any = None,
-        missing: Callable[[str], Sequence[str]] = lambda _: (),
+        missing: Callable[[str], Sequence[str]] | None = None,
     ) -> Decoded:
-        """Decode some columns of all files; how much room they take is told beforehand."""
+        """Decode some columns of all files; how much room they take is told beforehand.
+
+        With the missing codes of each column, the numbers of all columns are counted meanwhile.
+        """
         check_numeric(sources, names)
-        dtype = np.dtype(precision(sources, names) if dtype is None else dtype)
+        dtype = np.dtype(precision(sources.schema, names))
         most = sources.most_rows
         n_bytes = most * len(names) * dtype.itemsize
         decimal = sources.dialect.decimal if sources.dialect else "."
-        decoders = [Decoder(name, decimal, missing(name)) for name in names]
+        decoders = [Decoder(name, decimal) for name in names]
+        if missing is not None:
+            decoders = [Decoder(name, decimal, missing(name), Tally(missing(name))) for name in names]
         scratch = Scratch(directory, n_bytes)
         text = f"reading {sources.name}, {size_text(n_bytes)} of scratch in {printable(scratch.directory)}"
         offset = n_rows = 0
@@ -255,19 +272,50 @@ class Decoded:
             pa.default_memory_pool().release_unused()
         return cls(sources, list(names), scratch, n_rows, dtype, decoders)
 
-    def rows(self, *, writable: bool = False) -> AnyFloats:
-        return self.scratch.array(self.dtype, (self.n_rows, len(self.names)), writable=writable)
+    def rows(self) -> AnyFloats:
+        return self.scratch.array(self.dtype, (self.n_rows, len(self.names)))
+
+    def column(self, name: str) -> Floats:
+        """One column."""
+        j = self.names.index(name)
+        return np.concatenate([rows[:, j].astype(np.float64) for rows in chunks(self.rows())])
+
+    def sample(self, most: int) -> Iterator[Floats]:
+        """Of each column in turn, as many entries, evenly spread, or all if they are fewer."""
+        at = (
+            np.arange(self.n_rows)
+            if self.n_rows <= most
+            else np.linspace(0, self.n_rows - 1, most).astype(int)
+        )
+        step = max(1, CHUNK_ENTRIES // len(at))
+        for first in range(0, len(self.names), step):
+            width = min(step, len(self.names) - first)
+            some = [
+                self.scratch.read(self.dtype, width, row * len(self.names) + first) for row in at.tolist()
+            ]
+            yield from np.stack(some).T.astype(np.float64)
+
+    def take_out_codes(self) -> None:
+        """Make gaps of the numbers that stand for missing, in place."""
+        tallies = {j: one.tally for j, one in enumerate(self.decoders) if one.tally and one.tally.found}
+        offset = 0
+        for rows in chunks(self.rows()) if tallies else ():
+            out = np.array(rows)
+            for j, tally in tallies.items():
+                out[:, j] = tally.without_codes(out[:, j].astype(np.float64))
+            offset = self.scratch.write(out, offset)
 
     def keep(self, names: Sequence[str]) -> None:
         """Leave out all other columns, in place: rows move towards the beginning of the file."""
-        if list(names) == self.names:
+        dtype = np.dtype(precision(self.sources.schema, names))
+        if list(names) == self.names and dtype == self.dtype:
             return
         which, offset = [self.names.index(name) for name in names], 0
         for rows in chunks(self.rows()):
-            offset = self.scratch.write(np.ascontiguousarray(rows[:, which]), offset)
+            offset = self.scratch.write(np.ascontiguousarray(rows[:, which], dtype), offset)
         self.scratch.truncate(offset)
         self.decoders = [self.decoders[j] for j in which]
-        self.names = list(names)
+        self.names, self.dtype = list(names), dtype
 
     def table(self, scale: bool | ObservedScaler) -> ScannedTable:
         """The table, standardised if asked; it owns the scratch file from now on."""
@@ -285,10 +333,13 @@ class Decoded:
             raise
 
 
-def chunks(values: AnyFloats) -> Any:
-    """Some rows after the other."""
+def chunks(values: AnyFloats) -> Iterator[AnyFloats]:
+    """Some rows after the other; those of a mapped file are let go of when the next are asked for."""
     step = max(1, CHUNK_ENTRIES // values.shape[1])
-    return (values[start : start + step] for start in range(0, values.shape[0], step))
+    for start in range(0, values.shape[0], step):
+        rows = values[start : start + step]
+        yield rows
+        release(rows)
 
 
 def fitted_scaler(scale: bool | ObservedScaler, table: ScannedTable) -> ObservedScaler | None:
@@ -317,12 +368,6 @@ def check_numeric(sources: Sources, names: Sequence[str]) -> None:
             f"{sources.name}: k-means needs numbers, but these columns are not numeric: {some(odd)}; leave "
             "them out."
         )
-
-
-def precision(sources: Sources, names: Sequence[str]) -> Any:
-    """float32 where all columns are; else float64."""
-    types = {sources.schema.field(name).type for name in names}
-    return np.float32 if types <= {pa.float32(), pa.float16()} else np.float64
 
 
 def check_finite(values: AnyFloats, names: Sequence[str], source: Source, row: int) -> None:

@@ -84,14 +84,17 @@ class Scratch:
                 view, offset = view[n:], offset + n
         return offset
 
+    def read(self, dtype: Any, n: int, start: int) -> AnyFloats:
+        """So many numbers, from the one of that number on: read, not mapped."""
+        size = np.dtype(dtype).itemsize
+        return np.frombuffer(os.pread(self.descriptor, n * size, start * size), dtype)
+
     def truncate(self, n_bytes: int) -> None:
         os.ftruncate(self.descriptor, n_bytes)
 
-    def array(
-        self, dtype: Any, shape: tuple[int, ...], *, offset: int = 0, writable: bool = False
-    ) -> AnyFloats:
+    def array(self, dtype: Any, shape: tuple[int, ...], *, offset: int = 0) -> AnyFloats:
         """A part of the file as an array."""
-        return np.memmap(self.path, dtype, "r+" if writable else "r", offset, shape)
+        return np.memmap(self.path, dtype, "r", offset, shape)
 
     def remove(self) -> None:
         with suppress(OSError):

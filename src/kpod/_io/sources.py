@@ -8,8 +8,6 @@ was is refused by name.
 from __future__ import annotations
 
 import codecs
-import glob
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,10 +22,9 @@ import pyarrow as pa
 from kpod._io import around, blanks, formats, reading, room
 from kpod._io import columns as column_kinds
 from kpod._io.files import InputError, printable
-from kpod._io.tables import SUFFIXES, Dialect, shown
+from kpod._io.tables import Dialect, shown
 
-SCANNED = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "excel")
-BATCH_ENTRIES = 1 << 21
+BATCH_ENTRIES = 1 << 20
 TEXT_BLOCK = 1 << 23
 BUFFER = 1 << 18  # of each column of a Parquet file, which would be read whole without
 COUNTED = 1 << 24
@@ -40,37 +37,6 @@ class TextOptions:
     delimiter: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-
-
-def expand(paths: Any, suffixes: Sequence[str] = SCANNED) -> list[str]:
-    """The files that paths, folders and patterns stand for, those of a folder in the order of their names."""
-    if isinstance(paths, str | os.PathLike):
-        paths = [paths]
-    found: list[str] = []
-    for path in map(os.fspath, paths):
-        if Path(path).is_dir():
-            inside = sorted(
-                str(file)
-                for file in Path(path).iterdir()
-                if file.suffix.lower() in suffixes and not file.name.startswith((".", "_"))
-            )
-            if not inside:
-                raise InputError(f"{printable(path)}: no files ending in one of {', '.join(suffixes)}.")
-            found += inside
-        elif not Path(path).exists() and glob.has_magic(path):
-            matched = sorted(file for file in glob.glob(path) if Path(file).is_file())  # noqa: PTH207
-            if not matched:
-                raise InputError(f"{printable(path)}: no matching files.")
-            found += matched
-        else:
-            found.append(path)
-    if not found:
-        raise InputError("no files were given.")
-    real = [os.path.realpath(path) for path in found]
-    twice = next((path for path, at in zip(found, real, strict=True) if real.count(at) > 1), None)
-    if twice is not None:
-        raise InputError(f"{printable(twice)}: given twice; its rows would count twice.")
-    return found
 
 
 class Source:

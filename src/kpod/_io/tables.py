@@ -16,7 +16,7 @@ from kpod._io.files import InputError, printable
 from kpod._io.marks import matching
 from kpod._io.places import Cells, Lines
 from kpod._io.roles import Role
-from kpod._typing import Floats
+from kpod._typing import AnyFloats, Floats
 from kpod._words import option, percent, some
 
 SUFFIXES = {
@@ -45,6 +45,9 @@ class Column:
     missing: int
     marks: Counter[str] = field(default_factory=Counter)
     values: Floats | None = None
+    low: float = np.nan
+    high: float = np.nan
+    """The smallest and the largest of its numbers, as it was read."""
     role: Role = field(default_factory=lambda: Role("text", ""))
     leading_zeros: bool = False
     days: bool = False
@@ -103,7 +106,7 @@ class TableFile:
         return self.place.of(self.raw, row, name) if self.place else f"row {row + 1}"
 
     def files(self) -> Any:
-        """Of a table in several files, the one that each row is from; else None."""
+        """Of a table in several files, the number of the one that each row is from; else None."""
         return None
 
     def notes_without(self, names: Iterable[str]) -> list[str]:
@@ -180,13 +183,19 @@ def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = Tru
     )
 
 
-def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False) -> Floats:
+def precision(schema: pa.Schema, names: Sequence[str]) -> Any:
+    """float32 where all of these columns are; else float64."""
+    types = {schema.field(name).type for name in names}
+    return np.float32 if types <= {pa.float32(), pa.float16()} else np.float64
+
+
+def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False) -> AnyFloats:
     """The numbers of some columns, NaN in the gaps; infinities are refused, by row and column."""
     from kpod._validation import largest  # with scikit-learn, which describing a table can do without
 
-    out = np.empty((table.n_rows, len(names)))
+    out = np.empty((table.n_rows, len(names)), precision(table.raw.schema, names))
     # The engine's limit, and that of adding squares up over the rows, as scaling does.
-    most = largest(np.float64, len(names) * table.n_rows)
+    most = largest(out.dtype, len(names) * table.n_rows)
     for j, name in enumerate(names):
         column = table.column(name)
         check_numeric(table, column, may_leave_out=not all_missing)

@@ -77,7 +77,7 @@ def has_plain_numbers(column: Column) -> bool:
     """Leading zeros, more digits than a float holds, and yes and no stay as they were written."""
     if column.values is None or column.leading_zeros or column.kind == "yes/no":
         return False
-    return column.kind != "integer" or bool(np.nanmax(np.abs(column.values)) < EXACT)
+    return column.kind != "integer" or max(-column.low, column.high) < EXACT
 
 
 def typed_column(column: Column) -> pa.Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kpod._diagnose import diagnose_gaps
+from kpod._diagnose import Whole
 from kpod._io.choosing import USED, twins
 from kpod._io.columns import gaps_of
 from kpod._io.files import printable
@@ -45,9 +45,8 @@ def missing_entries(table: TableFile, column: Column) -> Any:
 
 
 def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
-    low = high = None
-    if column.values is not None and not missing.all():
-        low, high = float(np.nanmin(column.values)), float(np.nanmax(column.values))
+    known = column.values is not None and not missing.all()
+    low, high = (column.low, column.high) if known else (None, None)
     return {
         "name": column.name,
         "type": column.kind,
@@ -77,9 +76,13 @@ def odd_note(table: TableFile, column: Column) -> list[str]:
 
 def about_gaps(missing: Any, table: TableFile) -> dict[str, Any]:
     """What the gaps go with: of text and identifiers only the gaps are looked at, not the values."""
-    values = np.full(missing.shape, np.nan)
-    for j, column in enumerate(table.columns):
+    n_complete = int((~missing.any(axis=1)).sum())
+    names = [column.name for column in table.columns]
+    whole = Whole(names, missing.mean(axis=0), len(missing), n_complete, None)
+    values = np.full((len(whole.rows), len(whole.columns)), np.nan)
+    for place, j in enumerate(whole.columns):
+        column = table.columns[j]
         if column.values is not None and column.role.role != "identifier":
-            values[:, j] = column.values
-    found = diagnose_gaps(missing, values, [column.name for column in table.columns])
+            values[:, place] = column.values[whole.rows]
+    found = whole.diagnosis(missing[np.ix_(whole.rows, whole.columns)], values)
     return {"sentences": found.sentences, "suggestion": found.suggestion}

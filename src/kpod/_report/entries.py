@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from kpod._engine.windows import gathered, release
 from kpod._typing import AnyFloats, Floats, Labels, Positions
 
 CHUNK_ENTRIES = 1 << 21
@@ -139,11 +140,12 @@ class MappedEntries(Entries):
         self.values, self.shape, self.scaler = values, values.shape, scaler
 
     def pieces(self) -> Iterator[tuple[slice, AnyFloats]]:
-        """Some rows after the other, as they are in the file."""
+        """Some rows after the other, as they are in the file, which are let go of before the next."""
         step = max(1, CHUNK_ENTRIES // self.shape[1])
         for start in range(0, self.shape[0], step):
             rows = slice(start, min(start + step, self.shape[0]))
             yield rows, self.values[rows]
+            release(self.values[rows])
 
     def in_units(self, values: Any, j: Any = slice(None)) -> Floats:
         if self.scaler is None:
@@ -165,13 +167,16 @@ class MappedEntries(Entries):
         return self.in_units(low), self.in_units(high)
 
     def column(self, j: int, among: Positions | None = None) -> tuple[Positions, AnyFloats]:
-        entries = np.array(self.values[:, j] if among is None else self.values[among, j])
+        if among is None:
+            entries = np.concatenate([values[:, j].copy() for _, values in self.pieces()])
+        else:
+            entries = gathered(self.values[:, j], among)
         here = np.flatnonzero(~np.isnan(entries))
         entries, rows = entries[here], here if among is None else among[here]
         return rows, self.in_units(entries, j) if self.scaler is not None else entries
 
     def rows(self, which: Positions) -> Floats:
-        return self.in_units(self.values[which])
+        return self.in_units(gathered(self.values, which))
 
     def by_group(self, groups: Labels, n_groups: int) -> AnyFloats:
         out = np.zeros((n_groups + 1, self.shape[1]))

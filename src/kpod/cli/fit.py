@@ -380,14 +380,14 @@ def weights_of(table: TableFile, name: str) -> Any:
 
     column = table.column(name)
     check_numeric(table, column)
-    assert column.values is not None
-    bad = np.flatnonzero(~(np.isfinite(column.values) & (column.values >= 0)))
+    weights = np.array(column.values)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise InputError(
             f"{table.source}: {table.where(int(bad[0]), name)}, column '{name}': every row needs a weight, "
             "0 or more."
         )
-    return np.array(column.values)
+    return weights
 
 
 def number_by_size(kpod: Any, predict: Callable[[], Any]) -> None:
