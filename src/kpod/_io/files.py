@@ -7,11 +7,12 @@ import re
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from kpod import _system
 
 STREAMS = {f"/dev/{name}": f"/dev/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
 
@@ -70,19 +71,9 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
         return
     # The name is cut because a directory takes no longer ones, of 255 bytes as a rule.
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        give_permissions(part, target)
-        part.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
+    with _system.written_aside(target, f".{target.name[:40]}.") as file:
+        yield file
+        give_permissions(Path(file.name), target)
 
 
 def give_permissions(part: Path, target: Path) -> None:
