@@ -42,8 +42,10 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
     from kpod._io import modelfile
+    from kpod._io.files import check_path
     from kpod._scaler import ObservedScaler
 
+    check_path(path)
     steps = model.steps if isinstance(model, Pipeline) else [("kpod", model)]
     *before, kpod = [step for _, step in steps]
     # No subclasses, which a file could not be trusted to name.
@@ -130,7 +132,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     from kpod._io import modelfile
+    from kpod._io.files import check_path
 
+    check_path(path)
     opened = modelfile.load(path)
     first = opened.pipeline.steps[0][1]
     if opened.named:

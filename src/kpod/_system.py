@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import tempfile
@@ -33,9 +34,21 @@ def allocate(descriptor: int, n_bytes: int) -> None:
 
 def own_memory(n_bytes: int) -> mmap.mmap:
     """Zeros that go back to the system as soon as they are no longer used."""
-    if hasattr(mmap, "MAP_PRIVATE"):
-        return mmap.mmap(-1, n_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return mmap.mmap(-1, n_bytes)  # Windows
+    with memory_errors():
+        if hasattr(mmap, "MAP_PRIVATE"):
+            return mmap.mmap(-1, n_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return mmap.mmap(-1, n_bytes)  # Windows
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Make a MemoryError of what a mapping ends in where memory, or addresses, run out: an OSError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        raise MemoryError(f"Not enough memory: {error.strerror}.") from error
 
 
 @contextmanager

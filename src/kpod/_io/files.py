@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from kpod import _system
+from kpod._words import kind_of
 
 STREAMS = {f"/dev/{name}": f"/dev/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
 
@@ -31,6 +32,14 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
     text = os.fspath(path)
     found = re.fullmatch(r"/(?:dev|proc/self)/fd/(\d+)", STREAMS.get(text, text))
     return int(found[1]) if found else None
+
+
+def check_path(path: Any) -> None:
+    """Refuse what cannot be the name of a file."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"The name of a file must be text or a path, got {kind_of(path)}.")
+    if "\0" in os.fspath(path):
+        raise InputError(f"{printable(path)}: a name cannot hold a null character.")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import codecs
 import glob
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,8 +23,9 @@ import pyarrow as pa
 
 from kpod._io import around, blanks, formats, reading, room
 from kpod._io import columns as column_kinds
-from kpod._io.files import InputError, printable
+from kpod._io.files import InputError, check_path, printable
 from kpod._io.tables import SUFFIXES, Dialect, shown
+from kpod._words import kind_of
 
 SCANNED = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "excel")
 BATCH_ENTRIES = 1 << 21
@@ -46,8 +47,12 @@ def expand(paths: Any, suffixes: Sequence[str] = SCANNED) -> list[str]:
     """The files that paths, folders and patterns stand for, those of a folder in the order of their names."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
+    if not isinstance(paths, Iterable):
+        raise TypeError(f"The name of a file must be text or a path, got {kind_of(paths)}.")
     found: list[str] = []
-    for path in map(os.fspath, paths):
+    for given in paths:
+        check_path(given)
+        path = os.fspath(given)
         if Path(path).is_dir():
             inside = sorted(
                 str(file)
