@@ -47,10 +47,6 @@ class Choice:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of the columns used as categories, their order if they have one."""
 
-    @property
-    def has_categories(self) -> bool:
-        return bool(self.categories)
-
     def matrix(self, table: TableFile, *, all_missing: bool = False) -> Floats:
         """The columns used, where all of them are numbers."""
         for name in self.used:
