@@ -123,7 +123,7 @@ def test_dataframes_names_of_clusters_and_samples(rng):
 def test_bad_input_is_refused_with_a_reason(name):
     score = getattr(metrics, name)
     X = np.arange(8.0).reshape(4, 2)
-    with pytest.raises(ValueError, match=r"labels has shape \(3,\), expected \(4,\)"):
+    with pytest.raises(ValueError, match=r"one label for each of the 4 rows of X, got shape \(3,\)"):
         score(X, [0, 1, 1])
     with pytest.raises(ValueError, match="1 cluster in 4 rows"):
         score(X, [0, 0, 0, 0])

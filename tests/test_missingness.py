@@ -201,7 +201,7 @@ def test_dataframes_stay_dataframes(mechanism, rng):
         (lambda X: detection_limit(X, 0.1, end="left"), "end must be 'low', 'high' or 'both', got 'left'"),
         (lambda X: detection_limit(X, 0.5, columns=[0]), "hold only 20 entries: at most 0.2 overall"),
         (lambda X: by_value(X, 0.1, slope=[1, 2]), "slope must be a number or one for each of the 5 columns"),
-        (lambda X: by_class(X, 0.1, labels=[0, 1]), "one class for each of the 20 rows"),
+        (lambda X: by_class(X, 0.1, labels=[0, 1]), "one label for each of the 20 rows"),
         (lambda X: by_nuisance_group(X, 0.1, n_groups=0), "n_groups must be at least 1, got 0"),
         (lambda X: by_driver(X, 0.1, column=7), "depends_on must be different positions from 0 to 4"),
         (lambda X: modules(X, 0.1, size=0), "size must be at least 1, got 0"),

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod import metrics, missingness, plot
+    from kpod import datasets, metrics, missingness, plot
     from kpod._choose import choose_k
     from kpod._dask import on_dask
     from kpod._encoder import TableEncoder
@@ -28,6 +28,7 @@ __all__ = [
     "TableEncoder",
     "__version__",
     "choose_k",
+    "datasets",
     "load",
     "metrics",
     "missingness",
@@ -54,7 +55,7 @@ _HOMES = {
     "stability": "kpod._stability",
     "summary": "kpod._sums",
 }
-_MODULES = ["metrics", "missingness", "plot"]
+_MODULES = ["datasets", "metrics", "missingness", "plot"]
 
 
 def __getattr__(name: str) -> Any:

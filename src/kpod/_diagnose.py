@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse, special
 
+from kpod import _containers
 from kpod._gaps import Gaps, GapTest, compare_gaps, gaps_by_group
 from kpod._groups import groups_of_array
 from kpod._typing import Floats, Positions
@@ -626,15 +627,7 @@ def _in_a_group(labels: Any) -> Gaps:
 
 
 def _checked_labels(labels: Any, n_rows: int) -> Any:
-    given = np.asarray(labels)
-    if given.shape != (n_rows,):
-        raise ValueError(
-            f"labels must hold one label for each of the {n_rows:,} rows, got shape {given.shape}."
-        )
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
-        raise ValueError("labels contains NaN or infinity; use -1 for rows without a cluster.")
-    if given.dtype.kind == "O":
-        given = given.astype(str)
+    given = _containers.labels_in(labels, n_rows)
     if not _in_a_group(given).any():
         raise ValueError("labels are -1 throughout; there is no group to compare.")
     return given

@@ -6,14 +6,16 @@ import copy
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from numbers import Number
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpod import _validation
+from kpod import _containers, _numbers, _validation
 from kpod._typing import Floats
 from kpod._warnings import warn
 from kpod._words import counted
@@ -433,16 +435,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         raise no_numbers(series.name, series.to_list())
 
     def _columns_of_array(self, X: Any, *, reset: bool) -> list[Column]:
-        table = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
+        if sparse.issparse(X):
+            raise TypeError(_validation.NOT_SPARSE)
+        table = _containers.array_in(X)
+        _numbers.check_kind(table.dtype)
+        if isinstance(table, np.ma.MaskedArray):
+            table = np.where(np.ma.getmaskarray(table), None, np.ma.getdata(table).astype(object))
+        table = validate_data(self, np.asarray(table), reset=reset, dtype=None, ensure_all_finite=False)
         categories = set(self._positions(self.categories, "categories"))
         if self.ordered:
             raise ValueError("ordered needs a data frame, not an array.")
         out = []
-        for j, column in enumerate(np.asarray(table).T):
+        for j, column in enumerate(table.T):
             if j not in categories:
                 try:
-                    floats = np.array(column, dtype=np.float64)
-                except (TypeError, ValueError):
+                    floats = np.asarray(
+                        _numbers.as_floats(column, lambda row, j=j: (row, str(j))), np.float64
+                    )
+                except _numbers.NotNumberError:
                     floats = None
                 number = reset or self.kinds_[j] != CATEGORY
                 if floats is not None and number:
@@ -512,7 +522,7 @@ def is_gap(value: Any) -> bool:
         return True
     try:
         return bool(value != value)  # noqa: PLR0124
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError):  # the last of a decimal NaN that signals
         return True
 
 
@@ -525,7 +535,7 @@ def word(value: Any) -> str:
 
 
 def numbers(series: Any) -> Floats:
-    return np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    return np.array(_validation.column_as_floats(series), dtype=np.float64)
 
 
 def words_or_numbers(series: Any) -> Any:
@@ -533,9 +543,16 @@ def words_or_numbers(series: Any) -> Any:
     entries = series.to_list()
     if any(isinstance(value, (dt.date, dt.time)) for value in entries):
         raise ValueError(f"Column {series.name!r} holds dates as objects; convert it to a date column first.")
-    if all(is_gap(value) or isinstance(value, (bool, int, float, np.number)) for value in entries):
-        return np.array([np.nan if is_gap(value) else float(value) for value in entries])
+    if all(is_gap(value) or isinstance(value, Number) for value in entries):
+        return _numbers.objects_as_floats(objects_of(entries), lambda row: (row, repr(series.name)))
     return [None if is_gap(value) else word(value) for value in entries]
+
+
+def objects_of(entries: Sequence[Any]) -> Any:
+    """An array of objects, one for each entry, whatever these are."""
+    out = np.empty(len(entries), dtype=object)
+    out[:] = entries
+    return out
 
 
 def days(series: Any) -> Floats:

@@ -150,8 +150,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     checkpoint : str, path or None, default=None
         A directory in which a fit leaves what it needs to go on, every few seconds. A fit that was
         killed goes on from there when `fit` is called again with the same table and parameters, and ends
-        in the same result, to the bit. The directory is empty again when the fit has ended; one with the
-        checkpoint of another fit is refused.
+        in the same result, to the bit. The checkpoint is deleted when the fit has ended; that of another
+        fit is refused. Where it cannot be written (a full disk), the fit warns and goes on.
 
     verbose : int, default=0
         1 prints a line for each start, 2 for each iteration.
@@ -355,17 +355,17 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 chosen = fitting.choose(numbers, progress)
                 solution, losses = fitting.solve(chosen, random_state, algorithm=algorithm, told=True)
                 table.check_unchanged(executor)
-        _validation.check_unchanged(X)
-        tell = teller(self, 1)
-        if tell is not None and len(losses) > 1:
-            tell(starts_text(losses))
-        self._warn_of(solution, table)
-        attributes = self._attributes(solution, losses, table) | chosen.attributes()
-        attributes["algorithm_"] = algorithm
-        if self.probability and not chosen.gaps:
-            attributes |= self._mixture(
-                values, attributes["labels_"], weights, chosen.n_clusters, table.groups
-            )
+                _validation.check_unchanged(X)
+                tell = teller(self, 1)
+                if tell is not None and len(losses) > 1:
+                    tell(starts_text(losses))
+                self._warn_of(solution, table)
+                attributes = self._attributes(solution, losses, table) | chosen.attributes()
+                attributes["algorithm_"] = algorithm
+                if self.probability and not chosen.gaps:
+                    attributes |= self._mixture(
+                        values, attributes["labels_"], weights, chosen.n_clusters, table.groups
+                    )
         self.__dict__.pop("feature_names_in_", None)
         self.__dict__.update({} if names is None else {"feature_names_in_": names})
         for name in (*MIXTURE, "choice_", "gap_choice_", "missing_rates_", "missingness_"):

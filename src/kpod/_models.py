@@ -34,16 +34,19 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     >>> from kpod.datasets import load_incomplete_wine
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> wine = load_incomplete_wine(as_frame=True)  # doctest: +SKIP
-    >>> model = make_pipeline(StandardScaler(), kpod.KPOD(3)).fit(wine.data)  # doctest: +SKIP
-    >>> kpod.save(model, "wine.kpod")  # doctest: +SKIP
-    >>> kpod.load("wine.kpod").predict(wine.data)  # doctest: +SKIP
+    >>> wine = load_incomplete_wine()
+    >>> model = make_pipeline(StandardScaler(), kpod.KPOD(3, random_state=0)).fit(wine.data)
+    >>> kpod.save(model, "wine.kpod")
+    >>> bool((kpod.load("wine.kpod").predict(wine.data) == model.predict(wine.data)).all())
+    True
     """
     from kpod._encoder import TableEncoder
     from kpod._estimator import KPOD
     from kpod._io import modelfile
+    from kpod._io.files import check_path
     from kpod._scaler import ObservedScaler
 
+    check_path(path)
     steps = model.steps if isinstance(model, Pipeline) else [("kpod", model)]
     *before, kpod = [step for _, step in steps]
     # No subclasses, which a file could not be trusted to name.
@@ -130,7 +133,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     from kpod._io import modelfile
+    from kpod._io.files import check_path
 
+    check_path(path)
     opened = modelfile.load(path)
     first = opened.pipeline.steps[0][1]
     if opened.named:

@@ -1,9 +1,15 @@
-"""What differs between operating systems: locks on open files, room on the disk and memory of one's own."""
+"""What the operating system is asked for: locks, room on the disk, memory of one's own, whole files."""
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
 
 try:
     import fcntl
@@ -28,6 +34,39 @@ def allocate(descriptor: int, n_bytes: int) -> None:
 
 def own_memory(n_bytes: int) -> mmap.mmap:
     """Zeros that go back to the system as soon as they are no longer used."""
-    if hasattr(mmap, "MAP_PRIVATE"):
-        return mmap.mmap(-1, n_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return mmap.mmap(-1, n_bytes)  # Windows
+    with memory_errors():
+        if hasattr(mmap, "MAP_PRIVATE"):
+            return mmap.mmap(-1, n_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return mmap.mmap(-1, n_bytes)  # Windows
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Make a MemoryError of what a mapping ends in where memory, or addresses, run out: an OSError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        raise MemoryError(f"Not enough memory: {error.strerror}.") from error
+
+
+@contextmanager
+def written_aside(target: Path, prefix: str) -> Iterator[IO[bytes]]:
+    """A binary file with a new name beside the target, which it replaces once it is whole and on the disk."""
+    with tempfile.NamedTemporaryFile(
+        "wb", prefix=prefix, suffix=".part", dir=target.parent, delete=False
+    ) as file:
+        part = Path(file.name)
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            part.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                file.close()
+            with suppress(OSError):
+                part.unlink()
+            raise

@@ -14,18 +14,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from kpod import _containers, _numbers, _words
 from kpod._engine.table import Table
+from kpod._numbers import ENCODE
 from kpod._scanned import ScannedTable
 from kpod._typing import AnyFloats, Floats
 from kpod._warnings import warn
 from kpod._words import some
 
 FLOATS = [np.float64, np.float32]
-ENCODE = "encode text with kpod.TableEncoder and dates as numbers"
-NOT_NUMBERS = {"M": "dates", "m": "time spans", "c": "complex numbers"}
-DATES = (np.datetime64, np.timedelta64)
+NOT_SPARSE = "Sparse tables are not supported here. Pass an array or a data frame, with NaN in the gaps."
 MOST_SPARSE_COLUMNS = np.iinfo(np.int32).max
-MOST_EXACT = 2.0**53  # whole numbers below are exact in floating point
 TINIEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 
@@ -39,6 +38,7 @@ def as_table(X: Any, estimator: Any) -> Any:
     if isinstance(X, ScannedTable):  # as it should be, or it would not have been made
         check_unchanged(X)
         return X.values
+    refuse_delayed(X, "X")
     return as_csr(X, estimator) if sparse.issparse(X) else as_array(X, estimator)
 
 
@@ -63,10 +63,16 @@ def column_names(X: Any) -> list[str] | None:
 def as_csr(X: Any, estimator: Any) -> Any:
     """A CSR array with int32 indices and int64 indptr; what is not stored is missing."""
     check_sparse(X)
+    csr = sparse.csr_array(X)
+    if csr.dtype not in FLOATS:
+
+        def place(at: int) -> tuple[int, str]:
+            return int(np.searchsorted(csr.indptr, at, side="right")) - 1, str(csr.indices[at])
+
+        csr.data = _numbers.as_floats(csr.data, place)
     csr = check_array(
-        X, dtype=FLOATS, accept_sparse="csr", ensure_all_finite=False, input_name="X", estimator=estimator
+        csr, dtype=FLOATS, accept_sparse="csr", ensure_all_finite=False, input_name="X", estimator=estimator
     )
-    csr = sparse.csr_array(csr)
     if not csr.has_sorted_indices:
         csr = csr.sorted_indices()
     same_row = np.ones(max(csr.nnz - 1, 0), bool)
@@ -96,12 +102,13 @@ def as_csr(X: Any, estimator: Any) -> Any:
 
 def check_sparse(X: Any) -> None:
     """Refuse what SciPy's compiled code would follow out of bounds, before it gets to see it."""
-    if X.ndim == 2 and X.shape[1] > MOST_SPARSE_COLUMNS:
+    _containers.check_sparse_format(X)
+    if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(
             f"X has {X.shape[1]:,} columns; a sparse table may have at most {MOST_SPARSE_COLUMNS:,}."
         )
     try:
-        if X.format in ("csr", "csc", "bsr"):
+        if X.format in ("csr", "csc"):
             steps = np.diff(X.indptr)
             if X.indptr[0] != 0 or (steps < 0).any() or X.indptr[-1] > min(len(X.indices), len(X.data)):
                 raise ValueError("indptr must rise from 0 to at most the number of stored entries")
@@ -119,57 +126,22 @@ def as_array(X: Any, estimator: Any) -> AnyFloats:
     refuse_dask(X)
     if isinstance(X, ScannedTable):
         X = X.values
-    known = getattr(estimator, "feature_names_in_", ())
-    X = frame_as_array(frame_of(X), known) if is_frame(X) else numbers_or_gaps(X)
-    try:
-        values = check_array(
-            X, dtype=FLOATS, order="C", ensure_all_finite=False, input_name="X", estimator=estimator
+    if sparse.issparse(X):
+        raise TypeError(NOT_SPARSE)
+    if is_frame(X):
+        values = frame_as_array(frame_of(X), getattr(estimator, "feature_names_in_", ()))
+    else:
+        values = _numbers.as_floats(_containers.array_in(X))
+    return in_order(
+        check_array(
+            values, dtype=FLOATS, order="C", ensure_all_finite=False, input_name="X", estimator=estimator
         )
-    except ValueError as error:
-        if "could not convert" not in str(error):
-            raise
-        raise ValueError(text_column_message(X)) from error
-    except TypeError as error:
-        raise TypeError(f"{text_column_message(X)} ({error})") from error
-    return in_order(values)
+    )
 
 
 def in_order(values: Any, dtype: Any = None) -> AnyFloats:
     """The values one after the other in memory, each where a processor may read it at once."""
     return np.require(values, dtype, ["C", "A"])
-
-
-def numbers_or_gaps(X: Any) -> Any:
-    """X, where it holds no dates: as floats these would be numbers, and NaT a huge one.
-
-    Complex numbers are refused by scikit-learn, except masked ones.
-    """
-    if isinstance(X, list | tuple):
-        X = np.asarray(X)
-    kind = getattr(getattr(X, "dtype", None), "kind", "")
-    if kind in NOT_NUMBERS and (kind != "c" or isinstance(X, np.ma.MaskedArray)):
-        raise ValueError(
-            f"k-means needs numbers, but X holds {NOT_NUMBERS[kind]} ({X.dtype}). "
-            "Encode them as numbers first."
-        )
-    if isinstance(X, np.ma.MaskedArray):
-        return masked_as_array(X)
-    return without_gaps(X) if isinstance(X, np.ndarray) and kind == "O" else X
-
-
-def without_gaps(objects: Any) -> Any:
-    """An object array with NaN for NA and NaT; a date proper is refused, by row and column."""
-    gaps = np.asarray(np.frompyfunc(is_gap, 1, 1)(objects), dtype=bool)
-    out = np.where(gaps, np.nan, objects) if gaps.any() else objects
-    if any(isinstance(value, DATES) for value in out.flat):
-        raise ValueError(text_column_message(out))
-    return out
-
-
-def is_gap(value: Any) -> bool:
-    if isinstance(value, DATES):
-        return bool(np.isnat(value))
-    return type(value).__name__ in ("NAType", "NaTType")  # of pandas, which need not be there
 
 
 def frame_of(X: Any) -> nw.DataFrame[Any]:
@@ -198,13 +170,7 @@ def frame_as_array(frame: nw.DataFrame[Any], known: Any = ()) -> AnyFloats:
     single = bool(columns) and all(column.dtype == nw.Float32 for column in columns)
     out = np.empty(frame.shape, np.float32 if single else np.float64)
     for j, column in enumerate(columns):
-        try:
-            out[:, j] = column_as_floats(column)
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"k-means needs numbers, but column {column.name!r} holds something else: {error}. "
-                f"Drop the column, or {ENCODE}."
-            ) from error
+        out[:, j] = column_as_floats(column)
     return out
 
 
@@ -230,14 +196,25 @@ def may_be_numeric(column: Any) -> bool:
 
 
 def column_as_floats(column: Any) -> AnyFloats:
-    if column.dtype in (nw.Object, nw.Unknown):
-        values = column.to_numpy()
-        if values.dtype.kind in NOT_NUMBERS:
-            raise ValueError(f"{NOT_NUMBERS[values.dtype.kind]} ({values.dtype})")
-        return without_gaps(np.where(column.is_null().to_numpy(), np.nan, values)).astype(np.float64)
+    def place(row: int) -> tuple[int, str]:
+        return row, repr(column.name)
+
     if column.dtype == nw.Float32:
         return column.to_numpy().astype(np.float32)
-    return column.cast(nw.Float64).to_numpy()
+    if column.dtype.is_integer():  # pyarrow would refuse, and others round
+        gaps = column.is_null().to_numpy()
+        whole = _numbers.whole_as_floats(column.fill_null(0).to_numpy(), place)
+        return np.where(gaps, np.nan, whole)
+    if column.dtype not in (nw.Object, nw.Unknown):
+        return column.cast(nw.Float64).to_numpy()
+    values = np.asarray(column.to_numpy())
+    if values.dtype.kind in _numbers.NOT_NUMBERS:
+        raise ValueError(
+            f"k-means needs numbers, but column {column.name!r} holds "
+            f"{_numbers.NOT_NUMBERS[values.dtype.kind]}. Drop the column, or {ENCODE}."
+        )
+    values = np.where(column.is_null().to_numpy(), np.nan, values.astype(object))
+    return _numbers.objects_as_floats(values, place)
 
 
 def with_values(X: Any, values: AnyFloats, changed: Any) -> Any:
@@ -248,11 +225,6 @@ def with_values(X: Any, values: AnyFloats, changed: Any) -> Any:
     columns = []
     for j in np.flatnonzero(changed):
         name = frame.columns[j]
-        if frame[:, int(j)].dtype.is_integer() and np.nanmax(np.abs(values[:, j]), initial=0) >= MOST_EXACT:
-            raise ValueError(
-                f"Column {name!r} holds whole numbers of 2^53 or more, which lose digits as decimals. "
-                "Leave the column out; identifiers and codes are not to be filled."
-            )
         column = nw.new_series(name, values[:, j], backend=frame.implementation)
         if frame.implementation.is_pandas_like():
             column = nw.from_native(column.to_native().set_axis(X.index), series_only=True)
@@ -265,29 +237,6 @@ def with_values(X: Any, values: AnyFloats, changed: Any) -> Any:
             )
         columns.append(column)
     return frame.with_columns(*columns).to_native() if columns else X
-
-
-def masked_as_array(X: Any) -> AnyFloats:
-    dtype = np.float32 if X.dtype == np.float32 else np.float64
-    return np.ma.filled(X.astype(dtype), np.nan)
-
-
-def text_column_message(X: Any) -> str:
-    """Which column of an array could not be read as numbers, and where."""
-    table = np.asarray(X, dtype=object)
-    for j in range(table.shape[1] if table.ndim == 2 else 0):
-        for i, value in enumerate(table[:, j]):
-            try:
-                float("nan" if value is None else value)
-                odd = isinstance(value, DATES)
-            except (TypeError, ValueError):
-                odd = True
-            if odd:
-                return (
-                    f"k-means needs numbers, but column {j} holds {value!r} in row {i}. "
-                    f"Drop the column, or {ENCODE}."
-                )
-    return "k-means needs numbers, but X holds something else."
 
 
 def name_columns(which: Any, names: Any) -> str:
@@ -349,7 +298,16 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
     refuse_delayed(sample_weight, "sample_weight")
     if np.ma.is_masked(sample_weight):
         raise ValueError("sample_weight has masked entries; every row needs a weight (0 leaves it out).")
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight)
+        if weights.dtype.kind in "MmcV":
+            raise TypeError(weights.dtype)
+        weights = weights.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"sample_weight must be a number for each row of X, got {_words.kind_of(sample_weight)} with "
+            "something else."
+        ) from error
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
     if weights.shape != (n_rows,):

@@ -22,7 +22,7 @@ from scipy import sparse
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
 
-from kpod import _validation
+from kpod import _containers, _validation
 from kpod._typing import Floats, Labels
 
 __all__ = ["calinski_harabasz_score", "davies_bouldin_score", "silhouette_samples", "silhouette_score"]
@@ -113,8 +113,8 @@ def silhouette_samples(X: Any, labels: Any) -> Floats:
     >>> silhouette_samples(X, [0, 0, 1, 1]).round(2)
     array([1., 1., 1., 1.])
     """
-    given = np.asarray(labels)
     values, kept = _table_and_labels(X, labels)
+    given = _containers.labels_in(labels, len(np.asarray(labels)))
     out = np.full(len(given), np.nan)
     out[_used(given)] = _silhouettes(values, kept)
     return out
@@ -221,18 +221,10 @@ def _used(labels: Any) -> Any:
 def _table_and_labels(X: Any, labels: Any) -> tuple[Any, Labels]:
     """The rows that have a cluster, and their clusters as 0, 1, ..."""
     values = _validation.as_table(X, None)
-    given = np.asarray(labels)
-    if given.shape != (values.shape[0],):
-        raise ValueError(
-            f"labels has shape {given.shape}, expected ({values.shape[0]},): one label for each row of X."
-        )
+    given = _containers.labels_in(labels, values.shape[0])
     data = values.data if sparse.issparse(values) else values
     if np.isinf(data).any():
         raise ValueError("X contains infinity. Replace it with NaN if it stands for a missing value.")
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
-        raise ValueError(
-            "labels contains NaN or infinity. Every row needs a cluster; a negative label leaves a row out."
-        )
     used = _used(given)
     encoded = LabelEncoder().fit_transform(given[used])
     n_clusters, n_rows = len(np.unique(encoded)), int(used.sum())

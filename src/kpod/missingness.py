@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from kpod import _validation
+from kpod import _containers, _validation
 from kpod._diagnose import Diagnosis, diagnose
 from kpod._typing import AnyFloats, Floats, Positions
 
@@ -577,12 +577,7 @@ def _classes(labels: Any, n_rows: int) -> tuple[Positions, int]:
     """The class of each row as a number from 0, and how many there are; one class without labels."""
     if labels is None:
         return np.zeros(n_rows, dtype=np.intp), 1
-    given = np.asarray(labels)
-    if given.shape != (n_rows,):
-        raise ValueError(
-            f"labels must hold one class for each of the {n_rows} rows, got shape {given.shape}."
-        )
-    names, of_row = np.unique(given, return_inverse=True)
+    names, of_row = np.unique(_containers.labels_in(labels, n_rows), return_inverse=True)
     return of_row.astype(np.intp), len(names)
 
 

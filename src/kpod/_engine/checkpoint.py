@@ -3,19 +3,25 @@
 A start that is under way is kept as a snapshot that its solver makes after an iteration (`Settings.keep`)
 and takes up again (`Settings.resume`); one that ended, as its solution. In Lloyd's iteration a snapshot
 is a few centers and sums: labels are a cache, and made again. After single-row moves they are data.
+
+A checkpoint is a safety net: what goes wrong with writing one is a warning, and the fit goes on. Only what
+this version wrote is read: a format number and a digest of all arrays come first.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
+import stat
 import time
 import zipfile
-import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -23,9 +29,12 @@ from kpod._engine.executors import Executor
 from kpod._engine.lloyd import Snapshot, Solution
 from kpod._engine.objective import GapModel
 from kpod._engine.table import Table, checksum
-from kpod._system import HAS_LOCKS, lock
+from kpod._system import HAS_LOCKS, lock, written_aside
+from kpod._warnings import warn
 
 FILE = "fit.npz"
+FORMAT = 1  # of the file; another number is refused
+PART = ".fit.npz."  # what the name of a file begins with that is not complete yet
 SECONDS = 5.0  # between two writes, at the least
 SHARE = 0.05  # of the time that writing may take
 
@@ -50,8 +59,10 @@ class Checkpoint:
         self._lock = Lock()
         self._written = time.monotonic()
         self._took = 0.0
+        self._warned = False
         self._descriptor = locked(self.directory)
         try:
+            self._remove_parts()
             self._load()
         except BaseException:
             self.close()
@@ -62,16 +73,17 @@ class Checkpoint:
         return self.directory / FILE
 
     def _load(self) -> None:
-        if not self.path.exists():
-            return
         try:
-            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                kept = {name: file[name] for name in file.files}
-            head = json.loads(str(kept.pop("head")))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            with open_regular(self.path) as raw:
+                kept = read_arrays(raw)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, MemoryError, zipfile.BadZipFile) as error:
             raise ValueError(
-                f"{self.path}: damaged, or not a checkpoint ({error}). Delete it to start over."
+                f"{self.path}: damaged, or not a checkpoint of this version of kpod: "
+                f"{' '.join(str(error).split()).rstrip('.')}. Delete it to start over."
             ) from error
+        head = json.loads(str(kept.pop("head")))
         for name, value in self.about.items():
             if head["about"].get(name) != value:
                 there = head["about"].get(name)
@@ -139,9 +151,23 @@ class Checkpoint:
         for kind, by_name in parts.items():
             for name, kept in by_name.items():
                 arrays |= {f"{kind}/{name}/{key}": value for key, value in kept.items()}
-        write_whole(self.path, arrays)
+        try:
+            with written_aside(self.path, PART) as file:
+                write_arrays(file, arrays)
+        except OSError as error:
+            self._warn(
+                f"The checkpoint in {self.directory} could not be written: {error.strerror}. The fit goes on "
+                "and tries again from time to time; until that succeeds, a crash would lose what was done "
+                "since the last checkpoint."
+            )
         self._written = time.monotonic()
         self._took = self._written - began
+
+    def _warn(self, message: str) -> None:
+        """Once: what one write ran into, the next will, too."""
+        if not self._warned:
+            self._warned = True
+            warn(message, RuntimeWarning)
 
     def close(self) -> None:
         """Let others use the directory."""
@@ -151,8 +177,16 @@ class Checkpoint:
 
     def remove(self) -> None:
         """After the fit: nothing to go on with is left."""
-        self.path.unlink(missing_ok=True)
-        part_of(self.path).unlink(missing_ok=True)
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            self._warn(f"{self.path} is no longer needed, but could not be deleted: {error.strerror}.")
+
+    def _remove_parts(self) -> None:
+        """Delete what was being written when a process was killed; nobody else writes here."""
+        for part in self.directory.glob(f"{PART}*.part"):
+            with suppress(OSError):
+                part.unlink()
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -187,6 +221,9 @@ def locked(directory: Path) -> int:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        if not os.access(directory, os.W_OK):
+            os.close(descriptor)
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ValueError(
             f"checkpoint={str(directory)!r}: cannot use this directory: {error.strerror}."
@@ -201,22 +238,48 @@ def locked(directory: Path) -> int:
     return descriptor
 
 
-def part_of(path: Path) -> Path:
-    return path.with_name(path.name + ".part")
+def open_regular(path: Path) -> IO[bytes]:
+    """A file, and nothing else of that name: no link is followed, no pipe waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise ValueError("it is no regular file")
+    return file
 
 
-def write_whole(path: Path, arrays: dict[str, Any]) -> None:
-    """An .npz file that takes its name only once it is complete and on the disk."""
-    part = part_of(path)
+def write_arrays(file: IO[bytes], arrays: dict[str, Any]) -> None:
+    """An .npz file with a format number and a digest beside the arrays."""
+    np.savez(file, format=np.array(FORMAT), digest=np.array(digest_of(arrays)), **arrays)
+
+
+def read_arrays(raw: IO[bytes]) -> dict[str, Any]:
+    """What `write_arrays` wrote, to the bit; else a ValueError, or what NumPy and zipfile raise."""
     try:
-        with part.open("wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise OSError(error.errno, f"cannot write the checkpoint: {error.strerror}", str(path)) from error
+        with np.load(raw, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile) or "format" not in file.files:
+                raise ValueError("it has no format number")
+            number = np.asarray(file["format"])
+            if number.shape or number != FORMAT:
+                raise ValueError(f"it has format number {number}, and this version reads {FORMAT}")
+            if any(info.compress_type != zipfile.ZIP_STORED for info in file.zip.infolist()):
+                raise ValueError("it is compressed")
+            arrays = {name: file[name] for name in file.files if name != "format"}
+    except (EOFError, KeyError, NotImplementedError, RecursionError, TypeError, SyntaxError) as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+    if str(arrays.pop("digest", "")) != digest_of(arrays):
+        raise ValueError("its contents are not what was written")
+    return arrays
+
+
+def digest_of(arrays: dict[str, Any]) -> str:
+    """A checksum of the names, types, shapes and bytes of all arrays."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        value = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {value.dtype.str} {np.shape(arrays[name])}".encode())
+        digest.update(value.view(np.uint8).data if value.size else b"")
+    return digest.hexdigest()
 
 
 def fingerprint(table: Table, executor: Executor) -> dict[str, Any]:

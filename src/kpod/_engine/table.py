@@ -26,6 +26,8 @@ from kpod._typing import AnyFloats, Counts, Floats, Positions
 GLANCE_ENTRIES = 1 << 20
 # Powers of two: how far entries of usual size may be from 1, and the largest of all.
 NEAR, FAR = 4, 50
+# Power of two by which squares that were added up can be scaled.
+MOST_POWER = 400
 # Standard deviations from zero at which a column is far from it.
 FAR_FROM_ZERO = 4
 # Digits, in powers of two, that sums keep of an entry of usual size.
@@ -263,8 +265,9 @@ def make_table(
         chosen = in_precision(Units(shift, before * power_of_two(power)), raw[0].dtype)
         power = int(np.log2(chosen.scale) - np.log2(before))
         blocks = [block.replace(units=chosen) for block in raw]
-        # Rows without weight may observe what is ignored, which then does not count as observed.
-        if ignored.any() and weights is not None:
+        # Rows without weight may observe what is ignored, which then does not count as observed; and
+        # squares of what is smaller than the rows glanced at by far were too small for a float.
+        if (ignored.any() and weights is not None) or abs(power) > MOST_POWER:
             about = Statistics.of(blocks, executor, checked=checked)
         else:
             about = about.times(power)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kpod import _numbers
 from kpod._engine.blocks import csr_of
 from kpod._io.files import InputError, printable
 from kpod._io.scanning import CHUNK_ENTRIES, Decoded, Progress, chunks, fitted_scaler
@@ -17,8 +19,15 @@ from kpod._io.scratch import Scratch
 from kpod._io.sources import Source, Sources
 from kpod._scaler import ObservedScaler
 from kpod._scanned import ScannedTable
+from kpod._system import memory_errors
 from kpod._typing import AnyFloats
 from kpod._words import size_text
+
+ODD_CONTENTS = (
+    zipfile.BadZipFile, zlib.error, KeyError, IndexError, OSError, ValueError, TypeError, EOFError,
+    AttributeError, OverflowError, NotImplementedError, RuntimeError,
+)  # fmt: skip
+"""What reading an archive may end in that was damaged, or is of another kind."""
 
 
 def scan_arrays(
@@ -57,7 +66,8 @@ def scan_arrays(
         offset = done = 0
         for file in files:
             for rows in chunks(file.values):
-                offset = scratch.write(np.ascontiguousarray(rows, dtype), offset)
+                floats = floats_of(rows, file.name, lambda i, j, done=done: (done + i, str(j)))
+                offset = scratch.write(np.ascontiguousarray(floats, dtype), offset)
                 done += len(rows)
                 tell(done, n_rows, text)
             file.check_same()
@@ -71,15 +81,26 @@ def scan_arrays(
     return out
 
 
+def floats_of(values: Any, name: str, place: _numbers.Place) -> AnyFloats:
+    """Numbers of a file as floats; whole ones that would be rounded are refused."""
+    try:
+        return _numbers.as_floats(values, place)
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
 class ArraySource(Source):
     """A .npy file."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
         try:
-            self.values = np.load(path, mmap_mode="r")
-        except (ValueError, OSError, EOFError) as error:
+            with memory_errors():
+                self.values = np.load(path, mmap_mode="r")
+        except (ValueError, OSError, EOFError, TypeError, OverflowError, zipfile.BadZipFile) as error:
             raise InputError(f"{self.name}: not an array of numbers: {printable(error)}.") from error
+        if not isinstance(self.values, np.ndarray):
+            raise InputError(f"{self.name}: an archive of arrays; give it a name that ends in .npz.")
         if self.values.ndim != 2 or 0 in self.values.shape or self.values.dtype.kind not in "fiub":
             raise InputError(
                 f"{self.name}: expected a two-dimensional array of numbers, got {self.values.dtype} of "
@@ -101,18 +122,31 @@ def scan_sparse(
                 raise InputError(f"{name}: the sparse table is not in CSR format; save it again as CSR.")
             shape = (int(small["shape"][0]), int(small["shape"][1]))
             parts = {key: Member(path, archive, members[key]) for key in ("data", "indices", "indptr")}
+            for key, part in parts.items():
+                if len(part.shape) != 1 or part.dtype.kind not in ("fiub" if key == "data" else "iu"):
+                    raise InputError(
+                        f"{name}: {key!r} is not a list of numbers; save it again with save_npz."
+                    )
             wanted = {
                 "data": np.dtype(np.float32 if parts["data"].dtype == np.float32 else np.float64),
                 "indices": np.dtype(np.int32),
                 "indptr": np.dtype(np.int64),
             }
             return sparse_table(source, archive, parts, wanted, shape, scale, directory, tell)
-    except (zipfile.BadZipFile, KeyError, OSError, ValueError, EOFError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except ODD_CONTENTS as error:
         raise InputError(
-            f"{name}: not a CSR table saved by scipy.sparse.save_npz: {printable(error)}."
+            f"{name}: damaged, or not a CSR table as scipy.sparse.save_npz writes it ({reason(error)})."
         ) from error
+
+
+def reason(error: Exception) -> str:
+    """What is wrong with a file, where the error says it in words."""
+    if isinstance(error, KeyError):
+        return f"it has no member {error}"
+    in_words = isinstance(error, OSError | ValueError | zipfile.BadZipFile)
+    return printable(error).rstrip(".") if in_words else "its arrays do not match"
 
 
 class Member:
@@ -139,7 +173,8 @@ class Member:
         stored = self.info.compress_type == zipfile.ZIP_STORED
         if self.dtype != dtype or not stored or self.start % dtype.itemsize or not self.shape[0]:
             return None
-        return np.memmap(self.path, dtype, "r", self.start, self.shape)
+        with memory_errors():
+            return np.memmap(self.path, dtype, "r", self.start, self.shape)
 
     def pieces(self, archive: zipfile.ZipFile, dtype: np.dtype[Any]) -> Any:
         """Some entries after the other."""

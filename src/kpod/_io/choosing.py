@@ -49,10 +49,6 @@ class Choice:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of the columns used as categories, their order if they have one."""
 
-    @property
-    def has_categories(self) -> bool:
-        return bool(self.categories)
-
     def matrix(self, table: TableFile, *, all_missing: bool = False) -> AnyFloats:
         """The columns used, where all of them are numbers."""
         for name in self.used:

@@ -7,11 +7,13 @@ import re
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from kpod import _system
+from kpod._words import kind_of
 
 STREAMS = {f"/dev/{name}": f"/dev/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
 
@@ -30,6 +32,14 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
     text = os.fspath(path)
     found = re.fullmatch(r"/(?:dev|proc/self)/fd/(\d+)", STREAMS.get(text, text))
     return int(found[1]) if found else None
+
+
+def check_path(path: Any) -> None:
+    """Refuse what cannot be the name of a file."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"The name of a file must be text or a path, got {kind_of(path)}.")
+    if "\0" in os.fspath(path):
+        raise InputError(f"{printable(path)}: a name cannot hold a null character.")
 
 
 @contextmanager
@@ -70,19 +80,9 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
         return
     # The name is cut because a directory takes no longer ones, of 255 bytes as a rule.
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        give_permissions(part, target)
-        part.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
+    with _system.written_aside(target, f".{target.name[:40]}.") as file:
+        yield file
+        give_permissions(Path(file.name), target)
 
 
 def give_permissions(part: Path, target: Path) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kpod._io.files import InputError, printable
+from kpod._io.files import InputError, check_path, printable
 from kpod._io.tables import SUFFIXES
-from kpod._words import some
+from kpod._words import kind_of, some
 
 SCANNED = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "excel")
 OTHER_TABLES = (
@@ -37,8 +37,12 @@ def expand(paths: Any, suffixes: Sequence[str] = SCANNED) -> list[str]:
     """The files that paths, folders and patterns stand for, those of a folder in the order of their names."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
+    if not isinstance(paths, Iterable):
+        raise TypeError(f"The name of a file must be text or a path, got {kind_of(paths)}.")
     found: list[str] = []
-    for path in map(os.fspath, paths):
+    for given in paths:
+        check_path(given)
+        path = os.fspath(given)
         if Path(path).is_dir():
             found += files_in(path, suffixes)
         elif not Path(path).exists() and glob.has_magic(path):

@@ -40,7 +40,6 @@ from kpod._io.vocabulary import (
 from kpod._typing import Floats
 from kpod._words import listed, option
 
-ROLES = ("number", "boolean", "category", "ordered", "date", "identifier", "constant", "text", "empty")
 SAMPLE = 20_000
 """Of longer columns, as many entries are looked at; whether a column counts the rows is seen in all."""
 YEARS = (1500, 2200)
@@ -67,9 +66,10 @@ class Note:
 
 @dataclass(frozen=True)
 class Role:
-    """One of `ROLES`, why, and what is odd about the column."""
+    """What a column is, why, and what is odd about it."""
 
     role: str
+    """number, boolean, category, ordered, date, identifier, constant, text or empty"""
     why: str
     notes: tuple[Note, ...] = ()
     order: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ import numpy as np
 
 from kpod._engine.windows import SCRATCH
 from kpod._io.files import InputError, printable
-from kpod._system import HAS_LOCKS, allocate, lock
+from kpod._system import HAS_LOCKS, allocate, lock, memory_errors
 from kpod._typing import AnyFloats
 from kpod._words import size_text
 
@@ -94,7 +94,8 @@ class Scratch:
 
     def array(self, dtype: Any, shape: tuple[int, ...], *, offset: int = 0) -> AnyFloats:
         """A part of the file as an array."""
-        return np.memmap(self.path, dtype, "r", offset, shape)
+        with memory_errors():
+            return np.memmap(self.path, dtype, "r", offset, shape)
 
     def remove(self) -> None:
         with suppress(OSError):

@@ -97,7 +97,7 @@ def report(
     >>> report = kpod.report(model, wine.data, column_names=wine.feature_names)
     >>> report.data["clusters"][0]["sentence"]
     'cluster 0: 58 rows, high in hue, low in color_intensity, alcohol and proline'
-    >>> report.save("report.html")  # doctest: +SKIP
+    >>> report.save("report.html")
     """
     clustering = Clustering.of(model, X, column_names)
     settings = {"model": " ".join(repr(model).split()), "kpod": __version__}

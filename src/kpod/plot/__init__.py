@@ -11,7 +11,7 @@ its own as well, for print without colour.
 >>> from kpod.datasets import load_incomplete_wine
 >>> X = load_incomplete_wine().data
 >>> display = kpod.plot.RowsDisplay.from_estimator(kpod.KPOD(3, random_state=0).fit(X), X)
->>> display.figure_.savefig("rows.png")  # doctest: +SKIP
+>>> display.figure_.savefig("rows.png")
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class ColumnsDisplay(Display):
     >>> wine = load_incomplete_wine()
     >>> model = KPOD(3, random_state=0).fit(wine.data)
     >>> display = ColumnsDisplay.from_estimator(model, wine.data, column_names=wine.feature_names)
-    >>> display.figure_.savefig("columns.png")  # doctest: +SKIP
+    >>> display.figure_.savefig("columns.png")
     >>> display.names[0]
     'proline'
     """

@@ -43,7 +43,7 @@ class GapsDisplay(Display):
     >>> wine = load_incomplete_wine()
     >>> model = KPOD(3, random_state=0).fit(wine.data)
     >>> display = GapsDisplay.from_estimator(model, wine.data, column_names=wine.feature_names)
-    >>> display.figure_.savefig("gaps.png")  # doctest: +SKIP
+    >>> display.figure_.savefig("gaps.png")
     >>> round(display.missing, 2)
     0.25
     """

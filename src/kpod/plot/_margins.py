@@ -30,7 +30,7 @@ class MarginsDisplay(Display):
     >>> wine = load_incomplete_wine()
     >>> model = KPOD(3, random_state=0).fit(wine.data)
     >>> display = MarginsDisplay.from_estimator(model, wine.data)
-    >>> display.figure_.savefig("margins.png")  # doctest: +SKIP
+    >>> display.figure_.savefig("margins.png")
     >>> sum(len(rows) for rows in display.margins)
     178
     """

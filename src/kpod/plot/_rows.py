@@ -57,7 +57,7 @@ class RowsDisplay(Display):
     >>> wine = load_incomplete_wine()
     >>> model = KPOD(3, random_state=0).fit(wine.data)
     >>> display = RowsDisplay.from_estimator(model, wine.data)
-    >>> display.figure_.savefig("rows.png")  # doctest: +SKIP
+    >>> display.figure_.savefig("rows.png")
     >>> display.points.shape
     (178, 2)
     """
