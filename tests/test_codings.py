@@ -117,6 +117,9 @@ def test_both_indicators_of_yes_and_no_are_one_column(seed, parameters):
     both = KPOD(random_state=0, **parameters).fit(both_indicators(frame))
     assert_array_equal(both.column_groups_, [0, 1, 2, 3, 4, 4, 5, 5])
     same_answer(plain, both, "both indicators")
+    if hasattr(plain, "choice_"):
+        errors = (model.choice_.table_["correlated_error"] for model in (both, plain))
+        assert_allclose(*errors, rtol=0.01)
     first = [0, 1, 2, 3, 4, 6]
     distances = plain.transform(TableEncoder().fit_transform(frame))
     assert_allclose(both.transform(both_indicators(frame)), distances)
