@@ -15,6 +15,7 @@ from kpod import _holdout as holdout
 from kpod._engine import blocks
 from kpod._engine.executors import Executor
 from kpod._engine.objective import GapObjective
+from kpod._engine.seeding import KMeansPlusPlus
 from kpod._engine.table import Table, make_table, with_groups
 from kpod._groups import Contrasts, groups_of_array
 from kpod._report.summary import Clustering
@@ -86,6 +87,9 @@ def same_answer(one: KPOD, other: KPOD, said: str) -> None:
     assert other.n_clusters_ == one.n_clusters_, said
     assert adjusted_rand_score(one.labels_, other.labels_) == 1, said
     assert other.objective_ == pytest.approx(one.objective_), said
+    if hasattr(one, "choice_"):
+        assert other.choice_.n_hidden_ == one.choice_.n_hidden_, said
+        assert_allclose(other.choice_.table_["error"], one.choice_.table_["error"], rtol=0.01, err_msg=said)
     if hasattr(one, "gap_choice_"):
         assert other.gap_choice_.use == one.gap_choice_.use, said
         assert other.gap_choice_.change == pytest.approx(one.gap_choice_.change, nan_ok=True), said
@@ -113,6 +117,9 @@ def test_both_indicators_of_yes_and_no_are_one_column(seed, parameters):
     both = KPOD(random_state=0, **parameters).fit(both_indicators(frame))
     assert_array_equal(both.column_groups_, [0, 1, 2, 3, 4, 4, 5, 5])
     same_answer(plain, both, "both indicators")
+    if hasattr(plain, "choice_"):
+        errors = (model.choice_.table_["correlated_error"] for model in (both, plain))
+        assert_allclose(*errors, rtol=0.01)
     first = [0, 1, 2, 3, 4, 6]
     distances = plain.transform(TableEncoder().fit_transform(frame))
     assert_allclose(both.transform(both_indicators(frame)), distances)
@@ -348,3 +355,24 @@ def test_on_the_command_line_a_third_answer_is_a_note_and_only_that(tmp_path, mo
     assert done.code == 0, done.err
     assert "'perhaps'" in done.out + done.err
     assert "and taken as missing." in " ".join((done.out + done.err).split())
+
+
+def test_two_rows_share_a_category_once_when_seeds_are_drawn():
+    frame = table(4)
+    single, both = (grouped_table(z) for z in (TableEncoder().fit_transform(frame), both_indicators(frame)))
+    seedings = [KMeansPlusPlus(of, Executor(), 8, np.random.default_rng(0)) for of in (single, both)]
+    for seed in range(20):
+        one, other = (
+            seeding.table.units.back(seeding.draw(np.random.default_rng(seed)).centers)[:, :4]
+            for seeding in seedings
+        )
+        assert_allclose(one, other, atol=1e-9)
+
+
+def test_probabilities_count_a_category_once():
+    frame = table(6)
+    z, pairs = TableEncoder().fit_transform(frame), both_indicators(frame)
+    one, other = (KPOD(3, probability=True, random_state=0).fit(X) for X in (z, pairs))
+    assert other.noise_variance_ == pytest.approx(one.noise_variance_, rel=0.01)
+    # EM stops by its likelihood, a step earlier or later.
+    assert_allclose(other.predict_proba(pairs), one.predict_proba(z), atol=0.03)

@@ -141,7 +141,7 @@ def conclusion(search: Search, extendable: bool) -> KChoice:
         column_errors_=np.array([e.column_means for e in errors]),
         centers_k_=verdict.by_centers,
         correlated_=verdict.correlated,
-        n_hidden_=sum(len(fold.rows) for fold in search.folds),
+        n_hidden_=sum(fold.n_hidden for fold in search.folds),
         n_rows_=search.table.n_rows,
         gaps_=search.gaps,
     )

@@ -285,4 +285,5 @@ def basis(heights: Floats) -> Floats:
     if not normal.any():
         normal[-1] = 1.0
     full = np.column_stack([normal, np.eye(m)[:, : m - 1]])
-    return np.linalg.qr(full)[0][:, 1:]
+    axes = np.linalg.qr(full)[0][:, 1:]
+    return axes * np.where(np.diagonal(axes) < 0, -1.0, 1.0)  # high where the indicator it replaces is
