@@ -144,7 +144,7 @@ def main():
     rng = np.random.default_rng(given.seed)
     counts = Counter()
     # On a busy machine, it may take minutes until workers are back.
-    with dask.config.set({"kpod.no-workers-timeout": "10 min"}), with_nannies() as client:
+    with dask.config.set({"kpod.no-workers-timeout": "10 minutes"}), with_nannies() as client:
         began = time.monotonic()
         assert outcome(client, here) == "same bits"
         seconds = time.monotonic() - began
