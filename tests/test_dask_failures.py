@@ -108,6 +108,14 @@ def test_a_fit_without_workers_says_so_and_then_raises(monkeypatch):
             fit_and(lambda: None, client, X)
 
 
+@pytest.mark.parametrize("odd", ["10 min", None, "soon"])
+def test_a_setting_that_is_no_time_is_refused(odd):
+    with dask.config.set({"kpod.no-workers-timeout": odd}), pytest.raises(ValueError, match="must be a time"):
+        waiting.no_workers_timeout()
+    with dask.config.set({"kpod.no-workers-timeout": "10 minutes"}):
+        assert waiting.no_workers_timeout() == 600
+
+
 def test_workers_that_come_back_in_time_end_with_the_same_bits(monkeypatch):
     X = table(n_rows=800)
     here = KPOD(5, init=X[:5], tol=0).fit(in_chunks(X))

@@ -143,7 +143,8 @@ def main():
     here = model().fit(table())
     rng = np.random.default_rng(given.seed)
     counts = Counter()
-    with with_nannies() as client:
+    # On a busy machine, it may take minutes until workers are back.
+    with dask.config.set({"kpod.no-workers-timeout": "10 minutes"}), with_nannies() as client:
         began = time.monotonic()
         assert outcome(client, here) == "same bits"
         seconds = time.monotonic() - began

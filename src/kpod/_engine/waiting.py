@@ -70,6 +70,7 @@ class Watch:
 
     def __init__(self, client: Any) -> None:
         self.client, self.address = client, address_of(client)
+        self.limit = no_workers_timeout()
         self.since: float | None = None
         self.warned = False
         self._asked: concurrent.futures.Future[Any] | None = None
@@ -84,7 +85,7 @@ class Watch:
             return
         now = time.monotonic()
         self.since = now if self.since is None else self.since
-        waited, limit = now - self.since, no_workers_timeout()
+        waited, limit = now - self.since, self.limit
         # A scheduler that does not answer is stopped, cut off, or busy with something large.
         silent = n_workers is None
         remedy = "See whether it is running" if silent else f"Start some: dask worker {self.address}"
@@ -172,7 +173,13 @@ def no_workers_timeout() -> float:
     import dask
     from dask.utils import parse_timedelta
 
-    return float(parse_timedelta(dask.config.get(SETTING, DEFAULT)))
+    given = dask.config.get(SETTING, DEFAULT)
+    try:
+        return float(parse_timedelta(given))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{SETTING} in Dask's configuration must be a time such as '10 minutes', got {given!r}."
+        ) from error
 
 
 def address_of(client: Any) -> str:
