@@ -4,8 +4,8 @@ A fit on a mapped file against the same table in memory, 12.5 million x 20 float
 missing, `lloyd`: seconds an iteration, in turn, and the memory of its own (RssAnon: mapped pages do not
 count). And `kpod fit` on ten Parquet files of 5 million x 50 in all (2 GB of numbers): seconds, processor
 seconds and memory of its own; with OLD_KPOD set to the program of version 0.1.0, that on one such file, too.
-And the peak of all resident memory, mapped pages and libraries included, of `kpod fit` and `kpod predict` on ten
-Parquet files of 4 million x 20 float32 (320 MB). Takes 5 GB of disk.
+And the peak of all resident memory, mapped pages and libraries included, of `kpod fit` and `kpod predict` on
+ten Parquet files of 4 million x 20 float32 (320 MB). Takes 5 GB of disk.
 """
 
 from __future__ import annotations

@@ -204,8 +204,8 @@ def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *
         return
     if table.in_pieces:
         raise InputError(
-            f"{table.source}: column {shown(column.name)} cannot be used as a category where a table is read "
-            "in pieces, which needs plain numbers; leave it out with --exclude."
+            f"{table.source}: column {shown(column.name)} cannot be used as a category: a table that is "
+            "read in pieces needs plain numbers; leave it out with --exclude."
         )
     words = words_of(table, column)
     counted = pc.value_counts(pc.drop_null(words))
