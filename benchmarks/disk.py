@@ -4,7 +4,8 @@ A fit on a mapped file against the same table in memory, 12.5 million x 20 float
 missing, `lloyd`: seconds an iteration, in turn, and the memory of its own (RssAnon: mapped pages do not
 count). And `kpod fit` on ten Parquet files of 5 million x 50 in all (2 GB of numbers): seconds, processor
 seconds and memory of its own; with OLD_KPOD set to the program of version 0.1.0, that on one such file, too.
-Takes 5 GB of disk.
+And the peak of all resident memory, mapped pages and libraries included, of `kpod fit` and `kpod predict` on
+ten Parquet files of 4 million x 20 float32 (320 MB). Takes 5 GB of disk.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ print(json.dumps({"seconds": float(np.median(np.diff(times[:6]))), "loss": model
 """
 
 
-def watched(command: list[str]) -> tuple[str, float, float, float]:
-    """Standard output, seconds, processor seconds and the peak of RssAnon in MB."""
+def watched(command: list[str], what: str = "RssAnon") -> tuple[str, float, float, float]:
+    """Standard output, seconds, processor seconds and the peak of RssAnon, or of another one, in MB."""
     before, began, peak = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter(), 0.0
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     out: list[str] = []
     reader = threading.Thread(target=lambda: out.append(process.stdout.read()))  # type: ignore[union-attr]
     reader.start()
     while process.poll() is None:
-        found = re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+        found = re.search(rf"{what}:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
         peak = max(peak, int(found[1]) / 1024 if found else 0.0)
         time.sleep(0.02)
     reader.join()
@@ -115,7 +116,36 @@ def parquet(folder: Path) -> None:
     sheet.show()
 
 
+def resident(folder: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng, n, p = np.random.default_rng(0), 4_000_000, 20
+    centers = (3 * rng.normal(size=(10, p))).astype(np.float32)
+    (folder / "single").mkdir()
+    for part in range(10):
+        columns = rows(rng, centers, n // 10).T
+        table = pa.table({f"c{j}": pa.array(x, from_pandas=True) for j, x in enumerate(columns)})
+        pq.write_table(table, folder / "single" / f"{part}.parquet")
+    program, out = str(Path(sys.executable).with_name("kpod")), ["-q", "-o", str(folder / "out.parquet")]
+    parts, model = str(folder / "single"), str(folder / "model.kpod")
+    sheet = Sheet(
+        "disk-resident",
+        "4,000,000 x 20 float32, 320 MB",
+        ["what", "s", "processor s", "resident MB", "of it"],
+    )
+    for what, command in (
+        ("kpod fit", [program, "fit", parts, "-k", "10", "--model", model, *out]),
+        ("kpod predict", [program, "predict", model, parts, *out]),
+    ):
+        progress(f"disk: {what}, resident memory")
+        _, seconds, used, peak = watched(command, "VmHWM")
+        sheet.add(what, seconds, used, peak * 1.048576, peak * (1 << 20) / (4 * n * p))
+    sheet.show()
+
+
 def run() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("KPOD_SCRATCH")) as folder:
         iterations(Path(folder))
         parquet(Path(folder))
+        resident(Path(folder))

@@ -86,7 +86,8 @@ def test_several_files_are_as_one_in_memory(suffix, out, kpod, table, tmp_path):
         said[name] = json.loads(done.out)
     for name in ("parts", "forced"):
         assert (tmp_path / f"{name}-c.csv").read_bytes() == (tmp_path / "one-c.csv").read_bytes()
-        for key in set(said["one"]) - {"data", "written", "settings"}:
+        assert said[name]["in_pieces"] is not said["one"]["in_pieces"]
+        for key in set(said["one"]) - {"data", "in_pieces", "written", "settings"}:
             assert said[name][key] == said["one"][key], key
         if out == ".csv":
             assert without_files(tmp_path / f"{name}-o.csv") == (tmp_path / "one-o.csv").read_text()
@@ -128,7 +129,7 @@ def test_numbers_of_four_bytes_are_kept_in_four(kpod, table, tmp_path, monkeypat
         assert fitted.pop().dtype == np.float32
         assert kpod("predict", tmp_path / f"{name}.kpod", data, "-o", tmp_path / "p.csv").code == 0
         assert (tmp_path / "p.csv").read_text() == (tmp_path / "o.csv").read_text()
-    for key in set(said["one"]) - {"data", "written", "settings"}:
+    for key in set(said["one"]) - {"data", "in_pieces", "written", "settings"}:
         assert said["parts"][key] == said["one"][key], key
 
 
@@ -370,6 +371,38 @@ def test_the_weight_is_read_beside_the_columns_named(kpod, table, tmp_path):
         out[name] = kpod("fit", tmp_path / "one.csv", *options)
         assert out[name].code == 0, out[name].err
     assert out["memory"].out == out["pieces"].out
+
+
+def test_no_option_is_offered_that_would_be_refused(kpod, table, tmp_path):
+    """In memory --categories, --decimal and --confidence help; in pieces they are refused."""
+    write(table, tmp_path / "one.csv")
+    write(table.select(["town"]), tmp_path / "words.csv")
+    prices = "".join(f"{i % 70};{i % 9 + 1}.{i % 900 + 100}\n" for i in range(N))
+    (tmp_path / "price.csv").write_text(f"age;price\n{prices}")
+    model = tmp_path / "m.kpod"
+    assert (
+        kpod("fit", tmp_path / "one.csv", "-k", 2, "-q", "-o", tmp_path / "o.csv", "--model", model).code == 0
+    )
+    for pieces, offered in (((), True), (("--scratch", tmp_path), False)):
+        for given, option in (
+            (["fit", tmp_path / "one.csv", "-k", 2], "use --categories to cluster by categories too"),
+            (["fit", tmp_path / "one.csv", "-k", 2, "--columns", "town,v0"], "--categories town"),
+            (["fit", tmp_path / "words.csv", "-k", 2], "add --categories"),
+            (["fit", tmp_path / "price.csv", "-k", 2], "--decimal , (the point separates thousands)"),
+            (["predict", model, tmp_path / "one.csv", "--confidence"], "kpod fit --confidence"),
+        ):
+            done = kpod(*given, "-o", tmp_path / "o.csv", *pieces)
+            assert (option in " ".join(done.err.split())) is offered, done.err
+        assert (
+            kpod(
+                "fit", tmp_path / "price.csv", "-k", 2, "-o", tmp_path / "o.csv", "--decimal", ".", *pieces
+            ).code
+            == 0
+        )
+        for given in (["--categories", "town"], ["--as", "age=category"], ["--categories", "all"]):
+            done = kpod("fit", tmp_path / "one.csv", "-k", 2, "-o", tmp_path / "o.csv", *given, *pieces)
+            assert (done.code == 0) is offered
+            assert offered or "leave it out with --exclude" in one_line(done)
 
 
 def test_no_remedy_is_offered_that_would_be_refused(kpod, table, tmp_path):

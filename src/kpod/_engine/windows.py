@@ -95,18 +95,19 @@ class Pages(NamedTuple):
     @classmethod
     def of(cls, array: Any) -> Pages | None:
         """Of an array that is part of a mapped file; None of any other, and of one that holds changes."""
-        root = array
+        root: Any = array
         while isinstance(root, np.ndarray) and isinstance(root.base, np.ndarray):
             root = root.base
         if not isinstance(root, np.memmap) or root.mode == "c" or not array.size or not CAN_RELEASE:
             return None
         low, high = np.lib.array_utils.byte_bounds(array)
+        file: mmap.mmap = vars(root)["_mmap"]
         # Systems may map large pages around what was touched, and those of neighbours with them.
         before = root.offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
         first = root.ctypes.data - root.offset % mmap.ALLOCATIONGRANULARITY - before
         start = max(before, (low - first) // LARGE_PAGE * LARGE_PAGE) - before
-        stop = min(len(root._mmap), -(-(high - first) // LARGE_PAGE) * LARGE_PAGE - before)
-        return cls(root._mmap, start, stop - start)
+        stop = min(len(file), -(-(high - first) // LARGE_PAGE) * LARGE_PAGE - before)
+        return cls(file, start, stop - start)
 
     def release(self) -> None:
         """Let go of them: the system still has them, but this process no longer counts as holding them."""

@@ -200,6 +200,11 @@ def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *
     if column.kind == "empty":
         choice.aside[column.name] = "nothing observed"
         return
+    if table.in_pieces:
+        raise InputError(
+            f"{table.source}: column {shown(column.name)} cannot be used as a category: a table that is "
+            "read in pieces needs plain numbers; leave it out with --exclude."
+        )
     words = words_of(table, column)
     counted = pc.value_counts(pc.drop_null(words))
     levels = [str(level) for level in counted.field(0).to_pylist()]
@@ -237,9 +242,10 @@ def use_number(table: TableFile, choice: Choice, column: Column) -> None:
         return
     count_days(table, column)
     if column.values is None and column.role.role in ("category", "ordered"):
+        use = "" if table.in_pieces else f"use it with {option('--categories', column.name)}, or "
         raise InputError(
             f"{table.source}: column {shown(column.name)} holds categories, not numbers; "
-            f"use it with {option('--categories', column.name)}, or leave it out of --columns."
+            f"{use}leave it out of --columns."
         )
     check_ambiguous(table, column)
     check_numeric(table, column)
@@ -265,7 +271,8 @@ def said(role: Role) -> str:
 
 def check_ambiguous(table: TableFile, column: Column) -> None:
     if column.ambiguous:
-        raise InputError(f"{table.source}: column {shown(column.name)}: {two_ways(column)}")
+        said = two_ways(column, in_pieces=table.in_pieces)
+        raise InputError(f"{table.source}: column {shown(column.name)}: {said}")
 
 
 def count_days(table: TableFile, column: Column) -> None:
@@ -309,6 +316,13 @@ def whole_numbers(values: Any) -> Any:
 def nothing_to_use(table: TableFile, choice: Choice) -> str:
     reasons = [f"{shown(name)} ({why})" for name, why in list(choice.aside.items())[:8]]
     categories = any(role.role in ("category", "ordered") for role in choice.roles.values())
+    if table.in_pieces and not any(column.values is not None for column in table.columns):
+        return (
+            f"{table.source}: no numeric columns to cluster, only {', '.join(reasons)}, and a table that is "
+            "read in pieces needs plain numbers; other columns can be used in a single file that fits into "
+            "memory."
+        )
+    categories = categories and not table.in_pieces
     advice = "add --categories to cluster by categories" if categories else "choose columns with --columns"
     return (
         f"{table.source}: no numeric columns to cluster, only {', '.join(reasons)}; {advice}, or "

@@ -147,10 +147,16 @@ def missing_option(column: Column) -> str:
     return f" with {option('--missing', marks)}" if 0 < len(marks) <= 60 else " (--missing)"
 
 
-def two_ways(column: Column) -> str:
+def two_ways(column: Column, *, in_pieces: bool = False) -> str:
     """What to do about numbers whose comma or point may divide thousands or decimals."""
     value = printable(column.ambiguous)
     mark, name, other = (",", "comma", ".") if "," in value else (".", "point", ",")
+    if in_pieces:  # which needs plain numbers, without thousands
+        return (
+            f"'{value}' may be {value.replace(mark, '')} or {value.replace(mark, '.')}; specify "
+            f"--decimal {mark} if the {name} is the decimal mark, otherwise write plain numbers or leave the "
+            "column out (--exclude)."
+        )
     return (
         f"'{value}' may be {value.replace(mark, '')} or {value.replace(mark, '.')}; specify "
         f"--decimal {other} (the {name} separates thousands) or --decimal {mark} (the {name} is the decimal "

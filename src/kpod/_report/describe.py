@@ -64,7 +64,7 @@ def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
 def odd_note(table: TableFile, column: Column) -> list[str]:
     """On a column of numbers with other entries or of two meanings, which `kpod fit` refuses."""
     if column.ambiguous:
-        return [two_ways(column)]
+        return [two_ways(column, in_pieces=table.in_pieces)]
     if column.odd is None or column.role.role != "number":
         return []
     row, value = column.odd

@@ -176,7 +176,7 @@ def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
     if not absent:
         return
     advice = "add them (empty where unknown), or fit a model without them"
-    if takes_ratings(model) and len(absent) == len(model.columns):
+    if takes_ratings(model) and len(absent) == len(model.columns) and not table.in_pieces:
         advice += "; for ratings with a line each, give --rows, --items and --values as to kpod fit"
     raise InputError(f"{table.source}: is missing columns the model needs: {some(absent, most=8)}; {advice}.")
 

@@ -54,12 +54,12 @@ def predict(
         open_model_and_table(model, data, scratch, progress, ratings, read) as given,
     ):
         check_label(given.table, label, confidence)
+        check_types(given.table, output, confidence)
         if confidence and not hasattr(given.kpod, "predict_proba"):
             raise InputError(
                 f"{printable(model)}: no probabilities in this model; fit it again with "
                 "kpod fit --confidence --model."
             )
-        check_types(given.table, output, confidence)
         progress.doing("assigning rows")
         labels = given.predict()
         sure = None

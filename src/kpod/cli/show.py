@@ -188,10 +188,11 @@ def names_text(names: Sequence[str]) -> str:
     return listed([*shown[:MOST_NAMES], *([f"{more:,} more"] if more > 0 else [])])
 
 
-def aside_text(aside: dict[str, str]) -> str:
+def aside_text(aside: dict[str, str], *, in_pieces: bool) -> str:
     """What was not used and why; of many, those of one reason together."""
     categories = any(why.startswith(("category", "ordered category")) for why in aside.values())
-    return listed_aside(aside) + ("; use --categories to cluster by categories too" if categories else "")
+    offered = categories and not in_pieces  # where a table is read in pieces, they cannot be used
+    return listed_aside(aside) + ("; use --categories to cluster by categories too" if offered else "")
 
 
 def listed_aside(aside: dict[str, str]) -> str:
@@ -210,7 +211,11 @@ def source_facts(summary: dict[str, Any]) -> dict[str, str]:
         "data": f"{summary['data']}: {counted(summary['rows'], 'row')}, "
         f"{counted(len(summary['columns']), 'column')} used{dialect_text(summary['text_file'])}",
         "used": names_text(summary["columns"]),
-        **({"not used": aside_text(summary["set_aside"])} if summary["set_aside"] else {}),
+        **(
+            {"not used": aside_text(summary["set_aside"], in_pieces=summary["in_pieces"])}
+            if summary["set_aside"]
+            else {}
+        ),
         "gaps": f"{summary['missing']:,} ({percent(summary['missing_share'], 1)} of the entries){marks}",
     }
 

@@ -39,6 +39,7 @@ def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
     return {
         "kpod": __version__,
         "data": table.source,
+        "in_pieces": table.in_pieces,
         "rows": table.n_rows,
         "columns": choice.used,
         "set_aside": choice.aside,
