@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
+from kpod import KPOD
 from kpod._words import percent
 from kpod.datasets import load_incomplete_wine
 from kpod.missingness import diagnose
@@ -232,6 +233,13 @@ def test_columns_with_the_most_gaps_are_all_named():
     X[:40, 1] = X[60:, 2] = np.nan
     X[:2, 3] = np.nan
     assert "most in column 1 and column 2 (40%)" in diagnose(X).sentences[0]
+
+
+@pytest.mark.filterwarnings("ignore:3 of 30 rows have nothing")
+def test_one_column_is_in_the_singular():
+    X = np.arange(30.0)[:, None]
+    X[:3] = np.nan
+    assert "of 1 column, none" in KPOD(2, missingness="auto", random_state=0).fit(X).missingness_
 
 
 def test_shares_never_round_to_minus_nothing():

@@ -1,12 +1,10 @@
 """A choice that takes long says so beforehand. No test looks at a real clock."""
 
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import kpod._waiting
 from kpod import KPOD, choose_k
 from kpod._waiting import LONG, Wait, duration, seconds_left
 from kpod.cli.progress import Choosing, Progress
@@ -90,14 +88,14 @@ def test_the_work_of_a_search_is_foreseen(rng):
 
 def slow(monkeypatch):
     """A clock by which every fit takes ten seconds."""
-    monkeypatch.setattr(kpod._waiting, "time", SimpleNamespace(monotonic=Clock(10.0)))
     monkeypatch.setattr(Wait.__init__, "__defaults__", (Clock(10.0),))
 
 
 @pytest.mark.filterwarnings("ignore:No clear choice")
 def test_it_is_said_by_python_and_the_command_line(monkeypatch, tmp_path, capsys):
     slow(monkeypatch)
-    X, _ = clustered(np.random.default_rng(0), 60, 4, 2, 0.1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    X, _ = clustered(np.random.default_rng(0), 16, 4, 2, 0.1, 0.1)
     said = []
 
     class Told:
@@ -115,7 +113,7 @@ def test_it_is_said_by_python_and_the_command_line(monkeypatch, tmp_path, capsys
     options = ["fit", tmp_path / "t.csv", "-o", tmp_path / "o.csv"]
     text = run(monkeypatch, *options).err  # which is no terminal
     assert "choosing the number of clusters takes about" in text
-    assert text.index("takes about") < text.index("60 rows")
+    assert text.index("takes about") < text.index("16 rows")
     assert "takes about" not in run(monkeypatch, *options, "-k", "2").err
     assert "takes about" not in run(monkeypatch, *options, "--quiet").err
 
@@ -125,8 +123,5 @@ def test_it_is_said_above_a_spinner(monkeypatch):
     progress = Progress(quiet=False)
     progress.status = SimpleNamespace(console=SimpleNamespace(print=lines.append))
     Choosing(progress).announce(240)
-    assert lines == [
-        "choosing the number of clusters takes about 4 minutes more; with a given number (-k 3), a fit takes a "
-        "fraction of that."
-    ]
-    assert sys.stderr is not None
+    (line,) = lines
+    assert line.startswith("choosing the number of clusters takes about 4 minutes more; with a given number")

@@ -33,7 +33,7 @@ from kpod._gaps import Gaps, compare_gaps
 from kpod._groups import ColumnGroups
 from kpod._holdout import entries
 from kpod._typing import Floats, Labels, Positions
-from kpod._words import SMALLEST, percent
+from kpod._words import SMALLEST, counted, percent
 
 MOST_ROWS = 2_000
 ROWS_PER_CLUSTER = 20
@@ -191,11 +191,14 @@ def asked(
 
 def why_not(table: Table, n_clusters: int, n_rows: int, n_columns: int) -> str:
     """Why there is nothing to decide; empty if there is."""
+    too_few = f"{counted(n_rows, 'row')} {'is' if n_rows == 1 else 'are'} too few to check the gaps by"
     reasons = {
         "nothing is missing": not table.has_gaps,
         "there is one cluster only": n_clusters < 2,
-        f"of {n_columns} columns, none can be spared to check the gaps by": n_columns < LEAST_COLUMNS,
-        f"{n_rows} rows are too few to check the gaps by": n_rows < max(LEAST_ROWS, 2 * n_clusters),
+        f"of {counted(n_columns, 'column')}, none can be spared to check the gaps by": (
+            n_columns < LEAST_COLUMNS
+        ),
+        too_few: n_rows < max(LEAST_ROWS, 2 * n_clusters),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
