@@ -6,6 +6,7 @@ from pathlib import Path
 
 from benchmarks import mechanisms
 from benchmarks.harness import geometric_mean
+from docs import counts
 from kpod.cli import cli
 
 HERE = Path(__file__).parent
@@ -299,6 +300,7 @@ TABLES = {
     "mechanisms": lambda: markdown(*mechanisms.table()),
     "sparse-speed": lambda: plain("sparse-speed", ["", "", "ratio"]),
     "sparse": lambda: plain("sparse", ["", "data sets", "time", "loss", "ARI"]),
+    "tests": lambda: markdown(["what", "how many", "tests/"], counts.rows()),
 }
 
 
@@ -311,7 +313,7 @@ def with_tables(page):
     return re.sub(r"(<!-- table: (\S+) -->)\n.*?\n(<!-- end -->)", fill, page, flags=re.S)
 
 
-MEASURED = ["choosing.md", "gaps.md", "growing.md", "large.md", "speed.md", "sparse.md"]
+MEASURED = ["choosing.md", "gaps.md", "growing.md", "large.md", "speed.md", "sparse.md", "testing.md"]
 
 
 def paper_pages():

@@ -379,6 +379,9 @@ def test_what_are_no_numbers_is_refused_in_plain_words(odd):
         assert refused(call, NOT_NUMBERS[odd]()) or name == ENCODER, name
 
 
+SLOW = {"KPOD(auto).fit", "choose_k", "stability"}  # which see the same table as `KPOD.fit`
+
+
 def flat(found):
     """All numbers of a result."""
     return np.hstack([np.ravel(part) for part in (found if isinstance(found, tuple) else [found])])
@@ -387,10 +390,9 @@ def flat(found):
 @pytest.mark.parametrize("odd", A_TABLE)
 def test_an_odd_table_is_the_table_it_stands_for(odd):
     make, plain = A_TABLE[odd]
-    slow = {"KPOD(auto).fit", "choose_k", "stability"}  # which see the same table as `KPOD.fit`
     is_sparse = sparse.issparse(make())
     for name, call in (CALLS if is_sparse else CALLS | DENSE_CALLS).items():
-        if name in slow or (is_sparse and "init" in name):
+        if name in SLOW or (is_sparse and "init" in name):
             continue
         try:
             expected = call(plain)

@@ -3,16 +3,16 @@
 import ast
 import importlib.metadata
 import re
-import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kpod
+from kpod._engine import blocks, sizes
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ["pandas", "polars", "pyarrow", "matplotlib", "dask", "jinja2", "rich", "click"]
@@ -117,38 +117,86 @@ def test_public_names():
         _ = kpod.nothing
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
-@pytest.mark.parametrize("step", ["lloyd.Descent.assign", "hartigan.Moves.sweep"])
-def test_ctrl_c_is_heard_within_a_second(n_threads, step):
-    """Long in Lloyd, or long in single-row moves: the signal is sent once the step has begun."""
-    code = f"""
-import signal, time, numpy as np
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np
 from kpod import KPOD
-from kpod._engine import hartigan, lloyd
+from kpod._engine import blocks, hartigan, lloyd
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started us in the background
-original = {step}
-def announced(*args):
-    print("begun", flush=True)
-    return original(*args)
-{step} = announced
-if "sweep" in "{step}":
+step, n_threads = sys.argv[1], int(sys.argv[2])
+blocks.CALL_WORK = hartigan.CALL_WORK = 1 << 17  # hundreds of calls in a step
+blocks.ENTRIES_PER_BLOCK = 1 << 15
+begun, calls, after = [], [], []
+
+def count():
+    if after or len(calls) == 3:
+        if not after:
+            os.kill(os.getpid(), signal.SIGINT)
+        after.append(threading.current_thread().name)
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.1)  # the main thread gets its turn, however busy the machine
+    elif begun:
+        calls.append(1)
+
+def in_pieces(block, k, pieces=blocks.Block.pieces):
+    for piece in pieces(block, k):
+        count()
+        yield piece
+
+class Watched:
+    def __getattr__(self, name, kernels=hartigan.kernels):
+        count()
+        return getattr(kernels, name)
+
+def announced(cls, name):
+    original = getattr(cls, name)
+    def method(*args):
+        begun.append(1)
+        return original(*args)
+    setattr(cls, name, method)
+
+if step == "assign":
+    blocks.Block.pieces = in_pieces
+    announced(lloyd.Descent, "assign")
+else:
+    hartigan.kernels = Watched()
+    announced(hartigan.Moves, "sweep")
     lloyd.Descent.lloyd = lambda d: (d.assign(), d.update(), d.note("lloyd", 1, 0.0))
-X = np.random.default_rng(0).normal(size=(300_000, 40)).astype(np.float32)
+X = np.random.default_rng(0).normal(size=(60_000, 10))
 try:
-    KPOD(60, init=X[:60], max_iter=10_000, tol=0, n_threads={n_threads}).fit(X)
+    KPOD(20, init=X[:20], max_iter=10_000, tol=0, n_threads=n_threads).fit(X)
 except KeyboardInterrupt:
-    print("stopped", flush=True)
+    print(len(begun), after.count("MainThread"), len(after))
 """
-    process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", code], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "begun\n"
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    sent = time.monotonic()
-    try:
-        output, _ = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert "stopped" in output
-    assert time.monotonic() - sent < 2, "one second, and one more for the interpreter to leave"
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("step", ["assign", "sweep"])
+def test_ctrl_c_is_heard_between_calls(n_threads, step):
+    """In the middle of a step, of Lloyd's iteration or of single-row moves, and not only after it.
+
+    The signal is sent in the middle of the first step. The main thread begins no other compiled call, and
+    the others end the block that they are at.
+    """
+    command = [sys.executable, "-W", "ignore", "-c", INTERRUPTED, step, str(n_threads)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    n_steps, in_main_thread, in_all = map(int, done.stdout.split())
+    assert n_steps == 1
+    assert in_main_thread <= 1
+    assert in_all <= 20  # of hundreds
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (5000, 40), (50, 30_000), (300_000, 2)])
+@pytest.mark.parametrize("k", [1, 8, 1000])
+def test_no_compiled_call_takes_long(shape, k, monkeypatch):
+    """The calls between which Ctrl-C is heard: so much work each, unless it is a single row."""
+    monkeypatch.setattr(blocks, "CALL_WORK", 1 << 20)
+    (block,) = blocks.blocks_of(np.zeros(shape)[:20_000], blocks.Units(np.zeros(shape[1]), 1.0), None)[:1]
+    ends = 0
+    for start, stop in block.pieces(k):
+        assert start == ends
+        assert (stop - start) * k * block.row_entries <= 1 << 20 or stop - start == 1
+        ends = stop
+    assert ends == block.n_rows
+    assert sizes.CALL_WORK <= 1 << 30

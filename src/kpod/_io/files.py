@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from kpod import _system
-from kpod._words import kind_of
 
 STREAMS = {f"/dev/{name}": f"/dev/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
 
@@ -37,6 +36,8 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
 def check_path(path: Any) -> None:
     """Refuse what cannot be the name of a file."""
     if not isinstance(path, str | os.PathLike):
+        from kpod._words import kind_of  # which loads NumPy, and `kpod --help` needs none
+
         raise TypeError(f"The name of a file must be text or a path, got {kind_of(path)}.")
     if "\0" in os.fspath(path):
         raise InputError(f"{printable(path)}: a name cannot hold a null character.")
