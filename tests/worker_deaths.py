@@ -79,7 +79,19 @@ def without_nannies():
 
 
 def pids(client):
-    return list(client.run(os.getpid).values())
+    """Of all workers, once all are back."""
+    while True:
+        with suppress(Exception):  # one is on its way out, or not there yet
+            found = list(client.run(os.getpid).values())
+            if len(found) == N_WORKERS:
+                return found
+        time.sleep(0.5)
+
+
+def later(seconds, pid, what):
+    timer = threading.Timer(seconds, send, [pid, what])
+    timer.start()
+    return timer
 
 
 def send(pid, what):
@@ -88,20 +100,18 @@ def send(pid, what):
 
 
 def kill_each_once(client, rng, seconds):
-    for pid, moment in zip(pids(client), rng.uniform(0, seconds, N_WORKERS), strict=True):
-        threading.Timer(moment, send, [pid, signal.SIGKILL]).start()
+    moments = rng.uniform(0, seconds, N_WORKERS)
+    return [later(at, pid, signal.SIGKILL) for pid, at in zip(pids(client), moments, strict=True)]
 
 
 def kill_for_good(client, rng, seconds):
     moment = rng.uniform(0, seconds)
-    for pid in pids(client):
-        threading.Timer(moment, send, [pid, signal.SIGKILL]).start()
+    return [later(moment, pid, signal.SIGKILL) for pid in pids(client)]
 
 
 def stop_one(client, rng, seconds):
     pid, moment = rng.choice(pids(client)), rng.uniform(0, seconds)
-    threading.Timer(moment, send, [pid, signal.SIGSTOP]).start()
-    threading.Timer(moment + 20, send, [pid, signal.SIGCONT]).start()
+    return [later(moment, pid, signal.SIGSTOP), later(moment + 20, pid, signal.SIGCONT)]
 
 
 def outcome(client, here):
@@ -126,10 +136,13 @@ def outcome(client, here):
 def disturbed(client, harm, rng, here, seconds, kind, number):
     """Print and return how a fit ends in the course of which something happens to workers."""
     client.wait_for_workers(N_WORKERS, MOST_SECONDS)
-    harm(client, rng, seconds)
+    timers = harm(client, rng, seconds)
     began = time.monotonic()
     found = outcome(client, here)
-    print(f"{kind} {number}: {found} ({time.monotonic() - began:.1f} s)", flush=True)
+    early = ", before the last signal" if any(timer.is_alive() for timer in timers) else ""
+    print(f"{kind} {number}: {found} ({time.monotonic() - began:.1f} s{early})", flush=True)
+    for timer in timers:
+        timer.join()
     return f"{kind}: {found.split(' at ')[0]}"
 
 
