@@ -118,15 +118,24 @@ def test_public_names():
 
 
 INTERRUPTED = """
-import os, signal, sys, threading, time
+import os, signal, sys, threading
 import numpy as np
 from kpod import KPOD
-from kpod._engine import blocks, hartigan, lloyd
+from kpod._engine import blocks, executors, hartigan, lloyd
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started us in the background
 step, n_threads = sys.argv[1], int(sys.argv[2])
 blocks.CALL_WORK = hartigan.CALL_WORK = 1 << 17  # hundreds of calls in a step
 blocks.ENTRIES_PER_BLOCK = 1 << 15
-begun, calls, after = [], [], []
+begun, calls, after, left = [], [], [], threading.Event()
+
+def share(self, *args, original=executors.Threads._share):
+    try:
+        original(self, *args)
+    except KeyboardInterrupt:
+        left.set()
+        raise
+
+executors.Threads._share = share
 
 def count():
     if after or len(calls) == 3:
@@ -134,7 +143,7 @@ def count():
             os.kill(os.getpid(), signal.SIGINT)
         after.append(threading.current_thread().name)
         if threading.current_thread() is not threading.main_thread():
-            time.sleep(0.1)  # the main thread gets its turn, however busy the machine
+            left.wait()  # the main thread has its turn, however busy the machine
     elif begun:
         calls.append(1)
 

@@ -440,7 +440,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = _containers.array_in(X)
         _numbers.check_kind(table.dtype)
         if isinstance(table, np.ma.MaskedArray):
-            table = np.where(np.ma.getmaskarray(table), None, np.ma.getdata(table).astype(object))
+            gaps, table = np.ma.getmaskarray(table), np.ma.getdata(table).astype(object)
+            table[gaps] = None
         table = validate_data(self, np.asarray(table), reset=reset, dtype=None, ensure_all_finite=False)
         categories = set(self._positions(self.categories, "categories"))
         if self.ordered:

@@ -262,6 +262,7 @@ def read_arrays(raw: IO[bytes]) -> dict[str, Any]:
             number = np.asarray(file["format"])
             if number.shape or number != FORMAT:
                 raise ValueError(f"it has format number {number}, and this version reads {FORMAT}")
+            assert file.zip is not None
             if any(info.compress_type != zipfile.ZIP_STORED for info in file.zip.infolist()):
                 raise ValueError("it is compressed")
             arrays = {name: file[name] for name in file.files if name != "format"}
