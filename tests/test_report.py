@@ -528,3 +528,17 @@ def test_a_few_gaps_are_not_none(rng):
     X[7, 2] = np.nan
     facts = dict(kpod.report(KPOD(2, n_init=1, random_state=0).fit(X), X).data["facts"])
     assert "<0.1%" in facts
+
+
+def test_another_table_of_the_same_size_gets_labels_of_its_own():
+    """Without gaps, the counts behind the centers do not tell one table from another."""
+    from kpod._report.summary import Clustering
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) + 6 * (np.arange(60) % 3)[:, None]
+    model = KPOD(3, random_state=0).fit(X)
+    shuffled = X[rng.permutation(60)]
+    assert Clustering.of(model, X).is_fitted_table
+    other = Clustering.of(model, shuffled)
+    assert not other.is_fitted_table
+    np.testing.assert_array_equal(other.labels, model.predict(shuffled))

@@ -549,12 +549,18 @@ def numbered(n: int) -> list[str]:
 def labels_of(kpod: KPOD, values: Entries, seen: Any) -> tuple[Labels, bool]:
     """The labels of the fit where this is the table of the fit, else each row's nearest center.
 
-    It is that table if it has the counts behind the centers (row weights change those). A model
-    from a file has no labels.
+    It is that table if it has the counts behind the centers (row weights change those) and if `predict`
+    gives its rows the labels of the fit. Those of "mm" are its own, so there the means of the columns
+    decide. A model from a file has no labels.
     """
+    nearest = np.asarray(kpod.predict(seen))
     labels = np.asarray(getattr(kpod, "labels_", ()))
-    if len(labels) == values.shape[0] and np.array_equal(
+    if len(labels) != len(nearest) or not np.array_equal(
         values.by_group(labels, int(kpod.n_clusters_)), kpod.counts_
     ):
-        return labels, True
-    return np.asarray(kpod.predict(seen)), False
+        return nearest, False
+    if getattr(kpod, "algorithm", None) == "mm":
+        fitted = np.allclose(values.moments[0], kpod.column_means_, rtol=1e-6, equal_nan=True)
+    else:
+        fitted = np.array_equal(nearest, labels)
+    return (labels, True) if fitted else (nearest, False)
