@@ -25,7 +25,7 @@ from benchmarks import peers
 from benchmarks.gaps import MISLEADING, SPEAKING
 from benchmarks.harness import RESULTS, Sheet, ari, progress, timed
 from kpod import KPOD, choose_k
-from kpod._confidence import soften
+from kpod._mixture.confidence import soften
 from kpod.datasets import make_mixture, make_perturbed_wine
 from kpod.missingness import mcar
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from benchmarks.dense import make, punch
 from benchmarks.harness import Sheet, progress, timed
-from kpod._dask import DaskTable
-from kpod._engine.cluster import Cluster
+from kpod._engine.cluster.dask_executor import Cluster
 from kpod._engine.executors import Executor, threads
-from kpod._engine.lloyd import Descent, Settings
+from kpod._engine.solvers.lloyd import Descent, Settings
 from kpod._engine.table import make_table
+from kpod._inputs.dask_tables import DaskTable
 
 N_BLOCKS, N_ITERATIONS, N_WARM = 64, 25, 3
 SHAPES = [(200_000, 20, 20), (1_000_000, 20, 20), (1_000_000, 50, 50)]

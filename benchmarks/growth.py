@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.dense import make, punch
 from benchmarks.harness import Sheet, progress, timed
 from kpod._engine.executors import available_threads, threads
-from kpod._engine.lloyd import Descent
+from kpod._engine.solvers.lloyd import Descent
 from kpod._engine.table import make_table
 
 BASE = {"n": 200_000, "p": 32, "k": 24}

@@ -14,8 +14,8 @@ from scipy.optimize import nnls
 from benchmarks.dense import make, punch
 from benchmarks.harness import Sheet, progress
 from kpod._engine.executors import Executor
-from kpod._engine.lloyd import Descent
 from kpod._engine.sizes import FAN_IN
+from kpod._engine.solvers.lloyd import Descent
 from kpod._engine.step import Assign, Drift, Partial
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel

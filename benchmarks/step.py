@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.dense import SHAPES, make, punch
 from benchmarks.harness import Sheet, progress, timed
 from kpod._engine.executors import available_threads, threads
-from kpod._engine.lloyd import Descent, Settings
+from kpod._engine.solvers.lloyd import Descent, Settings
 from kpod._engine.table import make_table
 
 

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from kpod._io.files import InputError, check_writable, written_whole
+from kpod._common.errors import InputError
+from kpod._files.atomic import check_writable, written_whole
 from paper import claims, results, tables
 from paper.datasets import designs
 from paper.methods import methods

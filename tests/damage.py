@@ -31,7 +31,7 @@ import pyreadstat
 from pyarrow import feather
 
 import kpod as package
-from kpod._io import isolation
+from kpod._files.sandbox import parent
 from kpod.cli import run
 from tests.zygote import Zygote
 
@@ -73,7 +73,7 @@ def parquet(sink):
 
 
 def text(sink):
-    from kpod._io.writing import Dialect, write_csv
+    from kpod._files.writing import Dialect, write_csv
 
     write_csv(table(), sink, Dialect())
 
@@ -299,7 +299,7 @@ def main(kind, first, count):
 if __name__ == "__main__":
     if not os.environ.get("KPOD_SPAWN"):
         ZYGOTE = Zygote()
-        isolation.exit_code = ZYGOTE.exit_code
+        parent.exit_code = ZYGOTE.exit_code
     warnings.simplefilter("error")
     for kind_ in sys.argv[3:]:
         main(kind_, int(sys.argv[1]), int(sys.argv[2]))

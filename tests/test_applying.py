@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kpod as package
-from kpod._io.reading import read_table
+from kpod._files.reading import read_table
 from tests.command import kpod as run_here
 from tests.test_formats import ratings
 

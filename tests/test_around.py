@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpod._io import around, dates
-from kpod._io.choosing import choose_columns
-from kpod._io.files import InputError
-from kpod._io.places import letters
-from kpod._io.reading import read_table
-from kpod._io.roles import Contents, role_of
+from kpod._columns import dates
+from kpod._columns.locations import letters
+from kpod._columns.roles import Contents, role_of
+from kpod._columns.usage import choose_columns
+from kpod._common.errors import InputError
+from kpod._files import rows_that_are_not_data
+from kpod._files.reading import read_table
 from tests.command import kpod
 
 HEADER = ["name", "height", "mass"]
@@ -192,8 +193,8 @@ def test_a_header_above_decimal_commas_is_no_title(tmp_path):
 
 
 def test_a_number_is_no_title():
-    assert around.titles([["1", "2"], ["3", "4"]]) == 0
-    assert around.titles([["a", "b"], ["3", "4"]]) == 0
+    assert rows_that_are_not_data.titles([["1", "2"], ["3", "4"]]) == 0
+    assert rows_that_are_not_data.titles([["a", "b"], ["3", "4"]]) == 0
 
 
 def test_marks_of_failed_formulas_are_gaps(tmp_path):

@@ -13,8 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import kpod
-from kpod import KPOD, _search, choose_k
-from kpod._blas import one_thread
+from kpod import KPOD, choose_k
+from kpod._common.blas import one_thread
+from kpod._selection import search
 from kpod.datasets import make_mixture
 from kpod.missingness import mcar
 
@@ -61,7 +62,7 @@ def test_any_number_of_threads_chooses_the_same(three):
 
 
 def test_the_range_goes_on_where_more_clusters_help(rng, monkeypatch):
-    monkeypatch.setattr(_search, "FIRST_RANGE", 3)
+    monkeypatch.setattr(search, "FIRST_RANGE", 3)
     X, _ = make_mixture(5, n_samples=200, n_features=15, rng=rng)
     model = KPOD("auto", random_state=0).fit(mcar(X, 0.2, rng))
     assert model.n_clusters_ == 5
@@ -69,8 +70,8 @@ def test_the_range_goes_on_where_more_clusters_help(rng, monkeypatch):
 
 
 def test_a_choice_that_is_not_clear_is_warned_of(rng, monkeypatch):
-    monkeypatch.setattr(_search, "FIRST_RANGE", 3)
-    monkeypatch.setattr(_search, "LAST_RANGE", 3)
+    monkeypatch.setattr(search, "FIRST_RANGE", 3)
+    monkeypatch.setattr(search, "LAST_RANGE", 3)
     X, _ = make_mixture(5, n_samples=200, n_features=15, rng=rng)
     with pytest.warns(UserWarning, match="still falling at 3 clusters") as caught:
         model = KPOD("auto", random_state=0).fit(X)
@@ -104,7 +105,7 @@ def test_a_refused_refit_leaves_the_model_as_it_was(three):
 
 def test_pipelines_cross_validation_and_grid_search(three, monkeypatch):
     """Every training set has a choice of its own; the best setting is fitted again on all rows."""
-    monkeypatch.setattr(_search, "FIRST_RANGE", 4)
+    monkeypatch.setattr(search, "FIRST_RANGE", 4)
     X, _ = three
     pipeline = make_pipeline(StandardScaler(), KPOD("auto", random_state=0)).fit(100 * X)
     assert pipeline[-1].n_clusters_ == 3
@@ -112,7 +113,7 @@ def test_pipelines_cross_validation_and_grid_search(three, monkeypatch):
     assert [e[-1].n_clusters_ for e in found["estimator"]] == [3, 3, 3]
     assert np.isfinite(found["test_score"]).all()
     grid = {"kpod__algorithm": ["hartigan", "lloyd"]}
-    search = GridSearchCV(make_pipeline(StandardScaler(), KPOD("auto", random_state=0)), grid, cv=2).fit(X)
+    grid = GridSearchCV(make_pipeline(StandardScaler(), KPOD("auto", random_state=0)), grid, cv=2).fit(X)
     assert search.best_estimator_[-1].n_clusters_ == 3
     assert search.predict(X).max() == 2
 

@@ -11,7 +11,7 @@ import kpod
 from kpod import KPOD, MiniBatchKPOD
 from kpod._engine import blocks
 from kpod._engine.windows import Window, watched
-from kpod._scanned import ScannedTable
+from kpod._inputs.scanned import ScannedTable
 
 from .conftest import clustered
 

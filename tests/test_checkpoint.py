@@ -17,8 +17,10 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 import kpod
-from kpod import KPOD, _fitting, _system
+from kpod import KPOD
+from kpod._common import system
 from kpod._engine import blocks, checkpoint, fit
+from kpod._estimators import fitting
 
 from .conftest import FIRST_SEED, clustered
 from .test_scan import same_fit
@@ -207,7 +209,7 @@ def test_another_table_or_another_fit_is_refused(tmp_path):
     with pytest.raises(ValueError, match="belongs to another table"):
         model.fit(X, sample_weight=np.arange(1.0, 401))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kpod._fitting.version", lambda _: "0.0.1")
+        patch.setattr("kpod._estimators.fitting.version", lambda _: "0.0.1")
         with pytest.raises(ValueError, match=r"has kpod='.*', not '0\.0\.1'"):
             model.fit(X)
     (tmp_path / "fit.npz").write_bytes((tmp_path / "fit.npz").read_bytes()[:200])
@@ -221,8 +223,8 @@ def test_a_checkpoint_that_cannot_be_written_leaves_no_part_of_it(tmp_path, monk
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(_system.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"), _system.written_aside(tmp_path / "a", "b") as file:
+    monkeypatch.setattr(system.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"), system.written_aside(tmp_path / "a", "b") as file:
         file.write(b"c")
     assert not list(tmp_path.iterdir())
 
@@ -568,7 +570,7 @@ def test_a_saved_model_knows_no_directory(tmp_path):
 def test_the_choice_of_a_number_goes_on_too(tmp_path):
     X, _ = clustered(np.random.default_rng(4), 250, 6, k=4, spread=0.5)
     whole = kpod.choose_k(X, range(1, 7), random_state=0)
-    fits, solve = [], _fitting.Fitting.solve
+    fits, solve = [], fitting.Fitting.solve
     for after in (2, 20, 45):
         done = []
 
@@ -584,7 +586,7 @@ def test_the_choice_of_a_number_goes_on_too(tmp_path):
             kpod.choose_k(X, range(1, 6), estimator=estimator, random_state=0)
         fits.clear()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_fitting.Fitting, "solve", lambda *a, **b: fits.append(1) or solve(*a, **b))
+            patch.setattr(fitting.Fitting, "solve", lambda *a, **b: fits.append(1) or solve(*a, **b))
             again = kpod.choose_k(X, range(1, 7), estimator=estimator, random_state=0)
         assert len(fits) <= 6 * 11 + 1 - (after - 2)
         assert again.sentence_ == whole.sentence_

@@ -13,12 +13,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
-from kpod import KPOD, _search, choose_k, load, save
-from kpod._borders import n_apart
-from kpod._choice import rival, why_unclear
-from kpod._holdout import Errors
-from kpod._io import choicefile
-from kpod._search import Verdict
+from kpod import KPOD, choose_k, load, save
+from kpod._models import number_json
+from kpod._selection import search
+from kpod._selection.holdout import Errors
+from kpod._selection.number import rival, why_unclear
+from kpod._selection.search import Verdict
+from kpod._selection.separation import n_apart
 from kpod.datasets import make_mixture
 from kpod.missingness import mcar
 from kpod.plot import ChooseKDisplay
@@ -154,7 +155,7 @@ def test_rows_without_weight_do_not_matter(rng):
 
 
 def test_large_tables_are_chosen_on_a_sample(rng, monkeypatch):
-    monkeypatch.setattr(_search, "MOST_ROWS", 150)
+    monkeypatch.setattr(search, "MOST_ROWS", 150)
     X, _ = make_mixture(3, n_samples=600, n_features=8, rng=rng)
     choice = choose_k(X, range(1, 6), random_state=0)
     assert choice.n_rows_ == 150
@@ -504,9 +505,9 @@ def test_choices_in_files_know_whether_gaps_counted(tmp_path):
     file = tmp_path / "model.kpod"
     save(model, file)
     assert load(file).choice_.gaps_
-    content = json.loads(choicefile.to_json(model.choice_))
+    content = json.loads(number_json.to_json(model.choice_))
     del content["gaps_"]  # as written before there was such a thing
-    assert not choicefile.from_json(json.dumps(content), model.n_clusters_).gaps_
+    assert not number_json.from_json(json.dumps(content), model.n_clusters_).gaps_
 
 
 def test_choose_k_takes_shrinkage_and_a_checkpoint(monkeypatch, table, tmp_path):

@@ -23,7 +23,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import feather
 from sklearn.preprocessing import StandardScaler
 
-from kpod import KPOD, _validation, load
+from kpod import KPOD, load
+from kpod._inputs import validation
 from kpod.cli.progress import Progress
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod as run_here
@@ -389,11 +390,11 @@ def test_help_loads_nothing_heavy():
 def test_describing_and_reading_load_no_scikit_learn():
     """It takes seconds, before which nobody sees that anything goes on."""
     code = (
-        "import sys, kpod._io.large, kpod._io.writing, kpod._io.modelfile, kpod._report.describe;"
+        "import sys, kpod._files.large, kpod._files.writing, kpod._models.archive, kpod._analysis.describe;"
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "kpod._io.modelfile" in done.stdout
+    assert "kpod._models.archive" in done.stdout
     assert not {"sklearn", "matplotlib"} & set(done.stdout.split())
 
 
@@ -754,7 +755,7 @@ def test_a_number_is_too_large_for_the_command_line_where_it_is_for_the_library(
         text = "\n".join([names, *cells]) + "\n"
         return kpod("fit", "-", "-k", 2, "--json", "--starts", 1, *scaling, stdin=text.encode())
 
-    limit = _validation.largest(np.float64, n_columns) / 4**0.5
+    limit = validation.largest(np.float64, n_columns) / 4**0.5
     assert f"line 4, column 'c{n_columns - 1}'" in one_line(fit(repr(1.01 * limit)))
     below = fit(repr(0.99 * limit))
     assert below.code == 0, below.err

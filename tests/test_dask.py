@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 import kpod
 from kpod import KPOD
 from kpod._engine import blocks, seeding
-from kpod._engine import cluster as on_cluster
+from kpod._engine.cluster import dask_executor as on_cluster
 
 from .conftest import clustered
 from .test_changing_files import write
@@ -262,7 +262,7 @@ def test_states_of_a_fit_are_forgotten_at_its_end(client):
 
 
 def n_fits_kept():
-    from kpod._engine.cluster import CACHE
+    from kpod._engine.cluster.dask_executor import CACHE
 
     return len(CACHE._fits)
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from kpod import KPOD
-from kpod._engine import waiting
+from kpod._engine.cluster import waiting
 
 from .test_dask import da, dask, distributed, in_chunks, same, table, until
 

@@ -11,9 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
 
 import kpod
-from kpod import _diagnose, missingness
-from kpod._diagnose import gaps_by_value, gaps_together, little_test
-from kpod._gaps import compare_gaps
+from kpod import missingness
+from kpod._missing import diagnosis
+from kpod._missing.between_groups import compare_gaps
+from kpod._missing.diagnosis import gaps_by_value, gaps_together, little_test
 from kpod.missingness import by_class, by_driver, by_row, diagnose, dropout, mcar, modules
 from kpod.plot import DiagnosisDisplay
 
@@ -83,7 +84,7 @@ def test_little_says_when_it_cannot_be_computed(make, reason):
 def test_little_leaves_out_columns_that_do_not_vary_in_its_sample(rng):
     X = np.column_stack([rng.normal(size=5000), mcar(rng.normal(size=(5000, 2)), 0.1, rng)])
     rare = np.zeros((5000, 1))
-    rare[np.setdiff1d(np.arange(5000), _diagnose._sample(5000, _diagnose.LITTLE_ROWS))[0]] = 1
+    rare[np.setdiff1d(np.arange(5000), diagnosis._sample(5000, diagnosis.LITTLE_ROWS))[0]] = 1
     assert little_test(np.hstack([X, rare])) == little_test(X)
 
 
@@ -247,8 +248,8 @@ def test_the_table_has_a_line_for_each_column_with_gaps():
 
 
 def test_large_tables_are_sampled_and_say_so(monkeypatch):
-    monkeypatch.setattr(_diagnose, "MOST_ROWS", 200)
-    monkeypatch.setattr(_diagnose, "MOST_COLUMNS", 4)
+    monkeypatch.setattr(diagnosis, "MOST_ROWS", 200)
+    monkeypatch.setattr(diagnosis, "MOST_COLUMNS", 4)
     X = np.random.default_rng(0).normal(size=(500, 6))
     holed = mcar(X, 0.3, 0)
     holed[:, 2] = X[:, 2]

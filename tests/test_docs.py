@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.harness import geometric_mean
 from docs.generate import MEASURED, TABLES, cli_reference, paper_pages, read_results, with_tables
-from kpod._io import marks, tables
+from kpod._columns import missing_codes, tables
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod
 
@@ -49,7 +49,7 @@ def test_claims_on_speed_are_those_of_the_results_file(page):
 
 def test_every_mark_of_a_gap_is_in_the_guide():
     guide = (ROOT / "docs" / "command-line.md").read_text()
-    for mark in marks.GAPS:
+    for mark in missing_codes.GAPS:
         assert f"`{mark}`" in guide or mark == ""
     for suffix in tables.SUFFIXES:
         assert f"`{suffix}`" in guide

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import kpod
 from kpod._engine import blocks, fit, step
 from kpod._engine.executors import Executor, threads
-from kpod._engine.lloyd import Settings, Start
 from kpod._engine.sizes import SMALL_ROOM
+from kpod._engine.solvers.lloyd import Settings, Start
 from kpod._engine.table import make_table
 from kpod._engine.windows import scratch_of
 

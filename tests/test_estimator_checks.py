@@ -4,7 +4,8 @@ import warnings
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kpod import KPOD, MiniBatchKPOD, _search
+from kpod import KPOD, MiniBatchKPOD
+from kpod._selection import search
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -28,8 +29,8 @@ EXPECTED_FAILURES["check_sample_weight_equivalence_on_sparse_data"] = EXPECTED_F
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learn_contract(estimator, check, monkeypatch):
-    monkeypatch.setattr(_search, "FIRST_RANGE", 3)
-    monkeypatch.setattr(_search, "LAST_RANGE", 4)
+    monkeypatch.setattr(search, "FIRST_RANGE", 3)
+    monkeypatch.setattr(search, "LAST_RANGE", 4)
     with warnings.catch_warnings():
         # Some tables of the checks are too small to hide entries in.
         warnings.filterwarnings("ignore", message=".*Give the number of clusters yourself")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kpod._io.files import printable, written_whole
+from kpod._common.errors import printable
+from kpod._files.atomic import written_whole
 
 
 def test_an_interrupted_write_leaves_what_was_there(tmp_path):
@@ -34,7 +35,7 @@ def test_a_killed_write_leaves_what_was_there(tmp_path, sent):
     code = f"""
 import signal, sys, time
 import kpod.cli, kpod.__main__
-from kpod._io.files import written_whole
+from kpod._files.atomic import written_whole
 def write():
     with written_whole({str(target)!r}) as file:
         file.write(b"half"); file.flush()

@@ -20,10 +20,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import feather
 
 from kpod import KPOD, ObservedScaler
-from kpod._io import room
-from kpod._io.choosing import choose_columns, notes_on
-from kpod._io.files import InputError
-from kpod._io.reading import read_table
+from kpod._columns.usage import choose_columns, notes_on
+from kpod._common.errors import InputError
+from kpod._files import memory_limits
+from kpod._files.reading import read_table
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod as run_here
 
@@ -300,8 +300,8 @@ def bombs():
 
 
 def test_a_small_file_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "LEAST", 1 << 20)
-    monkeypatch.setattr(room, "free_memory", lambda: 1 << 26)
+    monkeypatch.setattr(memory_limits, "LEAST", 1 << 20)
+    monkeypatch.setattr(memory_limits, "free_memory", lambda: 1 << 26)
     for name, data in bombs().items():
         path = tmp_path / f"table.{name}"
         path.write_bytes(data)
@@ -315,17 +315,17 @@ def test_a_small_file_does_not_fill_the_memory(tmp_path, monkeypatch):
 
 def test_what_fits_is_unpacked(tmp_path, monkeypatch):
     """However little memory is free, a small table is read; a large one where there is room for it."""
-    monkeypatch.setattr(room, "LEAST", 1 << 20)
+    monkeypatch.setattr(memory_limits, "LEAST", 1 << 20)
     small, large = tmp_path / "small.csv.gz", tmp_path / "large.csv.gz"
     text = "a,b\n" + "".join(f"{i % 7},{i % 3}\n" for i in range(1000))
     small.write_bytes(gzip.compress(text.encode()))
-    large.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * (room.LEAST // 4), 1))
-    monkeypatch.setattr(room, "free_memory", lambda: 0)
+    large.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * (memory_limits.LEAST // 4), 1))
+    monkeypatch.setattr(memory_limits, "free_memory", lambda: 0)
     assert read_table(str(small)).raw.num_rows == 1000
     with pytest.raises(InputError, match=r"unpacks to 1\.0 MB or more"):
         read_table(str(large))
-    monkeypatch.setattr(room, "free_memory", lambda: None)
-    assert read_table(str(large)).raw.num_rows == room.LEAST // 4
+    monkeypatch.setattr(memory_limits, "free_memory", lambda: None)
+    assert read_table(str(large)).raw.num_rows == memory_limits.LEAST // 4
 
 
 def test_what_is_written_to_a_file_later_is_not_in_its_table(tmp_path):

@@ -8,11 +8,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import kpod
-from kpod import KPOD, _search
+from kpod import KPOD
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
-from kpod._gapchoice import GapChoice, choose_gaps, hang_together, prediction_errors, share_lost, verdict
-from kpod._search import Search
+from kpod._selection import search
+from kpod._selection.informative import (
+    GapChoice,
+    choose_gaps,
+    hang_together,
+    prediction_errors,
+    share_lost,
+    verdict,
+)
+from kpod._selection.search import Search
 from kpod.missingness import by_class, by_driver, by_row, detection_limit, mcar, modules
 
 
@@ -251,7 +259,7 @@ def test_more_clusters_are_tried_only_for_gaps_that_have_to_do_with_clusters(mon
         once(search, ks)
 
     monkeypatch.setattr(Search, "try_centers", try_centers)
-    monkeypatch.setattr(_search, "FIRST_RANGE", 5)
+    monkeypatch.setattr(search, "FIRST_RANGE", 5)
     model = KPOD("auto", missingness="auto", random_state=0, n_init=2).fit(X)
     assert model.n_clusters_ == 3
     assert not model.gap_choice_.use

@@ -5,16 +5,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from kpod import _holdout, _validation
 from kpod._engine import blocks
 from kpod._engine.executors import Executor, threads
-from kpod._engine.lloyd import Solution
+from kpod._engine.solvers.lloyd import Solution
+from kpod._inputs import validation
+from kpod._selection import holdout
 from tests.conftest import clustered, table_of
 
 
 def as_csr(X):
     rows, columns = np.nonzero(~np.isnan(X))
-    return _validation.as_csr(sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape), None)
+    return validation.as_csr(sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape), None)
 
 
 @pytest.fixture(params=[np.asarray, as_csr], ids=["dense", "sparse"])
@@ -23,7 +24,7 @@ def container(request):
 
 
 def folds_of(X, seed, **settings):
-    return _holdout.folds(table_of(X), Executor(), seed, **settings)
+    return holdout.folds(table_of(X), Executor(), seed, **settings)
 
 
 def shown(fold):
@@ -96,7 +97,7 @@ def test_any_way_of_fitting_is_judged_on_the_same_entries(rng):
     """Against predictions written out: column means, and the centers of the truth."""
     X, truth = clustered(rng, missing=0.3)
     table = table_of(X)
-    folds = _holdout.folds(table, Executor(), 4)
+    folds = holdout.folds(table, Executor(), 4)
 
     def at_labels(labels, k):
         def fit(table, executor):
@@ -108,7 +109,7 @@ def test_any_way_of_fitting_is_judged_on_the_same_entries(rng):
 
     told = []
     with threads(3) as executor:
-        one, true = _holdout.held_out(
+        one, true = holdout.held_out(
             folds, [at_labels(np.zeros(len(X), int), 1), at_labels(truth, 5)], executor, told.append
         )
     assert sorted(told) == [0] * 10 + [1] * 10
@@ -127,7 +128,7 @@ def test_errors_add_up_over_folds_by_row_and_column(rng):
     weights = rng.integers(0, 4, size=len(X)).astype(float)
     folds = folds_of(X, 1)
     squared = [rng.random(len(fold.rows)) for fold in folds]
-    errors = _holdout.add_up(X.shape, folds, squared, weights)
+    errors = holdout.add_up(X.shape, folds, squared, weights)
     flat = np.concatenate(squared)
     weight = np.concatenate([weights[fold.rows] for fold in folds])
     column = np.concatenate([fold.columns for fold in folds])
@@ -144,7 +145,7 @@ def test_the_paired_standard_error_covers_the_difference(rng):
         folds = folds_of(X, int(rng.integers(2**31)))
         noise = rng.normal(size=(2, *X.shape))
         one, other = (
-            _holdout.add_up(X.shape, folds, [n[f.rows, f.columns] ** 2 for f in folds]) for n in noise
+            holdout.add_up(X.shape, folds, [n[f.rows, f.columns] ** 2 for f in folds]) for n in noise
         )
         above, error = one.above(other)
         z.append(above / error)
@@ -153,7 +154,7 @@ def test_the_paired_standard_error_covers_the_difference(rng):
 
 
 def test_what_is_added_to_rows_counts_where_nothing_was_hidden_too():
-    errors = _holdout.Errors(np.array([1.0, 3.0]), np.ones(1), 2.0, np.ones(1), np.array([0, 2]))
+    errors = holdout.Errors(np.array([1.0, 3.0]), np.ones(1), 2.0, np.ones(1), np.array([0, 2]))
     more = np.array([1.0, 2.0, 0.5, 0.0])
     assert_array_equal(errors.plus(more).by_row, [2.0, 2.0, 3.5, 0.0])
     assert errors.plus(more).mean == 7.5 / 2

@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder, _validation, missingness
+from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder, missingness
+from kpod._inputs import validation
 
 from .conftest import clustered
 
@@ -172,10 +173,10 @@ def test_what_lies_askew_in_memory_is_copied(dtype):
 
     dense = askew(np.arange(12, dtype=dtype).reshape(4, 3))
     assert not dense.flags.aligned
-    assert _validation.as_array(dense, None).flags.aligned
+    assert validation.as_array(dense, None).flags.aligned
     csr = sparse.csr_array(np.arange(1, 13, dtype=dtype).reshape(4, 3))
     csr.data, csr.indices, csr.indptr = map(askew, (csr.data, csr.indices, csr.indptr.astype(np.int64)))
-    out = _validation.as_csr(csr, None)
+    out = validation.as_csr(csr, None)
     assert out.data.flags.aligned
     assert out.indices.flags.aligned
     assert out.indptr.flags.aligned

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpod._io import child, frames, isolation, sheets
-from kpod._io.files import InputError
-from kpod._io.reading import read_table
+from kpod._common.errors import InputError
+from kpod._files.reading import read_table
+from kpod._files.sandbox import child, frames, parent, sheets
 
 HEADER = [f"c{j}" for j in range(8)]
 BODY = [[i * j % 7 + 0.5 for j in range(8)] for i in range(39)]
@@ -91,7 +91,7 @@ def table_with(extra):
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize(("row", "column", "name"), [(1048576, 16384, "XFD"), (100000, 702, "ZZ")])
 def test_a_stray_cell_far_away_costs_nothing(tmp_path, monkeypatch, kind, row, column, name):
-    monkeypatch.setattr(isolation, "LEAST_MEMORY", 200 << 20)
+    monkeypatch.setattr(parent, "LEAST_MEMORY", 200 << 20)
     path = WRITERS[kind](tmp_path / "t", table_with({(row, column): 7.5}))
     table = read_table(str(path), every_row=True)
     assert table.raw.shape == (40, 9)
@@ -225,8 +225,8 @@ def test_the_depth_of_json_takes_one_pass():
 
 def test_rows_of_different_columns_do_not_fill_the_memory(tmp_path, monkeypatch):
     """As many columns as rows: the table has the square of that."""
-    monkeypatch.setattr(isolation, "LEAST_MEMORY", 200 << 20)
-    monkeypatch.setattr(isolation, "MEMORY_PER_BYTE", 1)
+    monkeypatch.setattr(parent, "LEAST_MEMORY", 200 << 20)
+    monkeypatch.setattr(parent, "MEMORY_PER_BYTE", 1)
     rows = ",\n".join(f'{{"a{i}": 1}}' for i in range(5000))
     (tmp_path / "t.json").write_text(f"[{rows}]")
     with pytest.raises(InputError, match=r"t\.json: needs far more memory than a table of its size"):
@@ -253,7 +253,7 @@ def test_a_repeated_cell_does_not_fill_the_memory(tmp_path):
 LIMITED = """
 import json, os, signal, sys
 sys.path[:] = json.loads(sys.argv[1])
-from kpod._io.child import limit
+from kpod._files.sandbox.child import limit
 request = json.loads(sys.argv[2])
 limit(request["memory"], request["seconds"])
 """
@@ -274,8 +274,8 @@ limit(request["memory"], request["seconds"])
     ],
 )
 def test_whatever_ends_the_child_is_one_line(tmp_path, monkeypatch, ends, said):
-    monkeypatch.setattr(isolation, "LEAST_SECONDS", 1)
-    monkeypatch.setattr(isolation, "START", LIMITED + ends)
+    monkeypatch.setattr(parent, "LEAST_SECONDS", 1)
+    monkeypatch.setattr(parent, "START", LIMITED + ends)
     xlsx(tmp_path / "t.xlsx", table_with({}))
     with pytest.raises(InputError, match=rf"t\.xlsx: {said}") as caught:
         read_table(str(tmp_path / "t.xlsx"))
@@ -288,7 +288,7 @@ import json, os, sys
 sys.path[:] = json.loads(sys.argv[1])
 import pyreadstat
 pyreadstat.read_sav = lambda *_, **__: os.abort()
-from kpod._io.child import main
+from kpod._files.sandbox.child import main
 main()
 """
 
@@ -296,18 +296,18 @@ main()
 def test_a_crash_leaves_no_files_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(isolation, "START", ABORTS)
+    monkeypatch.setattr(parent, "START", ABORTS)
     with pytest.raises(InputError, match=r"crashed \(SIGABRT\)"):
-        isolation.parsed(b"$FL2", "spss", "t.sav")
+        parent.parsed(b"$FL2", "spss", "t.sav")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_makes_no_sense_is_not_believed(monkeypatch):
     """As a parser might send that somebody took over."""
     for sent in (b"j", b"j" + bytes([9] * 8), b"c" + (2).to_bytes(8, "little") + b"[1"):
-        monkeypatch.setattr(isolation, "START", f"import sys; sys.stdout.buffer.write({sent!r})")
+        monkeypatch.setattr(parent, "START", f"import sys; sys.stdout.buffer.write({sent!r})")
         with pytest.raises(InputError, match=r"t\.sav: its parser sent what cannot be read"):
-            isolation.parsed(b"$FL2", "spss", "t.sav")
+            parent.parsed(b"$FL2", "spss", "t.sav")
 
 
 def test_a_child_that_does_nothing_is_given_up():
@@ -315,7 +315,7 @@ def test_a_child_that_does_nothing_is_given_up():
     with tempfile.TemporaryFile() as empty, tempfile.TemporaryFile() as found:
         pid = 0
         while not pid:  # a busy machine may take longer to start it
-            assert isolation.exit_code(command, empty, found, 2) is None
+            assert parent.exit_code(command, empty, found, 2) is None
             found.seek(0)
             pid = int(found.read() or 0)
     with pytest.raises(ProcessLookupError):
@@ -323,10 +323,10 @@ def test_a_child_that_does_nothing_is_given_up():
 
 
 def test_larger_files_have_more_time_and_memory():
-    small, large = isolation.limits(1000), isolation.limits(1 << 30)
-    assert small == (isolation.LEAST_MEMORY, isolation.LEAST_SECONDS)
+    small, large = parent.limits(1000), parent.limits(1 << 30)
+    assert small == (parent.LEAST_MEMORY, parent.LEAST_SECONDS)
     assert large[1] > 3600
-    assert large[0] > small[0] or isolation.room.free_memory() < small[0]
+    assert large[0] > small[0] or parent.room.free_memory() < small[0]
 
 
 dates = st.datetimes() | st.dates() | st.times() | st.timedeltas()
@@ -368,7 +368,11 @@ def test_every_kind_of_cell_of_a_workbook_comes_through(tmp_path):
 
 def test_the_child_of_a_workbook_imports_little():
     done = subprocess.run(
-        [sys.executable, "-c", "import sys, kpod._io.sheets, python_calamine; print(*sys.modules)"],
+        [
+            sys.executable,
+            "-c",
+            "import sys, kpod._files.sandbox.sheets, python_calamine; print(*sys.modules)",
+        ],
         capture_output=True,
         text=True,
         check=True,
@@ -381,7 +385,8 @@ def test_a_script_needs_no_main_guard(tmp_path):
     xlsx(tmp_path / "t.xlsx", table_with({}))
     script = tmp_path / "script.py"
     script.write_text(
-        "from kpod._io.reading import read_table\nprint(read_table('t.xlsx').raw.shape)\n", encoding="utf-8"
+        "from kpod._files.reading import read_table\nprint(read_table('t.xlsx').raw.shape)\n",
+        encoding="utf-8",
     )
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "(39, 8)\n"

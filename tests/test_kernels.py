@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kpod._engine import blocks, step
 from kpod._engine.blocks import Hidden, Units
 from kpod._engine.executors import Executor
-from kpod._engine.lloyd import Descent, nearest_labels, transfer
 from kpod._engine.objective import Objective
 from kpod._engine.seeding import KMeansPlusPlus
+from kpod._engine.solvers.lloyd import Descent, nearest_labels, transfer
+from kpod._inputs.validation import as_csr as validated_csr
 from kpod._kernels import lloyd, moves, rows, seeds
 from kpod._kernels.panel import Panel, aligned_zeros
-from kpod._validation import as_csr as validated_csr
 
 from . import oracle
 from .conftest import clustered, table_of

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from kpod import KPOD
+from kpod._analysis import entries
 from kpod._engine import checkpoint, executors, windows
-from kpod._io import large, room, scanning, sources
-from kpod._report import entries
+from kpod._files import large, memory_limits, scanning, sources
 from tests.command import kpod as run
 
 from .conftest import clustered
@@ -253,12 +253,12 @@ def test_a_table_that_would_not_fit_is_read_in_pieces(kpod, table, tmp_path, mon
     assert large.files_of([str(one)], None) == ([str(one)], False)
     assert large.files_of(["-"], None) == (["-"], False)
     free = 2 * 6 * 8 * N * table.num_columns
-    monkeypatch.setattr(room, "free_memory", lambda: free)
+    monkeypatch.setattr(memory_limits, "free_memory", lambda: free)
     assert large.files_of([str(one)], None)[1]
-    monkeypatch.setattr(room, "free_memory", lambda: 10 * free)
+    monkeypatch.setattr(memory_limits, "free_memory", lambda: 10 * free)
     assert not large.files_of([str(one)], None)[1]
     monkeypatch.undo()
-    assert room.free_memory() > 1 << 20
+    assert memory_limits.free_memory() > 1 << 20
 
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no names here")

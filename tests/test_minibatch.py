@@ -11,12 +11,12 @@ from scipy import sparse, stats
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD
-from kpod import _minibatch as minibatch
 from kpod._engine.executors import Executor
-from kpod._engine.minibatch import Running
-from kpod._engine.order import Order
+from kpod._engine.solvers.minibatch import Running
+from kpod._engine.solvers.order import Order
 from kpod._engine.table import make_table
 from kpod._engine.windows import pages_of
+from kpod._estimators import mini_batch as minibatch
 
 from .conftest import clustered
 from .test_sparse import as_csr_for_engine

@@ -8,7 +8,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
-from kpod import KPOD, _confidence, _mixture
+from kpod import KPOD
+from kpod._mixture import confidence, em
 from tests.conftest import clustered
 
 
@@ -18,7 +19,7 @@ def as_csr(X):
 
 
 def some_mixture(rng, k, p, q, own):
-    return _mixture.Mixture(
+    return em.Mixture(
         rng.dirichlet(np.ones(k)),
         rng.normal(size=(k, p)),
         rng.normal(size=(k if own else 1, p, q)),
@@ -44,15 +45,15 @@ def slow_log_density(X, m):
 def test_densities_and_predictions_are_those_of_the_full_covariance(q, own, rng):
     X, _ = clustered(rng, n_rows=40, missing=0.4)
     m = some_mixture(rng, 3, X.shape[1], q, own)
-    entries = _mixture.Entries(X)
+    entries = em.Entries(X)
     expected = slow_log_density(X - entries.means, m)
     (part,) = entries.parts
-    found = _mixture.expect(part, m)
+    found = em.expect(part, m)
     assert_allclose(found.log_density + found.common[:, None], expected, rtol=1e-9)
     assert_allclose(found.evidence(), np.logaddexp.reduce(expected, axis=1), rtol=1e-9)
     posterior = np.exp(expected - np.logaddexp.reduce(expected, axis=1, keepdims=True))
     rows, columns = np.nonzero(np.isnan(X))
-    predicted = _mixture.predict_entries(entries, m, rows, columns)
+    predicted = em.predict_entries(entries, m, rows, columns)
     for i, j, value in zip(rows, columns, predicted, strict=True):
         o = ~np.isnan(X[i])
         given = 0.0
@@ -68,17 +69,17 @@ def test_densities_and_predictions_are_those_of_the_full_covariance(q, own, rng)
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("q", [0, 1, 2])
 def test_the_likelihood_never_falls(q, own, rng, monkeypatch):
-    monkeypatch.setattr(_mixture, "SHRINK_LOADINGS", 0.0)  # a prior trades likelihood for itself
-    monkeypatch.setattr(_mixture, "PRIOR", 1e-9)
+    monkeypatch.setattr(em, "SHRINK_LOADINGS", 0.0)  # a prior trades likelihood for itself
+    monkeypatch.setattr(em, "PRIOR", 1e-9)
     X, truth = clustered(rng, missing=0.3, spread=1.0)
-    entries = _mixture.Entries(X)
-    m = _mixture.from_labels(entries, truth, 5, isotropic=False)
+    entries = em.Entries(X)
+    m = em.from_labels(entries, truth, 5, isotropic=False)
     for _ in range(q):
-        m = _mixture.with_factor(entries, m)
+        m = em.with_factor(entries, m)
     m = m.own() if own else m
     likelihoods = []
     for _ in range(25):
-        m = _mixture.step(entries, m, isotropic=False)
+        m = em.step(entries, m, isotropic=False)
         likelihoods.append(m.log_likelihood)
     assert (np.diff(likelihoods) >= -1e-6 * np.abs(likelihoods[0])).all()
     assert likelihoods[-1] > likelihoods[0]
@@ -90,15 +91,15 @@ def test_sparse_and_chunked_tables_give_the_same_mixture(q, rng, monkeypatch):
     weights = rng.uniform(0.5, 2, size=len(X))
 
     def fitted(X):
-        entries = _mixture.Entries(X, weights)
-        m = _mixture.from_labels(entries, truth, 5, isotropic=False)
+        entries = em.Entries(X, weights)
+        m = em.from_labels(entries, truth, 5, isotropic=False)
         for _ in range(q):
-            m = _mixture.with_factor(entries, m)
-        m = _mixture.run(entries, m, isotropic=False, n_steps=5, tol=0)
-        return m.shares, m.centers, m.variances, _mixture.posterior(entries, m)
+            m = em.with_factor(entries, m)
+        m = em.run(entries, m, isotropic=False, n_steps=5, tol=0)
+        return m.shares, m.centers, m.variances, em.posterior(entries, m)
 
     whole = fitted(X)
-    monkeypatch.setattr(_mixture, "CHUNK", 37)
+    monkeypatch.setattr(em, "CHUNK", 37)
     for other in (fitted(X), fitted(as_csr(X))):
         for a, b in zip(whole, other, strict=True):
             assert_allclose(a, b, rtol=1e-6, atol=1e-9)
@@ -107,8 +108,8 @@ def test_sparse_and_chunked_tables_give_the_same_mixture(q, rng, monkeypatch):
 def test_weights_equal_repetition(rng):
     X, truth = clustered(rng, missing=0.3)
     times = rng.integers(1, 4, size=len(X))
-    weighted = _confidence.soften(X, truth.astype(np.int32), 5, times.astype(float))
-    repeated = _confidence.soften(np.repeat(X, times, axis=0), np.repeat(truth, times).astype(np.int32), 5)
+    weighted = confidence.soften(X, truth.astype(np.int32), 5, times.astype(float))
+    repeated = confidence.soften(np.repeat(X, times, axis=0), np.repeat(truth, times).astype(np.int32), 5)
     assert_allclose(weighted.centers, repeated.centers, rtol=1e-6)
     assert_allclose(weighted.variance, repeated.variance, rtol=1e-6)
     assert_allclose(weighted.shares, repeated.shares, rtol=0.02)  # the start smooths by one row
@@ -116,9 +117,9 @@ def test_weights_equal_repetition(rng):
 
 def test_on_complete_tables_it_is_scikit_learns_spherical_mixture(rng, monkeypatch):
     """Equal variances in truth, so that scikit-learn's one variance for each cluster is near ours."""
-    monkeypatch.setattr(_confidence, "TOL", 1e-9)
+    monkeypatch.setattr(confidence, "TOL", 1e-9)
     X, truth = clustered(rng, n_rows=3000, missing=0, k=3, spread=0.5)
-    soft = _confidence.soften(X, truth.astype(np.int32), 3)
+    soft = confidence.soften(X, truth.astype(np.int32), 3)
     peer = GaussianMixture(3, covariance_type="spherical", means_init=soft.centers, tol=1e-8).fit(X)
     assert_allclose(soft.centers, peer.means_, atol=0.02)
     assert_allclose(soft.shares, peer.weights_, atol=0.01)
@@ -133,13 +134,13 @@ def test_odd_rows_and_columns(rng):
     labels[:5] = -1
     X[:, 3] = np.nan
     X[:, 4] = 7.0
-    soft = _confidence.soften(X, labels, 5)
+    soft = confidence.soften(X, labels, 5)
     assert np.isnan(soft.centers[:, 3]).all()
     assert_allclose(soft.centers[:, 4], 7.0)
     probabilities = soft.probabilities(X)
     assert_allclose(probabilities.sum(axis=1), 1)
     assert_allclose(probabilities[:5], np.tile(soft.shares, (5, 1)))
-    own, second, other, largest = _confidence.sureness(probabilities, labels)
+    own, second, other, largest = confidence.sureness(probabilities, labels)
     assert np.isnan(own[:5]).all()
     assert (second[:5] == -1).all()
     assert not other[:5].any()
@@ -170,7 +171,7 @@ def test_probabilities_mean_what_they_say_and_centers_are_consistent(spread, rng
     X = means[truth] + rng.normal(size=(5000, 12))
     X[rng.random(X.shape) < 0.3] = np.nan
     model = KPOD(4, random_state=0).fit(X)
-    soft = _confidence.soften(X, model.labels_, 4)
+    soft = confidence.soften(X, model.labels_, 4)
     probabilities = soft.probabilities(X)
     found = probabilities.argmax(axis=1)
     table = np.zeros((4, 4))
@@ -219,23 +220,23 @@ def test_gaps_count_in_the_posterior_where_they_have_rates(rng):
     X = rng.normal(size=(200, 6))
     gone = np.where(labels[:, None] == 0, [0.8, 0.8, 0.8, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.8, 0.8, 0.8])
     X[rng.random(X.shape) < gone] = np.nan
-    entries = _mixture.Entries(X)
-    m = _mixture.from_labels(entries, labels, 2, isotropic=False, gaps=True)
-    plain = _mixture.from_labels(entries, labels, 2, isotropic=False)
+    entries = em.Entries(X)
+    m = em.from_labels(entries, labels, 2, isotropic=False, gaps=True)
+    plain = em.from_labels(entries, labels, 2, isotropic=False)
     observed = ~np.isnan(X)
     by_gaps = np.where(observed[:, None], m.rates, 1 - m.rates).prod(axis=2)
-    expected = by_gaps * _mixture.posterior(entries, plain)
-    assert_allclose(_mixture.posterior(entries, m), expected / expected.sum(axis=1, keepdims=True))
-    fitted = _mixture.run(entries, m, isotropic=False, n_steps=20, tol=1e-3)
-    assert (_mixture.posterior(entries, fitted).argmax(axis=1) == labels).mean() > 0.9
-    again = _mixture.run(entries, plain, isotropic=False, n_steps=20, tol=1e-3)
+    expected = by_gaps * em.posterior(entries, plain)
+    assert_allclose(em.posterior(entries, m), expected / expected.sum(axis=1, keepdims=True))
+    fitted = em.run(entries, m, isotropic=False, n_steps=20, tol=1e-3)
+    assert (em.posterior(entries, fitted).argmax(axis=1) == labels).mean() > 0.9
+    again = em.run(entries, plain, isotropic=False, n_steps=20, tol=1e-3)
     assert again.rates is None
-    assert (_mixture.posterior(entries, again).argmax(axis=1) == labels).mean() < 0.8
+    assert (em.posterior(entries, again).argmax(axis=1) == labels).mean() < 0.8
     # From far off: at the end, what the priors cost may be more than what a step gains.
-    moved = _mixture.from_labels(entries, np.roll(labels, 30), 2, isotropic=False, gaps=True)
+    moved = em.from_labels(entries, np.roll(labels, 30), 2, isotropic=False, gaps=True)
     steps = [moved]
     for _ in range(5):
-        steps.append(_mixture.step(entries, steps[-1], isotropic=False))
+        steps.append(em.step(entries, steps[-1], isotropic=False))
     assert (np.diff([each.log_likelihood for each in steps[1:]]) > 0).all()
 
 
@@ -252,16 +253,14 @@ def gaps_of_each_class(rng, n=60, p=5, k=3):
 @pytest.mark.parametrize("container", [np.asarray, as_csr])
 def test_hidden_entries_are_hidden_from_values_not_from_gaps(container, rng):
     X, labels, hidden = gaps_of_each_class(rng)
-    whole, covered = (_mixture.Entries(container(X), hidden=some) for some in (None, hidden))
-    mixtures = [
-        _mixture.from_labels(entries, labels, 3, isotropic=True, gaps=True) for entries in (whole, covered)
-    ]
+    whole, covered = (em.Entries(container(X), hidden=some) for some in (None, hidden))
+    mixtures = [em.from_labels(entries, labels, 3, isotropic=True, gaps=True) for entries in (whole, covered)]
     assert_allclose(mixtures[0].rates, mixtures[1].rates)
     covered_X = X.copy()
     covered_X[hidden] = np.nan
-    alone = _mixture.from_labels(_mixture.Entries(covered_X), labels, 3, isotropic=True)
+    alone = em.from_labels(em.Entries(covered_X), labels, 3, isotropic=True)
     assert_allclose(mixtures[1].centers, alone.centers)
-    stepped = [_mixture.step(entries, mixtures[1], isotropic=True) for entries in (whole, covered)]
+    stepped = [em.step(entries, mixtures[1], isotropic=True) for entries in (whole, covered)]
     overall = (~np.isnan(X)).mean(axis=0)
     assert_allclose(covered.seen_counts / 60, overall)
     assert np.abs(stepped[0].rates - stepped[1].rates).max() < 0.1  # posteriors differ, masks do not
@@ -270,12 +269,12 @@ def test_hidden_entries_are_hidden_from_values_not_from_gaps(container, rng):
 @pytest.mark.parametrize("container", [np.asarray, as_csr])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container, weighted, rng, monkeypatch):
-    monkeypatch.setattr(_mixture, "CHUNK", 23)
-    monkeypatch.setattr(_mixture, "COLUMNS_AT_ONCE", 3)
+    monkeypatch.setattr(em, "CHUNK", 23)
+    monkeypatch.setattr(em, "COLUMNS_AT_ONCE", 3)
     X, labels, hidden = gaps_of_each_class(rng)
     weights = rng.uniform(0.5, 2, size=60) if weighted else np.ones(60)
-    entries = _mixture.Entries(container(X), weights, hidden=hidden)
-    m = _mixture.from_labels(entries, labels, 3, isotropic=True, gaps=True)
+    entries = em.Entries(container(X), weights, hidden=hidden)
+    m = em.from_labels(entries, labels, 3, isotropic=True, gaps=True)
     seen = ~np.isnan(X)
     covered = X.copy()
     covered[hidden] = np.nan
@@ -295,7 +294,7 @@ def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container,
             without = np.arange(60) != i
             rates = (r[without].T @ seen[without, j] + q[j]) / (r[without].sum(axis=0) + 1)
             expected[i] -= 2 * np.log(others[i] @ (rates if seen[i, j] else 1 - rates))
-    assert_allclose(_mixture.surprise_of_gaps(entries, m), expected)
+    assert_allclose(em.surprise_of_gaps(entries, m), expected)
 
 
 @pytest.mark.parametrize(("n", "own", "q"), [(5, 1, 1), (40, 3, 2), (3000, 1, 5), (700, 4, 6)])
@@ -304,7 +303,7 @@ def test_many_matrices_are_inverted_at_once(rng, n, own, q):
     half = rng.normal(size=(n, own, q, q)) * 10.0 ** rng.uniform(-3, 3, size=(n, own, 1, 1))
     matrices = np.eye(q) + half @ half.swapaxes(2, 3)
     given = matrices.copy()
-    inverses, log_determinants = _mixture.inverted(matrices)
+    inverses, log_determinants = em.inverted(matrices)
     assert_array_equal(matrices, given)
     unit = np.broadcast_to(np.eye(q), matrices.shape)
     assert_allclose(matrices @ inverses, unit, atol=1e-8)

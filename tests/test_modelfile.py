@@ -22,8 +22,8 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 
 from kpod import KPOD, TableEncoder, load, save
 from kpod import report as kpod_report
-from kpod._io import modelfile
-from kpod._io.files import InputError
+from kpod._common.errors import InputError
+from kpod._models import archive
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod
 
@@ -33,21 +33,21 @@ WINE = load_incomplete_wine()
 @pytest.fixture(scope="module")
 def model():
     pipeline = Pipeline([("scale", StandardScaler()), ("kpod", KPOD(3, random_state=0))]).fit(WINE.data)
-    return modelfile.Model(pipeline, WINE.feature_names, ["-9"])
+    return archive.Model(pipeline, WINE.feature_names, ["-9"])
 
 
 @pytest.fixture
 def path(model, tmp_path):
-    modelfile.save(model, tmp_path / "m.kpod")
+    archive.save(model, tmp_path / "m.kpod")
     return tmp_path / "m.kpod"
 
 
 def save_as_it_is(model, path):
     """What somebody else might write, who does not look whether it can be opened."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(modelfile, "bare", lambda estimator: estimator)
-        patch.setattr(modelfile, "check_readable", lambda archive: None)
-        modelfile.save(model, path)
+        patch.setattr(archive, "bare", lambda estimator: estimator)
+        patch.setattr(archive, "check_readable", lambda archive: None)
+        archive.save(model, path)
 
 
 def repack(path, change, compression=zipfile.ZIP_STORED):
@@ -67,7 +67,7 @@ def archive_of(content):
 
 
 def test_what_is_saved_comes_back(model, path):
-    loaded = modelfile.load(path)
+    loaded = archive.load(path)
     assert_array_equal(loaded.pipeline.predict(WINE.data), model.pipeline.predict(WINE.data))
     assert loaded.pipeline[-1].get_params() == model.pipeline[-1].get_params()
     assert (loaded.columns, loaded.missing) == (model.columns, model.missing)
@@ -115,7 +115,7 @@ def test_a_subclass_is_not_saved(tmp_path):
 
 
 def test_skops_opens_it_too(path):
-    assert isinstance(skops.io.load(path, trusted=[modelfile.KPOD_CLASS])["pipeline"], Pipeline)
+    assert isinstance(skops.io.load(path, trusted=[archive.KPOD_CLASS])["pipeline"], Pipeline)
 
 
 def test_a_model_of_0_1_0_still_opens(monkeypatch):
@@ -124,17 +124,17 @@ def test_a_model_of_0_1_0_still_opens(monkeypatch):
     people = table.drop(columns="cluster").to_csv(index=False).encode()
     done = kpod(monkeypatch, "predict", written / "0.1.0.kpod", "-", "-q", stdin=people)
     assert done.out == (written / "people-0.1.0.csv").read_text()
-    assert modelfile.load(written / "0.1.0.kpod").kpod_version == "0.1.0"
+    assert archive.load(written / "0.1.0.kpod").kpod_version == "0.1.0"
 
 
 def test_the_file_does_not_grow_with_the_rows(model, path):
     """Labels are of the rows of the fit, which are nobody else's business."""
-    assert not hasattr(modelfile.load(path).pipeline[-1], "labels_")
+    assert not hasattr(archive.load(path).pipeline[-1], "labels_")
     assert hasattr(model.pipeline[-1], "labels_")
 
 
 def test_it_can_be_reported_on_with_a_table(path):
-    report = kpod_report(modelfile.load(path).pipeline, WINE.data)
+    report = kpod_report(archive.load(path).pipeline, WINE.data)
     assert sum(cluster["rows"] for cluster in report.data["clusters"]) == len(WINE.data)
 
 
@@ -148,21 +148,23 @@ FOREIGN = {
 @pytest.mark.parametrize("steps", FOREIGN.values(), ids=FOREIGN)
 def test_nothing_but_a_scaler_and_a_kpod_is_made(model, path, steps):
     other = Pipeline([*steps, ("kpod", model.pipeline[-1])])
-    save_as_it_is(modelfile.Model(other, model.columns), path)
+    save_as_it_is(archive.Model(other, model.columns), path)
     with pytest.raises(InputError, match=r"holds .*, which a kpod model never contains; not opened"):
-        modelfile.load(path)
+        archive.load(path)
 
 
 def test_nothing_more_hangs_on_them(model, path):
     other = copy.deepcopy(model.pipeline)
     other[-1].callback = np.add
-    save_as_it_is(modelfile.Model(other, model.columns), path)
-    with pytest.raises(InputError, match=r"holds kpod._estimator.KPOD.callback, which a kpod model never"):
-        modelfile.load(path)
+    save_as_it_is(archive.Model(other, model.columns), path)
+    with pytest.raises(
+        InputError, match=r"holds kpod._estimators.kpod.KPOD.callback, which a kpod model never"
+    ):
+        archive.load(path)
     other = Pipeline(model.pipeline.steps, memory="/tmp")
     path.write_bytes(archive_of({"pipeline": other, "columns": model.columns, "missing": []}))
     with pytest.raises(InputError, match="a pipeline with a memory"):
-        modelfile.load(path)
+        archive.load(path)
 
 
 def lone(value):
@@ -217,7 +219,7 @@ def test_every_part_is_checked(model, path, name, monkeypatch):
     step, attribute, change = HOSTILE[name]
     other = copy.deepcopy(model.pipeline)
     setattr(other.named_steps[step], attribute, change(getattr(other.named_steps[step], attribute)))
-    save_as_it_is(modelfile.Model(other, model.columns), path)
+    save_as_it_is(archive.Model(other, model.columns), path)
     done = kpod(monkeypatch, "predict", path, WINE.filename)
     assert done.code == 1
     assert "damaged" in done.err or "never contains" in done.err
@@ -241,16 +243,16 @@ MIXTURES = {
 def test_the_mixture_is_checked(model, path, name):
     attribute, change = MIXTURES[name]
     kpod = KPOD(3, probability=True, random_state=0).fit(WINE.data)
-    save_as_it_is(modelfile.Model(Pipeline([("kpod", kpod)]), model.columns), path)
-    opened = modelfile.load(path).pipeline
+    save_as_it_is(archive.Model(Pipeline([("kpod", kpod)]), model.columns), path)
+    opened = archive.load(path).pipeline
     assert_array_equal(opened.predict_proba(WINE.data), kpod.predict_proba(WINE.data))
     if change is None:
         delattr(kpod, attribute)
     else:
         setattr(kpod, attribute, change(getattr(kpod, attribute)))
-    save_as_it_is(modelfile.Model(Pipeline([("kpod", kpod)]), model.columns), path)
+    save_as_it_is(archive.Model(Pipeline([("kpod", kpod)]), model.columns), path)
     with pytest.raises(InputError, match="damaged"):
-        modelfile.load(path)
+        archive.load(path)
 
 
 def test_as_many_clusters_as_columns(path):
@@ -260,9 +262,9 @@ def test_as_many_clusters_as_columns(path):
         warnings.simplefilter("ignore")
         kpod = KPOD(3, probability=True, n_init=3, random_state=0).fit(data)
     kpod.cluster_shares_[2] = np.nan
-    save_as_it_is(modelfile.Model(Pipeline([("kpod", kpod)]), ["a", "b", "c"]), path)
+    save_as_it_is(archive.Model(Pipeline([("kpod", kpod)]), ["a", "b", "c"]), path)
     with pytest.raises(InputError, match="cluster_shares_ holds nan"):
-        modelfile.load(path)
+        archive.load(path)
 
 
 def test_a_column_of_nothing_may_be_missing_throughout(path):
@@ -270,8 +272,8 @@ def test_a_column_of_nothing_may_be_missing_throughout(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pipeline = Pipeline([("scale", StandardScaler()), ("kpod", KPOD(3, random_state=0))]).fit(data)
-    modelfile.save(modelfile.Model(pipeline, [*WINE.feature_names, "nothing"]), path)
-    assert_array_equal(modelfile.load(path).pipeline.predict(data), pipeline.predict(data))
+    archive.save(archive.Model(pipeline, [*WINE.feature_names, "nothing"]), path)
+    assert_array_equal(archive.load(path).pipeline.predict(data), pipeline.predict(data))
 
 
 @pytest.mark.parametrize("attribute", ["column_means_", "counts_", "n_features_in_", "tol"])
@@ -281,28 +283,28 @@ def test_a_part_that_is_not_there(model, path, attribute):
     content = {"pipeline": other, "columns": model.columns, "missing": []}
     path.write_bytes(archive_of(content))
     with pytest.raises(InputError, match=f"damaged \\({attribute} is missing"):
-        modelfile.load(path)
+        archive.load(path)
 
 
 def test_what_later_versions_keep(model, path):
     """Attributes that are listed and may be lacking: read if there, of the shape they should have."""
     other = copy.deepcopy(model.pipeline)
     other[-1]._shift, other[-1]._scale = np.arange(13.0), 0.5
-    modelfile.save(modelfile.Model(other, model.columns), path)
-    kept = modelfile.load(path).pipeline[-1]
+    archive.save(archive.Model(other, model.columns), path)
+    kept = archive.load(path).pipeline[-1]
     assert_array_equal(kept._shift, np.arange(13.0))
     assert kept._scale == 0.5
     for wrong in ({"_shift": np.arange(12.0)}, {"_scale": -1.0}, {"_scale": np.ones(2)}, {"_shift": 0.0}):
         vars(other[-1]).update({"_shift": np.arange(13.0), "_scale": 0.5} | wrong)
-        save_as_it_is(modelfile.Model(other, model.columns), path)
+        save_as_it_is(archive.Model(other, model.columns), path)
         with pytest.raises(InputError, match="damaged"):
-            modelfile.load(path)
+            archive.load(path)
 
 
 def test_one_thread_is_a_number_of_threads(model, path):
     other = copy.deepcopy(model.pipeline).set_params(kpod__n_threads=1)
-    modelfile.save(modelfile.Model(other, model.columns), path)
-    assert modelfile.load(path).pipeline[-1].n_threads == 1
+    archive.save(archive.Model(other, model.columns), path)
+    assert archive.load(path).pipeline[-1].n_threads == 1
 
 
 @pytest.mark.parametrize("content", [b"[1]", b"{}", b"{", b"9e9999"])
@@ -310,7 +312,7 @@ def test_a_setting_that_is_not_one_value(path, content):
     """As skops would never write it."""
     repack(path, lambda _, member: member.replace(b'"content": "0.0001"', b'"content": "' + content + b'"'))
     with pytest.raises(InputError, match="damaged"):
-        modelfile.load(path)
+        archive.load(path)
 
 
 def test_a_part_that_is_there_twice(path):
@@ -318,14 +320,14 @@ def test_a_part_that_is_there_twice(path):
         warnings.simplefilter("ignore")
         archive.writestr("schema.json", b"{}")
     with pytest.raises(InputError, match="a part appears twice"):
-        modelfile.load(path)
+        archive.load(path)
 
 
 def peak_of_loading(path):
     tracemalloc.start()
     try:
         with pytest.raises(InputError) as raised:
-            modelfile.load(path)
+            archive.load(path)
         return tracemalloc.get_traced_memory()[1], str(raised.value)
     finally:
         tracemalloc.stop()
@@ -342,11 +344,11 @@ def test_a_small_file_does_not_unpack_to_a_large_one(path, name, compression):
 
 
 def test_labels_of_an_old_model_are_not_unpacked(path):
-    other = copy.deepcopy(modelfile.load(path).pipeline)
+    other = copy.deepcopy(archive.load(path).pipeline)
     other[-1].labels_ = np.zeros(5_000_000, np.int32)
     path.write_bytes(archive_of({"pipeline": other, "columns": WINE.feature_names, "missing": []}))
     tracemalloc.start()
-    modelfile.load(path)
+    archive.load(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5_000_000
@@ -367,8 +369,8 @@ def test_an_array_that_claims_more_than_it_holds_takes_no_room(path):
 def test_many_columns_have_room_for_their_names(path):
     names = [f"a rather long name of a column, as surveys have them ({j})" for j in range(20_000)]
     data = np.random.default_rng(0).normal(size=(4, len(names)))
-    modelfile.save(modelfile.Model(Pipeline([("kpod", KPOD(1, n_init=1).fit(data))]), names), path)
-    assert modelfile.load(path).columns == names
+    archive.save(archive.Model(Pipeline([("kpod", KPOD(1, n_init=1).fit(data))]), names), path)
+    assert archive.load(path).columns == names
 
 
 def test_a_pickle_is_not_opened(tmp_path):
@@ -378,20 +380,20 @@ def test_a_pickle_is_not_opened(tmp_path):
 
     (tmp_path / "m.kpod").write_bytes(pickle.dumps(Harm()))
     with pytest.raises(InputError, match="not a kpod model"):
-        modelfile.load(tmp_path / "m.kpod")
+        archive.load(tmp_path / "m.kpod")
 
 
 def test_a_newer_one_is_refused(path):
     header = {"format": "kpod model", "version": 3, "kpod": "9.0"}
     repack(path, lambda name, content: json.dumps(header) if name == "kpod.json" else content)
     with pytest.raises(InputError, match=r"written by a newer version of kpod \(9.0; this is .*\); upgrade"):
-        modelfile.load(path)
+        archive.load(path)
 
 
 def test_other_archives_are_refused(path, tmp_path, model):
     skops.io.dump({"a": 1}, tmp_path / "plain.skops")
     with pytest.raises(InputError, match="not a kpod model"):
-        modelfile.load(tmp_path / "plain.skops")
+        archive.load(tmp_path / "plain.skops")
     for content in (
         {"pipeline": KMeans(2).fit(np.eye(4)), "columns": list("abcd"), "missing": []},
         {"pipeline": model.pipeline, "columns": ["one"], "missing": []},
@@ -403,7 +405,7 @@ def test_other_archives_are_refused(path, tmp_path, model):
     ):
         path.write_bytes(archive_of(content))
         with pytest.raises(InputError, match=r"damaged|never contains"):
-            modelfile.load(path)
+            archive.load(path)
 
 
 def test_damage_anywhere_is_one_line_or_harmless(model, path, rng):
@@ -418,7 +420,7 @@ def test_damage_anywhere_is_one_line_or_harmless(model, path, rng):
             data[rng.integers(len(data))] ^= 1 << rng.integers(8)
         path.write_bytes(data)
         try:
-            loaded = modelfile.load(path)
+            loaded = archive.load(path)
         except InputError as error:
             assert "\n" not in str(error)
         else:

@@ -5,8 +5,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from kpod._io import roles
-from kpod._io.choosing import whole_numbers
+from kpod._columns import roles
+from kpod._columns.usage import whole_numbers
 from tests.command import kpod
 
 

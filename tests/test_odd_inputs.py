@@ -586,7 +586,7 @@ def test_odd_array_files_are_refused_in_plain_words(odd, tmp_path):
 def test_memory_that_runs_out_is_a_memory_error():
     code = """
         import resource
-        from kpod._system import own_memory
+        from kpod._common.system import own_memory
         resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
         try:
             own_memory(1 << 32)

@@ -34,7 +34,7 @@ def test_the_core_pulls_in_nothing_heavy():
         "before = set(sys.modules); from kpod import KPOD; import kpod.missingness, kpod.datasets\n"
         "KPOD(2).fit(np.eye(4)).impute(np.eye(4)); print(*set(sys.modules) - before)"
     )
-    assert "kpod._estimator" in loaded
+    assert "kpod._estimators.kpod" in loaded
     assert not set(HEAVY) & set(loaded.split())
 
 
@@ -53,9 +53,9 @@ EXTRAS = {
     "_report/": ["report"],
     "_io/": ["cli", "excel", "stats"],
     "cli/": ["cli"],
-    "_scanned.py": ["cli"],
-    "_dask.py": ["dask"],
-    "_engine/cluster.py": ["dask"],
+    "_inputs/scanned.py": ["cli"],
+    "_inputs/dask_tables.py": ["dask"],
+    "_engine/cluster/dask_executor.py": ["dask"],
 }
 
 
@@ -121,7 +121,9 @@ INTERRUPTED = """
 import os, signal, sys, threading
 import numpy as np
 from kpod import KPOD
-from kpod._engine import blocks, executors, hartigan, lloyd
+from kpod._engine import blocks, executors
+from kpod._engine.solvers import hartigan
+from kpod._engine.solvers import lloyd
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started us in the background
 step, n_threads = sys.argv[1], int(sys.argv[2])
 blocks.CALL_WORK = hartigan.CALL_WORK = 1 << 17  # hundreds of calls in a step

@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from kpod._words import option
+from kpod._common.words import option
 from tests.command import kpod
 
 NAMES = [

@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder
-from kpod._engine import executors, hartigan, lloyd
+from kpod._engine import executors
 from kpod._engine.executors import available_threads
+from kpod._engine.solvers import hartigan, lloyd
 
 from . import oracle
 from .conftest import clustered

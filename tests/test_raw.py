@@ -13,12 +13,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod as package
 from kpod import KPOD, ObservedScaler, TableEncoder
-from kpod._io.choosing import choose_columns, notes_on
-from kpod._io.files import InputError
-from kpod._io.reading import read_table
-from kpod._report.cautions import cautions
-from kpod._report.profiles import Aside, cramers_v, profile
-from kpod._report.summary import Clustering
+from kpod._analysis.cautions import cautions
+from kpod._analysis.clustering import Clustering
+from kpod._analysis.profiles import Aside, cramers_v, profile
+from kpod._columns.usage import choose_columns, notes_on
+from kpod._common.errors import InputError
+from kpod._files.reading import read_table
 from tests.command import kpod as run_here
 
 
@@ -430,13 +430,13 @@ def test_what_cannot_be_saved_is_refused(tmp_path, people):
     ],
 )
 def test_an_encoder_in_a_file_is_checked(change, message):
-    from kpod._io import encoderfile
+    from kpod._models import encoder_json
 
     encoder = TableEncoder().fit(pd.DataFrame({"x": [1.0, 2, 4], "c": ["a", "b", None]}))
-    content = json.loads(encoderfile.to_json(encoder))
-    assert encoderfile.from_json(json.dumps(content)).levels_ == encoder.levels_
+    content = json.loads(encoder_json.to_json(encoder))
+    assert encoder_json.from_json(json.dumps(content)).levels_ == encoder.levels_
     with pytest.raises(ValueError, match=message):
-        encoderfile.from_json(json.dumps(content | change))
+        encoder_json.from_json(json.dumps(content | change))
 
 
 def test_profiles_of_little_known_columns_say_so():

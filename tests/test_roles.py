@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kpod._io import date_notation, roles, scales
-from kpod._io.columns import inspect
-from kpod._io.marks import Marks
+from kpod._columns import date_notation, ordered, roles
+from kpod._columns.inspection import inspect
+from kpod._columns.missing_codes import Marks
 
 TABLES = json.loads(lzma.decompress((Path(__file__).parent / "data" / "columns.json.xz").read_bytes()))
 USED = ("number", "boolean")
@@ -196,7 +196,7 @@ def test_roles_one_by_one(name, values, role):
     ],
 )  # fmt: skip
 def test_orders_that_words_tell(levels, order):
-    assert scales.order_of(levels) == order
+    assert ordered.order_of(levels) == order
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_orders_that_words_tell(levels, order):
     ],
 )
 def test_words_without_an_order(levels):
-    assert scales.order_of(levels) is None
+    assert ordered.order_of(levels) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 
 from kpod import KPOD, ObservedScaler, choose_k
-from kpod._fitting import Fitting
+from kpod._estimators.fitting import Fitting
 from tests.command import kpod
 from tests.conftest import FIRST_SEED, clustered
 

@@ -19,15 +19,15 @@ from scipy import sparse
 
 import kpod
 from kpod import KPOD, ObservedScaler
+from kpod._common.errors import InputError
 from kpod._engine import blocks
 from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS
-from kpod._engine.lloyd import Settings, Start
+from kpod._engine.solvers.lloyd import Settings, Start
 from kpod._engine.table import make_table
 from kpod._engine.windows import Window
-from kpod._io import room, scanning, sources
-from kpod._io.files import InputError
-from kpod._io.sources import ArrowSource
+from kpod._files import memory_limits, scanning, sources
+from kpod._files.sources import ArrowSource
 
 from .conftest import clustered
 from .processes import Processes, process_pool
@@ -178,7 +178,7 @@ def test_blocks_of_a_mapped_table_travel_as_where_they_lie(tmp_path, X):
 
 
 def fitted_in_memory(values, start):
-    from kpod._validation import as_table
+    from kpod._inputs.validation import as_table
 
     return SOLVERS["lloyd"](make_table(as_table(values, None), Executor()), Executor(), start, Settings())
 
@@ -321,7 +321,7 @@ def test_room_is_told_before_and_checked(tmp_path, X, monkeypatch):
     assert f"{X.nbytes / 1000:.1f} kB of scratch in {tmp_path}" in text
     assert told[-1][0] == N
     usage = scanning.Scratch.__init__.__globals__["shutil"].disk_usage(tmp_path)
-    monkeypatch.setattr("kpod._io.scratch.shutil.disk_usage", lambda _: usage._replace(free=1000))
+    monkeypatch.setattr("kpod._files.scratch.shutil.disk_usage", lambda _: usage._replace(free=1000))
     with pytest.raises(ValueError, match=r"the scratch file needs .* but only 1.0 kB is free"):
         kpod.scan(folder, scratch=tmp_path)
     assert not list(tmp_path.glob("*.scratch"))
@@ -389,7 +389,7 @@ def test_a_real_small_disk(tmp_path, X):
             kpod.scan(folder, scratch=disk)
         with pytest.MonkeyPatch.context() as patch:  # filled by others after we looked
             usage = scanning.Scratch.__init__.__globals__["shutil"].disk_usage(tmp_path)
-            patch.setattr("kpod._io.scratch.shutil.disk_usage", lambda _: usage)
+            patch.setattr("kpod._files.scratch.shutil.disk_usage", lambda _: usage)
             with pytest.raises(ValueError, match="does not fit: No space left on device"):
                 kpod.scan(folder, scratch=disk)
         assert not list(disk.iterdir())
@@ -398,7 +398,7 @@ def test_a_real_small_disk(tmp_path, X):
 
 
 def test_sizes_in_words():
-    from kpod._words import size_text
+    from kpod._common.words import size_text
 
     assert [size_text(n) for n in (12, 1200, 2.5e6, 3.21e9, 4e12)] == [
         "12 bytes", "1.2 kB", "2.5 MB", "3.2 GB", "4,000.0 GB",
@@ -411,10 +411,10 @@ def test_sizes_in_words():
 @pytest.mark.filterwarnings("ignore:2 of")
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_report_says_the_same(scale, tmp_path, X, monkeypatch):
-    from kpod._report import entries, summary
+    from kpod._analysis import clustering, entries
 
     monkeypatch.setattr(entries, "CHUNK_ENTRIES", 1 << 10)
-    monkeypatch.setattr(summary, "MOST_COMPARED", 1 << 9)
+    monkeypatch.setattr(clustering, "MOST_COMPARED", 1 << 9)
     X = np.vstack([X, X[:40], np.full((2, len(NAMES)), np.nan)]).astype(X.dtype)
     with kpod.scan(parts(tmp_path / "data", X), scale=scale, scratch=tmp_path) as table:
         model = fitted(table)
@@ -431,7 +431,7 @@ def test_the_report_says_the_same(scale, tmp_path, X, monkeypatch):
 
 
 def test_patterns_of_gaps_are_counted_in_pieces(monkeypatch):
-    from kpod._report import entries
+    from kpod._analysis import entries
 
     monkeypatch.setattr(entries, "CHUNK_ENTRIES", 64)
     rng = np.random.default_rng(0)
@@ -454,7 +454,7 @@ def test_arrow_files_are_mapped_or_read_with_the_same_rows(tmp_path, monkeypatch
     with new(path, whole.schema) as writer:
         writer.write_table(whole, max_chunksize=700)
     read = pa.Table.from_batches(ArrowSource(str(path)).batches(["b", "a"]))
-    monkeypatch.setattr(room, "fits", lambda *_: False)
+    monkeypatch.setattr(memory_limits, "fits", lambda *_: False)
     assert pa.Table.from_batches(ArrowSource(str(path)).batches(["b", "a"])) == read
     assert read == whole.select(["b", "a"])
 

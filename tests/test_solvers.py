@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from kpod import KPOD
 from kpod._engine import blocks, seeding, step
 from kpod._engine import fit as engine_fit
-from kpod._engine import lloyd as engine_lloyd
 from kpod._engine.executors import Executor
+from kpod._engine.solvers import lloyd as engine_lloyd
 from kpod._kernels.panel import Panel
 
 from . import oracle

@@ -60,7 +60,7 @@ def test_the_same_seeds_are_drawn(X, init):
 
 
 def as_csr_for_engine(X):
-    from kpod._validation import as_csr as validated
+    from kpod._inputs.validation import as_csr as validated
 
     return validated(X if sparse.issparse(X) else as_csr(X), None)
 

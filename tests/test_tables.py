@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from kpod._io import choosing, marks, reading, tables, writing
-from kpod._io.files import InputError
-from kpod._report.describe import describe
+from kpod._analysis.describe import describe
+from kpod._columns import missing_codes, tables, usage
+from kpod._common.errors import InputError
+from kpod._files import reading, writing
 
 
 def read(tmp_path, text, **options):
@@ -42,8 +43,8 @@ def test_a_thousands_separator_is_not_taken_for_a_decimal_comma(tmp_path):
     table = read(tmp_path, 'a;b\n"1,234";1\n"5,678";2\n')
     assert table.dialect.decimal == "."
     with pytest.raises(InputError, match=r"column 'a': '1,234' may be 1234 or 1\.234; specify --decimal"):
-        choosing.choose_columns(table)
-    assert choosing.choose_columns(table, exclude=["a"]).used == ["b"]
+        usage.choose_columns(table)
+    assert usage.choose_columns(table, exclude=["a"]).used == ["b"]
     assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=",").columns[0].values[0] == 1.234
     assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=".").columns[0].values[0] == 1234
 
@@ -62,7 +63,7 @@ def test_points_of_other_columns_stay_decimal_points_beside_a_decimal_comma(tmp_
     assert_array_equal(tables.matrix(table, ["a", "b", "c"]), [[39.1, 0.123, 1.25], [40.2, 1.05, 12.5]])
     unclear = read(tmp_path, "a;b;c\n39,1;938;1.25\n40,2;1.050;12.5\n")
     with pytest.raises(InputError, match=r"column 'b': '1\.050' may be 1050 or 1\.050; specify --decimal , "):
-        choosing.choose_columns(unclear)
+        usage.choose_columns(unclear)
 
 
 def test_where_nothing_tells_what_a_point_divides_it_is_asked(tmp_path):
@@ -70,7 +71,7 @@ def test_where_nothing_tells_what_a_point_divides_it_is_asked(tmp_path):
     (note,) = describe(read(tmp_path, text), 1)["columns"][0]["notes"]
     assert note.startswith("'5.922' may be 5922 or 5.922")
     with pytest.raises(InputError, match=r"column 'a': '5\.922' may be 5922 or 5\.922; specify --decimal , "):
-        choosing.choose_columns(read(tmp_path, text))
+        usage.choose_columns(read(tmp_path, text))
     assert_array_equal(read(tmp_path, text, decimal=",").columns[0].values, [5922, 11606])
     assert_array_equal(read(tmp_path, text, decimal=".").columns[0].values, [5.922, 11.606])
 
@@ -88,7 +89,7 @@ def test_where_nothing_tells_what_a_point_divides_it_is_asked(tmp_path):
 )
 def test_three_decimals_are_decimals_in_files_with_decimal_points(tmp_path, text):
     table = read(tmp_path, text)
-    assert choosing.choose_columns(table).used == ["a", "b"]
+    assert usage.choose_columns(table).used == ["a", "b"]
     assert_array_equal(table.columns[0].values[:2], [5.922, 11.606])
 
 
@@ -127,7 +128,7 @@ def test_numbers_as_people_write_them(tmp_path, cells, numbers):
 def test_mostly_numbers_as_people_write_them_and_a_word_is_an_error(tmp_path, text, column):
     table = read(tmp_path, text)
     with pytest.raises(InputError, match=rf"'{column}': 'k\.A\.' is not a number .* --missing 'k\.A\.'"):
-        choosing.choose_columns(table, columns=[column])
+        usage.choose_columns(table, columns=[column])
 
 
 def test_several_codes_in_a_cell_show_no_decimal_comma(tmp_path):
@@ -165,7 +166,7 @@ def test_a_character_across_blocks_and_a_bad_byte_behind_them(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    "mark", [m for gap in marks.GAPS for m in sorted({gap, gap.lower(), gap.upper(), f" {gap} "})]
+    "mark", [m for gap in missing_codes.GAPS for m in sorted({gap, gap.lower(), gap.upper(), f" {gap} "})]
 )
 def test_every_common_mark_is_a_gap_and_counted(tmp_path, mark):
     table = read(tmp_path, f'a,b\n1.5,1\n"{mark}",2\n2.5,3\n')
@@ -230,7 +231,7 @@ def test_kinds_of_typed_columns(tmp_path):
         "int": "integer", "float": "number", "truth": "true/false", "text": "text", "category": "text",
         "digits": "integer", "day": "date", "lists": "", "nothing": "empty",
     }  # fmt: skip
-    assert choosing.choose_columns(table).used == ["int", "float", "truth", "digits"]
+    assert usage.choose_columns(table).used == ["int", "float", "truth", "digits"]
 
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)

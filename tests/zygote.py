@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 
-FORKED = ("python_calamine", "pyreadstat", "pyarrow.json", "kpod._io.sheets")
+FORKED = ("python_calamine", "pyreadstat", "pyarrow.json", "kpod._files.sandbox.sheets")
 
 
 class Zygote:
@@ -56,7 +56,7 @@ def serve(requests):
 
 def parse(message, fds):
     """What `child.main` does, in a process that has done all its imports."""
-    from kpod._io import child
+    from kpod._files.sandbox import child
 
     for fd, at in zip(fds, (0, 1), strict=True):
         os.dup2(fd, at)

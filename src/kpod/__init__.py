@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kpod import datasets, metrics, missingness, plot
-    from kpod._choose import choose_k
-    from kpod._dask import on_dask
-    from kpod._encoder import TableEncoder
-    from kpod._estimator import KPOD
-    from kpod._io.scanning import scan
-    from kpod._minibatch import MiniBatchKPOD
-    from kpod._models import load, save
+    from kpod._analysis.choose_k import choose_k
+    from kpod._analysis.stability import stability
+    from kpod._analysis.sums_of_squares import summary
+    from kpod._columns.encoder import TableEncoder
+    from kpod._estimators.kpod import KPOD
+    from kpod._estimators.mini_batch import MiniBatchKPOD
+    from kpod._estimators.scaler import ObservedScaler
+    from kpod._files.scanning import scan
+    from kpod._inputs.dask_tables import on_dask
+    from kpod._models.save_load import load, save
     from kpod._report.page import report
-    from kpod._scaler import ObservedScaler
-    from kpod._stability import stability
-    from kpod._sums import summary
 
     __version__: str
 
@@ -42,18 +42,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "KPOD": "kpod._estimator",
-    "MiniBatchKPOD": "kpod._minibatch",
-    "ObservedScaler": "kpod._scaler",
-    "TableEncoder": "kpod._encoder",
-    "choose_k": "kpod._choose",
-    "load": "kpod._models",
-    "on_dask": "kpod._dask",
+    "KPOD": "kpod._estimators.kpod",
+    "MiniBatchKPOD": "kpod._estimators.mini_batch",
+    "ObservedScaler": "kpod._estimators.scaler",
+    "TableEncoder": "kpod._columns.encoder",
+    "choose_k": "kpod._analysis.choose_k",
+    "load": "kpod._models.save_load",
+    "on_dask": "kpod._inputs.dask_tables",
     "report": "kpod._report.page",
-    "save": "kpod._models",
-    "scan": "kpod._io.scanning",
-    "stability": "kpod._stability",
-    "summary": "kpod._sums",
+    "save": "kpod._models.save_load",
+    "scan": "kpod._files.scanning",
+    "stability": "kpod._analysis.stability",
+    "summary": "kpod._analysis.sums_of_squares",
 }
 _MODULES = ["datasets", "metrics", "missingness", "plot"]
 

@@ -22,8 +22,8 @@ from scipy import sparse
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
 
-from kpod import _containers, _validation
-from kpod._typing import Floats, Labels
+from kpod._common.typing import Floats, Labels
+from kpod._inputs import containers, validation
 
 __all__ = ["calinski_harabasz_score", "davies_bouldin_score", "silhouette_samples", "silhouette_score"]
 
@@ -114,7 +114,7 @@ def silhouette_samples(X: Any, labels: Any) -> Floats:
     array([1., 1., 1., 1.])
     """
     values, kept = _table_and_labels(X, labels)
-    given = _containers.labels_in(labels, len(np.asarray(labels)))
+    given = containers.labels_in(labels, len(np.asarray(labels)))
     out = np.full(len(given), np.nan)
     out[_used(given)] = _silhouettes(values, kept)
     return out
@@ -220,8 +220,8 @@ def _used(labels: Any) -> Any:
 
 def _table_and_labels(X: Any, labels: Any) -> tuple[Any, Labels]:
     """The rows that have a cluster, and their clusters as 0, 1, ..."""
-    values = _validation.as_table(X, None)
-    given = _containers.labels_in(labels, values.shape[0])
+    values = validation.as_table(X, None)
+    given = containers.labels_in(labels, values.shape[0])
     data = values.data if sparse.issparse(values) else values
     if np.isinf(data).any():
         raise ValueError("X contains infinity. Replace it with NaN if it stands for a missing value.")

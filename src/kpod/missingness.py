@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from kpod import _containers, _validation
-from kpod._diagnose import Diagnosis, diagnose
-from kpod._typing import AnyFloats, Floats, Positions
+from kpod._common.typing import AnyFloats, Floats, Positions
+from kpod._inputs import containers, validation
+from kpod._missing.diagnosis import Diagnosis, diagnose
 
 __all__ = [
     "Diagnosis",
@@ -538,7 +538,7 @@ def dropout(X: Any, fraction: float, rng: Rng = None, *, labels: Any = None, spr
 
 
 def _complete(X: Any, fraction: float) -> tuple[AnyFloats, int]:
-    values = _validation.as_array(X, None)
+    values = validation.as_array(X, None)
     if not np.isfinite(values).all():
         raise ValueError("X must be complete and finite: it already has gaps, or holds infinity.")
     if not 0 <= fraction <= 1:
@@ -577,7 +577,7 @@ def _classes(labels: Any, n_rows: int) -> tuple[Positions, int]:
     """The class of each row as a number from 0, and how many there are; one class without labels."""
     if labels is None:
         return np.zeros(n_rows, dtype=np.intp), 1
-    names, of_row = np.unique(_containers.labels_in(labels, n_rows), return_inverse=True)
+    names, of_row = np.unique(containers.labels_in(labels, n_rows), return_inverse=True)
     return of_row.astype(np.intp), len(names)
 
 
@@ -600,4 +600,4 @@ def _standardise(a: AnyFloats) -> AnyFloats:
 def _remove(X: Any, values: AnyFloats, flat: Positions) -> Any:
     holed = values.copy()
     holed.flat[flat] = np.nan
-    return _validation.with_values(X, holed, np.isnan(holed).any(axis=0))
+    return validation.with_values(X, holed, np.isnan(holed).any(axis=0))

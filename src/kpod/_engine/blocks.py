@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from kpod._common.typing import AnyFloats, Floats, Positions
 from kpod._engine.sizes import CALL_WORK, ENTRIES_AT_ONCE, ENTRIES_PER_BLOCK, MOST_BLOCKS
 from kpod._engine.windows import Pages, Window, gathered, opened, packed, pages_of, scratch_of, watched
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Rows, Workspace
-from kpod._typing import AnyFloats, Floats, Positions
 
 
 class Units(NamedTuple):

@@ -25,12 +25,12 @@ from typing import IO, Any
 
 import numpy as np
 
+from kpod._common.system import HAS_LOCKS, lock, written_aside
+from kpod._common.warnings import warn
 from kpod._engine.executors import Executor
-from kpod._engine.lloyd import Snapshot, Solution
 from kpod._engine.objective import GapModel
+from kpod._engine.solvers.lloyd import Snapshot, Solution
 from kpod._engine.table import Table, checksum
-from kpod._system import HAS_LOCKS, lock, written_aside
-from kpod._warnings import warn
 
 FILE = "fit.npz"
 FORMAT = 1  # of the file; another number is refused

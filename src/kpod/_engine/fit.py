@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 
 from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
-from kpod._engine.hartigan import hartigan
-from kpod._engine.lloyd import Settings, Solution, Start, lloyd
-from kpod._engine.mm import mm
 from kpod._engine.seeding import GAP_WEIGHTS, SEEDINGS, GapSeeds, Seeding, row_entries, sample_of
 from kpod._engine.sizes import (
     LARGE_TABLE,
@@ -24,6 +21,9 @@ from kpod._engine.sizes import (
     SHORT_WORK,
     STARTS,
 )
+from kpod._engine.solvers.hartigan import hartigan
+from kpod._engine.solvers.lloyd import Settings, Solution, Start, lloyd
+from kpod._engine.solvers.mm import mm
 from kpod._engine.table import Table
 
 Solver = Callable[[Table, Executor, Start, Settings], Solution]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
+from kpod._common.typing import AnyFloats, Floats, Singles
 from kpod._engine.step import Drift
 from kpod._engine.table import Table
 from kpod._kernels import lloyd as comparing
@@ -25,7 +26,6 @@ from kpod._kernels import rows as kernels
 from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel, side_by_side
 from kpod._kernels.rows import Sums
-from kpod._typing import AnyFloats, Floats, Singles
 
 # A factor beyond any that occurs, whose root single precision still holds.
 ANY_GAIN = 1e30

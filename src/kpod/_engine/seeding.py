@@ -20,11 +20,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from kpod._common.arrays import membership
+from kpod._common.column_groups import ColumnGroups
+from kpod._common.typing import Floats, Labels, Positions, Singles
 from kpod._engine.blocks import Block, Units
 from kpod._engine.executors import Executor
-from kpod._engine.hartigan import hartigan
-from kpod._engine.lloyd import Settings, Start, nearest_labels
-from kpod._engine.mm import complete_table
 from kpod._engine.objective import GapModel, least_variance
 from kpod._engine.sizes import (
     LARGE_TABLE,
@@ -34,15 +34,15 @@ from kpod._engine.sizes import (
     SAMPLE_ENTRIES,
     SAMPLE_ROWS_PER_CLUSTER,
 )
+from kpod._engine.solvers.hartigan import hartigan
+from kpod._engine.solvers.lloyd import Settings, Start, nearest_labels
+from kpod._engine.solvers.mm import complete_table
 from kpod._engine.step import Drift, Spaces, State, compare
 from kpod._engine.table import Table, make_table
-from kpod._gaps import membership
-from kpod._groups import ColumnGroups
 from kpod._kernels import rows as kernels
 from kpod._kernels import seeds
 from kpod._kernels.panel import Panel, aligned_zeros
 from kpod._kernels.rows import Workspace
-from kpod._typing import Floats, Labels, Positions, Singles
 
 # Weights of candidates are sums of so many parts of the largest weight of a row.
 WEIGHT_UNITS = 2.0**20

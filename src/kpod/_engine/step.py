@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kpod._common.system import allocate, own_memory
+from kpod._common.typing import AnyFloats, Floats, Labels, Positions, Singles
 from kpod._engine.blocks import Block
 from kpod._engine.sizes import CHUNKS_WITH_GAPS, SMALL_ROOM
 from kpod._kernels import lloyd as comparing
@@ -27,8 +29,6 @@ from kpod._kernels import rows as kernels
 from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
-from kpod._system import allocate, own_memory
-from kpod._typing import AnyFloats, Floats, Labels, Positions, Singles
 
 
 def room(n: int, dtype: np.dtype[Any], scratch: str | None) -> AnyFloats:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpod._common.column_groups import FEW_ROWS, ColumnGroups, candidates_in, recognise
+from kpod._common.typing import AnyFloats, Counts, Floats, Positions
 from kpod._engine.blocks import Block, Hidden, Units, blocks_of
 from kpod._engine.executors import Executor
 from kpod._engine.sizes import GLANCE_ROWS
-from kpod._groups import FEW_ROWS, ColumnGroups, candidates_in, recognise
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
-from kpod._typing import AnyFloats, Counts, Floats, Positions
 
 GLANCE_ENTRIES = 1 << 20
 # Powers of two: how far entries of usual size may be from 1, and the largest of all.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kpod._typing import AnyFloats
+from kpod._common.typing import AnyFloats
 
 SCRATCH = ".scratch"  # how the names of scratch files end
 STRETCH = 1 << 23  # bytes of a file that are looked at before they are let go of

@@ -1,6 +1,6 @@
+from kpod._common.typing import AnyFloats, Floats, Labels, Singles
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
-from kpod._typing import AnyFloats, Floats, Labels, Singles
 
 SIDE_BY_SIDE: int
 

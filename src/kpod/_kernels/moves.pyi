@@ -1,9 +1,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from kpod._common.typing import AnyFloats, Floats, Labels, Positions, Singles
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
-from kpod._typing import AnyFloats, Floats, Labels, Positions, Singles
 
 class Gaps:
     join: Floats

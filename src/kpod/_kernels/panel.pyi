@@ -1,6 +1,6 @@
 from typing import Any
 
-from kpod._typing import AnyFloats, Floats
+from kpod._common.typing import AnyFloats, Floats
 
 class Panel:
     k: int

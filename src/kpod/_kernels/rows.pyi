@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kpod._typing import AnyFloats, Floats, Labels, Positions, Singles
+from kpod._common.typing import AnyFloats, Floats, Labels, Positions, Singles
 
 LEVELS: int
 

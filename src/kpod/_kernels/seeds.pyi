@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kpod._typing import Floats, Positions, Singles
+from kpod._common.typing import Floats, Positions, Singles
 
 MOST_CANDIDATES: int
 

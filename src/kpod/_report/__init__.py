@@ -1,1 +1,1 @@
-"""What came out of a fit, worked out once and said in words: for the terminal, the pictures, the page."""
+"""The report: one HTML file."""

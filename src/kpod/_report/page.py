@@ -20,19 +20,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kpod import __version__, _validation
-from kpod._diagnose import AUTO
-from kpod._io.files import check_writable, printable, written_whole
-from kpod._report.cautions import cautions
-from kpod._report.profiles import Aside
-from kpod._report.profiles import profile as profile_of
-from kpod._report.summary import FEW, Clustering
-from kpod._report.sure import how_sure, starts_of, why_this_number
-from kpod._words import counted, number, percent, some
+from kpod import __version__
+from kpod._analysis.cautions import cautions
+from kpod._analysis.certainty import how_sure, starts_of, why_this_number
+from kpod._analysis.clustering import FEW, Clustering
+from kpod._analysis.profiles import Aside
+from kpod._analysis.profiles import profile as profile_of
+from kpod._common.errors import printable
+from kpod._common.words import counted, number, percent, some
+from kpod._files.atomic import check_writable, written_whole
+from kpod._inputs import validation
+from kpod._missing.diagnosis import AUTO
 
 if TYPE_CHECKING:
-    from kpod._choice import KChoice
-    from kpod._stability import Stability
+    from kpod._analysis.stability import Stability
+    from kpod._selection.number import KChoice
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6
@@ -120,9 +122,9 @@ def asides_of(frame: Any, n_rows: int) -> list[Aside]:
     """The columns of a data frame, for their profiles: numbers, and text with levels that repeat."""
     import narwhals.stable.v2 as nw
 
-    from kpod._encoder import category_column, days, is_temporal, numbers, words
+    from kpod._columns.encoder import category_column, days, is_temporal, numbers, words
 
-    _validation.refuse_dask(frame, "profile")
+    validation.refuse_dask(frame, "profile")
     given = nw.from_native(frame, eager_only=True)
     if given.shape[0] != n_rows:
         raise ValueError(f"profile has {given.shape[0]:,} rows, X has {n_rows:,}; pass the same rows.")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from kpod._io.files import printable
+from kpod._common.errors import printable
 from kpod.cli import choose, demo, describe, fit, impute, predict
 
 

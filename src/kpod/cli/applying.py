@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kpod._io.files import InputError, printable
+from kpod._common.errors import InputError, printable
 from kpod.cli.summaries import noting
 
 if TYPE_CHECKING:
-    from kpod._io.choosing import Choice
-    from kpod._io.modelfile import Model
-    from kpod._io.tables import TableFile
+    from kpod._columns.tables import TableFile
+    from kpod._columns.usage import Choice
+    from kpod._models.archive import Model
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Applied:
         """The clusters of the rows."""
         import numpy as np
 
-        from kpod._io.scanning import chunks
+        from kpod._files.scanning import chunks
 
         if not isinstance(self.values, np.memmap):
             with noted():
@@ -67,28 +67,28 @@ def open_model_and_table(
     read: dict[str, Any],
 ) -> Iterator[Applied]:
     """A model and a table in one or several files, which are read in pieces where they would not fit."""
-    from kpod._io import modelfile
+    from kpod._models import archive
     from kpod.cli.tables import open_table
 
     with noting() as notes:
-        opened = modelfile.load(model)
+        opened = archive.load(model)
     with open_table(data, scratch, progress, **as_fitted(opened, read)) as table:
         yield applied(opened, table, notes, ratings)
 
 
 def apply(model: str, data: str, read: dict[str, Any]) -> Applied:
     """Open the model and read the table into memory."""
-    from kpod._io import modelfile
-    from kpod._io.reading import read_table
+    from kpod._files.reading import read_table
+    from kpod._models import archive
 
     with noting() as notes:
-        opened = modelfile.load(model)
+        opened = archive.load(model)
     return applied(opened, read_table(data, **as_fitted(opened, read)), notes)
 
 
 def as_fitted(model: Model, read: dict[str, Any]) -> dict[str, Any]:
     """How to read a table so that its gaps are those of the model's, and every row comes out again."""
-    from kpod._io.marks import answers_among
+    from kpod._columns.missing_codes import answers_among
 
     answers = {name: answers_among(levels) for name, levels in levels_of(model).items()}
     return {**read, "missing": [*model.missing, *read["missing"]], "answers": answers, "every_row": True}
@@ -98,8 +98,8 @@ def applied(
     opened: Model, table: TableFile, notes: list[str], ratings: dict[str, str | None] | None = None
 ) -> Applied:
     """A table as a model takes it: columns by name, or ratings with a line each."""
-    from kpod._io.choosing import Choice
-    from kpod._io.large import LargeTable
+    from kpod._columns.usage import Choice
+    from kpod._files.large import LargeTable
 
     if ratings and any(ratings.values()):
         return applied_ratings(opened, table, ratings, notes)
@@ -120,9 +120,9 @@ def applied(
 
 def check_levels(table: TableFile, choice: Choice) -> None:
     """Refuse what has no place in the order of an ordered category."""
-    from kpod._encoder import word
-    from kpod._io.tables import shown
-    from kpod._words import option, some
+    from kpod._columns.encoder import word
+    from kpod._columns.tables import shown
+    from kpod._common.words import option, some
 
     ordered = {name: order for name, order in choice.categories.items() if order}
     frame: Any = choice.frame(table, all_missing=True) if ordered else None
@@ -139,8 +139,8 @@ def check_levels(table: TableFile, choice: Choice) -> None:
 
 def unknown_levels(model: Model, values: Any) -> list[str]:
     """A note on every column with categories that the model has never seen."""
-    from kpod._encoder import word
-    from kpod._words import counted, some
+    from kpod._columns.encoder import word
+    from kpod._common.words import counted, some
 
     notes = []
     for name, levels in levels_of(model).items():
@@ -169,8 +169,8 @@ def codes(table: TableFile, choice: Choice) -> list[str]:
 
 
 def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
-    from kpod._io import tables
-    from kpod._words import some
+    from kpod._columns import tables
+    from kpod._common.words import some
 
     absent = [tables.shown(name) for name in model.columns if name not in known]
     if not absent:
@@ -183,7 +183,7 @@ def check_columns(model: Model, table: TableFile, known: set[str]) -> None:
 
 def check_kinds(model: Model, table: TableFile) -> None:
     """Refuse dates, yes and no where the model has numbers."""
-    from kpod._io import tables
+    from kpod._columns import tables
 
     for name, kind in zip(model.columns, model.kinds, strict=False):
         column = table.column(name)
@@ -199,7 +199,7 @@ def check_kinds(model: Model, table: TableFile) -> None:
 
 def takes_ratings(model: Model) -> bool:
     """Whether the model can take a sparse table: nothing before the KPOD, or a scaler made for that."""
-    from kpod._scaler import ObservedScaler
+    from kpod._estimators.scaler import ObservedScaler
 
     *before, _ = [step for _, step in model.pipeline.steps]
     return all(isinstance(step, ObservedScaler) for step in before)
@@ -208,7 +208,7 @@ def takes_ratings(model: Model) -> bool:
 def applied_ratings(
     model: Model, table: TableFile, ratings: dict[str, str | None], notes: list[str]
 ) -> Applied:
-    from kpod._words import counted, some
+    from kpod._common.words import counted, some
     from kpod.cli.fit import as_ratings
 
     if not takes_ratings(model):
@@ -249,7 +249,7 @@ def columns_of(table: Any, which: list[int]) -> Any:
 
 def levels_of(model: Model) -> dict[str, list[str]]:
     """The columns that a model takes as categories without an order, and their levels."""
-    from kpod._encoder import CATEGORY, TableEncoder
+    from kpod._columns.encoder import CATEGORY, TableEncoder
 
     encoder = model.pipeline[0]
     if not isinstance(encoder, TableEncoder):
@@ -260,7 +260,7 @@ def levels_of(model: Model) -> dict[str, list[str]]:
 
 def categories_of(pipeline: Any) -> dict[str, tuple[str, ...]]:
     """The columns that a model takes as categories, with their order if they have one."""
-    from kpod._encoder import NUMBER, ORDERED, TableEncoder
+    from kpod._columns.encoder import NUMBER, ORDERED, TableEncoder
 
     encoder = pipeline[0]
     if not isinstance(encoder, TableEncoder):

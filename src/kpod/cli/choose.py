@@ -57,7 +57,7 @@ def choose_k(
         raise click.UsageError("-k needs numbers to choose from, such as 2-8, or auto")
     check_stdout()
     check_outputs({"data": data}, {"--report": report})
-    from kpod._io import choosing
+    from kpod._columns import usage
     from kpod.cli.progress import Progress
     from kpod.cli.show import show_choice
     from kpod.cli.tables import open_table
@@ -74,7 +74,7 @@ def choose_k(
         ) as table,
     ):
         weight = table.column(weight).name if weight else None
-        choice = choosing.choose_columns(
+        choice = usage.choose_columns(
             table, columns, exclude, ids, decided=decided, categories=categories, weight=weight
         )
         encode = Encode("none" if no_scale else "robust" if robust else "standard", table.names(log), clip)
@@ -87,7 +87,7 @@ def choose_k(
             notes = [*notes_on(table, choice, clustering), *without_empty_rows(warned)]
             summary = summary_of(table, choice, clustering, notes, encode, number)
             write_report(table, choice, clustering, summary, report, number)
-        notes = [*choosing.notes_on(table, choice), *warned]
+        notes = [*usage.notes_on(table, choice), *warned]
     said = summary_of_choice(number)
     if as_json:
         echo_json({**said, "notes": notes})

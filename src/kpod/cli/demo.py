@@ -27,8 +27,8 @@ def demo(report: str) -> None:
     """Cluster the bundled incomplete wine table, show what came out and write a report."""
     check_stdout()
     check_outputs({}, {"--report": report})
-    from kpod._io.choosing import choose_columns
-    from kpod._io.reading import read_table
+    from kpod._columns.usage import choose_columns
+    from kpod._files.reading import read_table
     from kpod.cli.progress import Progress
     from kpod.cli.show import show_demo
     from kpod.datasets import load_incomplete_wine

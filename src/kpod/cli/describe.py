@@ -28,8 +28,8 @@ def describe(data: tuple[str, ...], scratch: str | None, as_json: bool, **read: 
       kpod describe folder/
     """
     check_stdout()
-    from kpod._io.large import LargeTable
-    from kpod._report.describe import describe as described_table
+    from kpod._analysis.describe import describe as described_table
+    from kpod._files.large import LargeTable
     from kpod.cli.progress import Progress
     from kpod.cli.show import show
     from kpod.cli.tables import open_table

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kpod._io.files import InputError, printable
+from kpod._common.errors import InputError, printable
 from kpod.cli.options import (
     checkpoint,
     choosing,
@@ -25,13 +25,13 @@ from kpod.cli.outputs import check_label, check_outputs, check_types, output_for
 from kpod.cli.summaries import noting, summary_of
 
 if TYPE_CHECKING:
-    from kpod._choice import KChoice
-    from kpod._estimator import KPOD
-    from kpod._io.choosing import Choice
-    from kpod._io.ratings import Ratings
-    from kpod._io.tables import TableFile
-    from kpod._report.summary import Clustering
-    from kpod._stability import Stability
+    from kpod._analysis.clustering import Clustering
+    from kpod._analysis.stability import Stability
+    from kpod._columns.tables import TableFile
+    from kpod._columns.usage import Choice
+    from kpod._estimators.kpod import KPOD
+    from kpod._files.ratings import Ratings
+    from kpod._selection.number import KChoice
 
 
 FEW_ROWS = 50_000
@@ -137,8 +137,10 @@ def fit(
     """
     output = output_for(output, as_json)
     check_outputs({"data": data}, {"-o": output, "--centers": centers, "--model": model, "--report": report})
-    from kpod._io import choosing, modelfile, writing
-    from kpod._io.large import LargeTable
+    from kpod._columns import usage
+    from kpod._files import writing
+    from kpod._files.large import LargeTable
+    from kpod._models import archive
     from kpod.cli.progress import Progress
     from kpod.cli.tables import open_table
 
@@ -155,7 +157,7 @@ def fit(
             sparse = as_ratings(table, {"--rows": rows, "--items": items, "--values": values})
             table, choice = sparse.table, sparse.choice
         else:
-            choice = choosing.choose_columns(
+            choice = usage.choose_columns(
                 table, columns, exclude, ids, decided=decided, categories=categories, weight=weight
             )
         check_label(table, label, confidence)
@@ -185,7 +187,7 @@ def fit(
             writing.write_table(centers_table(clustering, label), centers, table.dialect)
         if model:
             kinds = choice.kinds(table)
-            modelfile.save(modelfile.Model(pipeline, choice.used, list(read["missing"]), kinds=kinds), model)
+            archive.save(archive.Model(pipeline, choice.used, list(read["missing"]), kinds=kinds), model)
         if report:
             progress.doing("drawing the report")
             write_report(table, choice, clustering, summary, report, number, again)
@@ -204,13 +206,13 @@ class Encode:
 
     def step(self, choice: Choice) -> list[tuple[str, Any]]:
         """The first step of the pipeline: a scaler where that is all, else a TableEncoder."""
-        from kpod._encoder import TableEncoder
+        from kpod._columns.encoder import TableEncoder
 
         absent = [name for name in self.log if name not in choice.used or name in choice.categories]
         if absent:
             raise InputError(f"--log {printable(absent[0])}: not among the columns clustered as numbers.")
         if not (choice.categories or self.log or self.clip or self.scale == "robust"):
-            from kpod._scaler import ObservedScaler
+            from kpod._estimators.scaler import ObservedScaler
 
             return [("scale", ObservedScaler())] if self.scale == "standard" else []
         ordered = {name: list(order) for name, order in choice.categories.items() if order}
@@ -231,7 +233,7 @@ class Data:
 
 def table_data(table: TableFile, choice: Choice, encode: Encode, weight: str | None = None) -> Data:
     """The columns of a table that were chosen."""
-    from kpod._io.large import LargeTable
+    from kpod._files.large import LargeTable
 
     step = encode.step(choice)
     weights = None if weight is None else weights_of(table, weight)
@@ -248,7 +250,7 @@ def table_data(table: TableFile, choice: Choice, encode: Encode, weight: str | N
 
 def ratings_data(ratings: Ratings, encode: Encode) -> Data:
     """The sparse table that ratings are: what is not there is missing."""
-    from kpod._scaler import ObservedScaler
+    from kpod._estimators.scaler import ObservedScaler
 
     step = [] if encode.scale == "none" else [("scale", ObservedScaler())]
     return Data(ratings.table.source, ratings.values, step, ratings.items)
@@ -267,9 +269,9 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> Clustered:
     """Choose what was left open and fit, once; keep what the fit warns of."""
     from sklearn.pipeline import Pipeline
 
-    from kpod._models import without_names
-    from kpod._report.summary import Clustering
-    from kpod._scanned import ScannedTable
+    from kpod._analysis.clustering import Clustering
+    from kpod._inputs.scanned import ScannedTable
+    from kpod._models.save_load import without_names
 
     progress.doing("clustering")
     with noting() as notes:
@@ -298,8 +300,8 @@ def fitted(data: Data, values: Any, settings: dict[str, Any], progress: Any) -> 
 
     What Python gives for the same table: a KPOD, or the `model_` of `choose_k`.
     """
-    from kpod._choose import choose_k
-    from kpod._estimator import KPOD
+    from kpod._analysis.choose_k import choose_k
+    from kpod._estimators.kpod import KPOD
     from kpod.cli.progress import Choosing
 
     numbers = settings["n_clusters"]
@@ -328,7 +330,7 @@ def is_quick(c: Clustering) -> bool:
 
 def resampled(pipeline: Any, data: Data, seed: int, progress: Any) -> Stability:
     """How stable the clusters are."""
-    from kpod._stability import stability
+    from kpod._analysis.stability import stability
 
     return stability(
         pipeline,
@@ -341,8 +343,8 @@ def resampled(pipeline: Any, data: Data, seed: int, progress: Any) -> Stability:
 
 def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
     """The sparse table that lines of ratings are."""
-    from kpod._io.large import LargeTable
-    from kpod._io.ratings import pivot
+    from kpod._files.large import LargeTable
+    from kpod._files.ratings import pivot
 
     if isinstance(table, LargeTable):
         raise InputError(f"{table.source}: ratings need the whole table in memory; give one file.")
@@ -357,8 +359,8 @@ def usable_rows(values: Any) -> int:
     import numpy as np
     from scipy import sparse
 
-    from kpod._io.scanning import chunks
-    from kpod._scanned import ScannedTable
+    from kpod._files.scanning import chunks
+    from kpod._inputs.scanned import ScannedTable
 
     if isinstance(values, ScannedTable):
         return sum(usable_rows(np.asarray(rows)) for rows in chunks(values.values))
@@ -376,7 +378,7 @@ def weights_of(table: TableFile, name: str) -> Any:
     """Weights of the rows out of a column: a number for every row, none of them negative."""
     import numpy as np
 
-    from kpod._io.tables import check_numeric
+    from kpod._columns.tables import check_numeric
 
     column = table.column(name)
     check_numeric(table, column)
@@ -398,7 +400,7 @@ def number_by_size(kpod: Any, predict: Callable[[], Any]) -> None:
     """
     import numpy as np
 
-    from kpod._io.modelfile import ATTRIBUTES, KPOD_CLASS
+    from kpod._models.archive import ATTRIBUTES, KPOD_CLASS
 
     labels = np.asarray(kpod.labels_)
     sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters_)
@@ -454,13 +456,13 @@ def centers_table(c: Clustering, label: str) -> Any:
 
 def notes_on(table: TableFile, choice: Choice, c: Clustering) -> list[str]:
     """What to know about the columns: those used, and those not used that the clusters follow."""
-    from kpod._io import choosing
-    from kpod._io.large import LargeTable
-    from kpod._report.profiles import followed
+    from kpod._analysis.profiles import followed
+    from kpod._columns import usage
+    from kpod._files.large import LargeTable
 
     compared = table.n_rows <= FEW_ROWS and not isinstance(table, LargeTable)
     follow = followed(asides(table, choice), c.labels, c.k) if compared else []
-    return [*choosing.notes_on(table, choice), *follow]
+    return [*usage.notes_on(table, choice), *follow]
 
 
 def write_report(
@@ -495,9 +497,9 @@ def asides(table: TableFile, choice: Choice) -> list[Any]:
     """What was not clustered and can tell who is in the clusters."""
     import pyarrow.compute as pc
 
-    from kpod._io import dates
-    from kpod._io.choosing import days_of, words_of
-    from kpod._report.profiles import Aside
+    from kpod._analysis.profiles import Aside
+    from kpod._columns import dates
+    from kpod._columns.usage import days_of, words_of
 
     out = []
     for name in choice.aside:
@@ -527,7 +529,7 @@ def asides(table: TableFile, choice: Choice) -> list[Any]:
 def is_years(values: Any) -> bool:
     import numpy as np
 
-    from kpod._io.roles import YEARS
+    from kpod._columns.roles import YEARS
 
     return bool(np.nanmin(values) >= YEARS[0] and np.nanmax(values) <= YEARS[1])
 

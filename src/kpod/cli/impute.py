@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kpod._io.files import printable
+from kpod._common.errors import printable
 from kpod.cli.applying import apply, noted
 from kpod.cli.options import in_file, reading, table_output, telling
 from kpod.cli.outputs import check_outputs, check_types, output_for, say, written
 from kpod.cli.summaries import summary_of_data
 
 if TYPE_CHECKING:
-    from kpod._io.notation import Notation
-    from kpod._io.tables import Column, TableFile
+    from kpod._columns.spelling import Notation
+    from kpod._columns.tables import Column, TableFile
     from kpod.cli.applying import Applied
 
 
@@ -40,7 +40,7 @@ def impute(model: str, data: str, output: str | None, quiet: bool, as_json: bool
     """
     output = output_for(output, as_json)
     check_outputs({"data": data, "model": model}, {"-o": output})
-    from kpod._io import writing
+    from kpod._files import writing
     from kpod.cli.progress import Progress
 
     with Progress(quiet) as progress:
@@ -68,7 +68,7 @@ def fill(given: Applied) -> tuple[dict[str, int], list[str]]:
     """Fill the gaps in the columns of the model, in place; how many of each, and what to say."""
     import numpy as np
 
-    from kpod._words import counted
+    from kpod._common.words import counted
 
     columns = imputed(given)
     unknown = unknown_in_cluster(given)
@@ -98,7 +98,7 @@ def unknown_in_cluster(given: Applied) -> dict[str, Any]:
     """Of each column, the rows in whose cluster nothing is known of it; rows in no cluster among them."""
     import numpy as np
 
-    from kpod._encoder import TableEncoder
+    from kpod._columns.encoder import TableEncoder
 
     step, labels = given.step, given.predict()
     widths = step._widths() if isinstance(step, TableEncoder) else [1] * len(given.choice.used)
@@ -119,7 +119,7 @@ def imputed(given: Applied) -> dict[str, Any]:
     """The columns of the model without gaps: numbers in their units, words for categories."""
     import numpy as np
 
-    from kpod._encoder import TableEncoder
+    from kpod._columns.encoder import TableEncoder
 
     step, kpod = given.step, given.kpod
     with noted():
@@ -138,7 +138,7 @@ def replace(table: TableFile, column: Column, where: Any, values: Any) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from kpod._io.columns import is_text
+    from kpod._columns.inspection import is_text
 
     at = table.raw.column_names.index(column.name)
     raw = table.raw.column(at)
@@ -195,7 +195,7 @@ def notation_of(column: Column, raw: Any) -> Notation:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from kpod._io.notation import Notation
+    from kpod._columns.spelling import Notation
 
     if column.values is None:
         return Notation(column.decimal)

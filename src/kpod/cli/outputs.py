@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kpod._io.files import InputError, check_writable, printable
+from kpod._common.errors import InputError, printable
+from kpod._files.atomic import check_writable
 
 if TYPE_CHECKING:
-    from kpod._io.tables import TableFile
+    from kpod._columns.tables import TableFile
 
 
 def output_for(output: str | None, as_json: bool) -> str | None:
@@ -61,13 +62,13 @@ def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str
                 "(a browser prints it to PDF)."
             )
         if option in ("-o", "--centers"):
-            from kpod._io.writing import check_packages, format_of
+            from kpod._files.writing import check_packages, format_of
 
             check_packages(format_of(path))
 
 
 def check_label(table: TableFile, label: str, confidence: bool = False) -> None:
-    from kpod._io.writing import names_of_sure
+    from kpod._files.writing import names_of_sure
 
     if not label.strip():
         raise InputError("--label needs a name for the column with the clusters.")
@@ -82,8 +83,8 @@ def check_label(table: TableFile, label: str, confidence: bool = False) -> None:
 def check_types(table: TableFile, output: str | None, confidence: bool = False) -> None:
     """Whether the output's format can hold what the columns of the input hold."""
     if output:
-        from kpod._io.large import LargeTable
-        from kpod._io.writing import check_format, format_of
+        from kpod._files.large import LargeTable
+        from kpod._files.writing import check_format, format_of
 
         if isinstance(table, LargeTable) and confidence:
             raise InputError(f"{table.source}: --confidence needs the whole table in memory; leave it out.")
@@ -95,8 +96,8 @@ def check_types(table: TableFile, output: str | None, confidence: bool = False) 
 
 
 def write_labels(table: TableFile, label: str, labels: Any, output: str, sure: Any = None) -> None:
-    from kpod._io import writing
-    from kpod._io.large import LargeTable
+    from kpod._files import writing
+    from kpod._files.large import LargeTable
 
     if isinstance(table, LargeTable):
         table.write_labels(label, labels, output)

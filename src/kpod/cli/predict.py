@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kpod._io.files import InputError, printable
+from kpod._common.errors import InputError, printable
 from kpod.cli.applying import noted, open_model_and_table
 from kpod.cli.options import in_file, in_files, labelling, long_form, reading
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
@@ -45,7 +45,7 @@ def predict(
     """
     output = output_for(output, as_json)
     check_outputs({"data": data, "model": model}, {"-o": output})
-    from kpod._words import counted
+    from kpod._common.words import counted
     from kpod.cli.progress import Progress
 
     ratings = {"--rows": rows, "--items": items, "--values": values}
@@ -64,7 +64,7 @@ def predict(
         labels = given.predict()
         sure = None
         if confidence:
-            from kpod._confidence import sureness
+            from kpod._mixture.confidence import sureness
 
             with noted():
                 chances = given.model.pipeline.predict_proba(given.values)

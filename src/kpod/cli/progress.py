@@ -81,6 +81,6 @@ class Choosing:
         self.progress.doing(f"choosing the number of clusters, {done} of {total} ({text})")
 
     def announce(self, seconds: float) -> None:
-        from kpod._waiting import long_wait
+        from kpod._common.waiting import long_wait
 
         self.progress.say(long_wait(seconds, "-k 3"))

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
-from kpod._io.files import printable
-from kpod._words import counted, listed, number, percent
+from kpod._common.errors import printable
+from kpod._common.words import counted, listed, number, percent
 
 if TYPE_CHECKING:
-    from kpod._report.summary import Clustering
+    from kpod._analysis.clustering import Clustering
 
 PIPE_WIDTH = 140
 BAR = 40
@@ -52,7 +52,7 @@ def dialect_text(dialect: dict[str, str] | None) -> str:
 
 
 def show(described: dict[str, Any]) -> None:
-    from kpod._diagnose import AUTO
+    from kpod._missing.diagnosis import AUTO
 
     out = console(sys.stdout)
     out.print(

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod._choice import KChoice
-    from kpod._io.choosing import Choice
-    from kpod._io.tables import TableFile
-    from kpod._report.summary import Clustering
-    from kpod._stability import Stability
+    from kpod._analysis.clustering import Clustering
+    from kpod._analysis.stability import Stability
+    from kpod._columns.tables import TableFile
+    from kpod._columns.usage import Choice
+    from kpod._selection.number import KChoice
     from kpod.cli.fit import Encode
 
 
@@ -59,9 +59,9 @@ def summary_of(
     number: KChoice | None = None,
     again: Stability | None = None,
 ) -> dict[str, Any]:
-    from kpod._report.cautions import cautions
-    from kpod._report.sure import how_sure
-    from kpod._words import finite
+    from kpod._analysis.cautions import cautions
+    from kpod._analysis.certainty import how_sure
+    from kpod._common.words import finite
 
     kpod = c.kpod
     return {
@@ -108,15 +108,15 @@ def summary_of(
 
 def summary_of_starts(c: Clustering) -> dict[str, Any]:
     """How many starts, and how many of them found the best loss."""
-    from kpod._report.sure import starts_of
-    from kpod._words import best_found
+    from kpod._analysis.certainty import starts_of
+    from kpod._common.words import best_found
 
     losses = [float(loss) for loss in c.kpod.losses_]
     return {"starts": len(losses), "found_best": best_found(losses), "sentence": starts_of(c)}
 
 
 def summary_of_stability(again: Stability) -> dict[str, Any]:
-    from kpod._words import finite
+    from kpod._common.words import finite
 
     return {
         "jaccard": [finite(value) for value in again.jaccard_],
@@ -127,8 +127,8 @@ def summary_of_stability(again: Stability) -> dict[str, Any]:
 
 def summary_of_choice(number: KChoice, again: Stability | None = None) -> dict[str, Any]:
     """Why this number of clusters."""
-    from kpod._report.sure import why_this_number
-    from kpod._words import finite
+    from kpod._analysis.certainty import why_this_number
+    from kpod._common.words import finite
 
     table = number.table_
     return {

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod._io.tables import TableFile
+    from kpod._columns.tables import TableFile
 
 
 @contextmanager
@@ -25,8 +25,8 @@ def open_table(
 ) -> Iterator[TableFile]:
     """The table in one or several files; what it needs on a disk is gone in the end."""
     progress.doing(f"reading {data[0]}")
-    from kpod._io.large import LargeTable, files_of
-    from kpod._io.reading import read_table
+    from kpod._files.large import LargeTable, files_of
+    from kpod._files.reading import read_table
 
     paths, in_pieces = files_of(data, scratch)
     if not in_pieces:

@@ -1,0 +1,1 @@
+"""Questions about a table or a clustering, answered as plain data and sentences."""

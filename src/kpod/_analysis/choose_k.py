@@ -1,0 +1,107 @@
+"""kpod.choose_k: how many clusters? Hide observed entries, and see with how many they are predicted best.
+
+Two questions, asked of the same hidden entries:
+
+1. With how many centers are they predicted best? The smallest number within one standard error of
+   the best is taken (paired: the same entries for every number).
+2. Would *correlation* predict them as well as more centers do? Columns that go up and down together
+   within a cluster let many centers in a row trace a single elongated group. So at the number found,
+   and at every smaller one, Gaussian mixtures whose columns may be correlated within clusters
+   (`kpod._mixture.em`) predict the same entries; where fewer clusters do it better that way, the number
+   is theirs. One correlated cluster is among them: the null hypothesis of no groups, with the same
+   gaps, and nothing to simulate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sklearn.base import clone
+
+from kpod._estimators.kpod import KPOD
+from kpod._estimators.mini_batch import MiniBatchKPOD
+from kpod._selection.number import KChoice
+from kpod._selection.search import Progress
+
+
+def choose_k(
+    X: Any,
+    k: Any = "auto",
+    *,
+    estimator: KPOD | None = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> KChoice:
+    r"""Choose the number of clusters by hiding observed entries and predicting them.
+
+    Ten times (five beyond 20,000 observed entries), a tenth of the observed entries is hidden, the table is
+    clustered without them, and they are predicted by the centers of their rows:
+
+    .. math:: e(k) = \frac{1}{|H|} \sum_{(i,j) \in H} (x_{ij} - c_{l(i)j})^2
+
+    The smallest k whose error lies within one standard error of the smallest error is taken, the
+    standard error being that of the difference (over rows). If columns are correlated *within* the
+    clusters found, so that centers count pieces rather than groups, the number is chosen again among
+    Gaussian mixtures that allow for correlation; one correlated group is among them. Clusters that are
+    not set apart, rows lying as densely between them as inside, are no clear choice.
+
+    Parameters
+    ----------
+    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
+        The table. Columns count by their scale: standardise them first unless they share a unit.
+    k : "auto" or iterable of int, default="auto"
+        The numbers to choose from. "auto" is 1 to 10, and up to 40 for as long as more clusters
+        predict better.
+    estimator : KPOD, default=None
+        How to cluster; `n_clusters` is set here. With its `checkpoint`, a search that was killed goes on
+        where it was.
+    sample_weight : array-like of shape (n_samples,), default=None
+        The weight of each row, in the clustering and in the errors.
+    random_state : int, RandomState instance or None, default=None
+        Determines what is hidden, and the starts; None for that of the estimator.
+    progress : callable, default=None
+        Called as `progress(done, total, text)` while fits are run; `total` may grow. If it has a method
+        `announce`, that is called as `progress.announce(seconds)` where a wait of more than half a minute
+        can be foreseen.
+
+    Returns
+    -------
+    KChoice
+        `best_k_`, `sentence_`, `table_`, and the fitted `model_`; see there.
+
+    Notes
+    -----
+    On more than 20,000 rows, the choice rests on a random sample of 20,000 (`n_rows_`); the model is
+    fitted on all.
+
+    Examples
+    --------
+    >>> from kpod import choose_k
+    >>> from kpod.datasets import make_mixture
+    >>> from kpod.missingness import mcar
+    >>> X, _ = make_mixture(4, n_samples=200, n_features=10, rng=0)
+    >>> choice = choose_k(mcar(X, 0.3, rng=0), range(1, 7), random_state=0)
+    >>> choice.best_k_, choice.clear_
+    (4, True)
+    >>> choice.model_.n_clusters
+    4
+    """
+    estimator = KPOD() if estimator is None else estimator
+    if isinstance(estimator, MiniBatchKPOD):
+        raise TypeError(
+            "estimator must be a KPOD, got MiniBatchKPOD. Choose with a KPOD, and fit "
+            "MiniBatchKPOD(n_clusters=choice.best_k_)."
+        )
+    if not isinstance(estimator, KPOD):
+        raise TypeError(f"estimator must be a KPOD, got {type(estimator).__name__}.")
+    model = clone(estimator).set_params(n_clusters="auto")
+    if estimator._listener is not None:
+        model._listener = estimator._listener
+    if random_state is not None:
+        model.set_params(random_state=random_state)
+    choice = model._fit(X, sample_weight, k, progress).choice_
+    del model.choice_
+    model.__dict__.pop("_listener", None)
+    return replace(choice, model_=model.set_params(n_clusters=choice.best_k_))

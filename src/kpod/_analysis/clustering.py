@@ -1,0 +1,566 @@
+"""What came out, in the terms in which people speak of it.
+
+Works out sizes, differences, separation and a sentence on each cluster; the command line, the
+pictures and the report only show them. Cautions, profiles and how sure it is have modules of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from kpod._analysis.entries import DenseEntries, Entries, MappedEntries, SparseEntries, entries_of
+from kpod._columns.encoder import CATEGORY, TableEncoder
+from kpod._common.typing import AnyFloats, Floats, Labels, Positions
+from kpod._common.words import counted, listed, number, percent
+from kpod._estimators.kpod import KPOD
+from kpod._inputs import validation
+from kpod._inputs.scanned import ScannedTable
+from kpod._missing.diagnosis import Diagnosis, Whole
+from kpod._mixture.confidence import Sureness, sureness
+from kpod._models.save_load import without_names
+
+FEW = 5
+"""A center resting on fewer observed entries than this is not spoken of."""
+ENOUGH = 0.5
+"""Where fewer of its rows have a value, a cluster is described by it only with the count behind it."""
+CLEAR = 0.5
+"""A center this many standard deviations off the column's mean is high or low."""
+MOST_SAID = 3
+SMALL = 1e-6
+"""In standard deviations of its column, what is as good as 0."""
+ROWS_AT_ONCE = 1_000_000
+"""Entries made dense at once, to see what gaps go with."""
+MOST_ROWS = 100_000
+"""Of more rows, a sample says how they spread."""
+MOST_COMPARED = 500_000
+"""Entries of a cluster looked at for typical rows."""
+
+
+class Level(NamedTuple):
+    """A level of a category, and of two levels the other one, which has no column of its own."""
+
+    column: str
+    name: str
+    other: str | None = None
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """A fitted model seen together with a table, both in the table's own units."""
+
+    kpod: KPOD
+    names: list[str]
+    table: Entries
+    """The table in the units it came in."""
+    values: Entries
+    """The same as the model sees it, scaled for example."""
+    seen: Any
+    """That once more, in the form the model takes it: a dataframe where it was fitted on one."""
+    centers: Floats
+    """In the units of `table`."""
+    labels: Labels
+    is_fitted_table: bool
+    levels: list[Level | None]
+    """Of each column that is the share of a level, which."""
+    is_bent: bool
+    """Whether logarithms or clipping come before the model: distances in the table are others then."""
+    means_of: list[str]
+    """Of each column, what its centers are means of where not of the values: logarithms, for example."""
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        column_names: Sequence[str] | None = None,
+        *,
+        is_fitted_table: bool | None = None,
+    ) -> Clustering:
+        """From a KPOD, or a pipeline that ends in one, and a table of the kind it was fitted on."""
+        validation.refuse_dask(X)  # before scikit-learn's transformers load it
+        before, kpod = split(estimator)
+        check_is_fitted(kpod)
+        seen = X if before is None else before.transform(X)
+        values = entries_of(validation.as_table(seen, kpod))
+        table, centers, given, levels = in_units(estimator, before, kpod, X, values)
+        given = column_names if column_names is not None else given
+        names = [str(name) for name in given] if given is not None else numbered(table.shape[1])
+        if len(names) != table.shape[1]:
+            raise ValueError(f"{len(names)} column names for {table.shape[1]} columns; give one for each.")
+        centers = np.where(np.asarray(kpod.counts_) > 0, centers, np.nan)
+        if is_fitted_table:
+            labels, fitted = np.asarray(kpod.labels_), True
+        else:
+            labels, fitted = labels_of(kpod, values, seen)
+        return cls(
+            kpod,
+            names,
+            table,
+            values,
+            seen,
+            centers,
+            labels,
+            fitted,
+            levels,
+            is_bent(before),
+            means_of(before, len(names)),
+        )
+
+    @cached_property
+    def sources(self) -> list[int]:
+        """One column for each column of the table: of the indicators of a category, the first."""
+        first: dict[Any, int] = {}
+        in_memory = isinstance(self.table, DenseEntries)
+        groups = self.kpod._groups().source if in_memory else np.arange(len(self.names))
+        for j, level in enumerate(self.levels):
+            first.setdefault(groups[j] if level is None else level.column, j)
+        return list(first.values())
+
+    @cached_property
+    def source(self) -> Entries:
+        """What is observed of the columns of the table, of the levels of a category but once."""
+        if len(self.sources) == len(self.names):
+            return self.table
+        assert isinstance(self.table, DenseEntries | MappedEntries)
+        return entries_of(self.table.values[:, self.sources])
+
+    @cached_property
+    def source_names(self) -> list[str]:
+        levels = [self.levels[j] for j in self.sources]
+        return [
+            self.names[j] if level is None else level.column
+            for j, level in zip(self.sources, levels, strict=True)
+        ]
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What the gaps of the table go with, the clusters among it."""
+        placed = self.k > 1 and bool((self.labels >= 0).any())
+        n_rows, source = len(self.labels), self.source
+        missing = (n_rows - source.by_column) / max(n_rows, 1)
+        levels = [self.levels[j] for j in self.sources]
+        of_two = {j: level.name for j, level in enumerate(levels) if level is not None and level.other}
+        whole = Whole(
+            self.source_names, missing, n_rows, source.n_complete, self.labels if placed else None, of_two
+        )
+        pieces = np.array_split(whole.rows, max(1, len(whole.rows) * source.shape[1] // ROWS_AT_ONCE))
+        values = np.concatenate([source.rows(piece)[:, whole.columns] for piece in pieces])
+        gaps = np.isnan(values)
+        # Of more than two levels, the first is there for its gaps; it is not high or low.
+        n_columns = np.bincount(np.searchsorted(self.sources, np.arange(len(self.names)), side="right") - 1)
+        is_category = [n_columns[j] > 1 for j in whole.columns]
+        return whole.diagnosis(gaps, np.where(is_category, np.nan, values))
+
+    @cached_property
+    def sample(self) -> Positions | None:
+        """Rows that stand for all where there are very many; None for all rows."""
+        if len(self.labels) <= MOST_ROWS or isinstance(self.table, SparseEntries):
+            return None
+        return np.sort(np.random.default_rng(0).choice(len(self.labels), MOST_ROWS, replace=False))
+
+    @property
+    def sampled_labels(self) -> Labels:
+        return self.labels if self.sample is None else self.labels[self.sample]
+
+    @cached_property
+    def is_year(self) -> list[bool]:
+        """Whether a column holds years, which are written without a comma."""
+        return [
+            bool(YEAR.search(name)) and is_year(name, self.labelled(self.table, j)[0])
+            for j, name in enumerate(self.names)
+        ]
+
+    def shown(self, j: int, value: float) -> str:
+        """A value of a column as it is read: 2007 for a year, 82 % for the share of a level."""
+        if self.levels[j] is not None:
+            return percent(value)
+        if abs(value) < SMALL * self.moments[1][j]:
+            return "0"
+        return f"{value:.0f}" if self.is_year[j] and np.isfinite(value) else number(value)
+
+    def label(self, j: int) -> str:
+        """The name of a column as it is read."""
+        level = self.levels[j]
+        return self.names[j] if level is None else f"{level.column}: {level.name}"
+
+    @property
+    def k(self) -> int:
+        return int(self.kpod.n_clusters_)
+
+    @cached_property
+    def sizes(self) -> np.ndarray[Any, Any]:
+        return np.bincount(self.labels[self.labels >= 0], minlength=self.k)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Observed entries behind each center; weights of rows do not make them more."""
+        behind = self.entries if self.is_fitted_table else self.kpod.counts_
+        return np.asarray(behind, dtype=np.float64)
+
+    @cached_property
+    def missing_by_column(self) -> Floats:
+        return 1 - self.table.by_column / len(self.labels)
+
+    @property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the observed entries of each column; NaN for none."""
+        return self.table.moments
+
+    @property
+    def measured(self) -> Entries:
+        """The table in which distances are what they were to the model, up to a unit for each column."""
+        return self.values if self.is_bent else self.table
+
+    @cached_property
+    def differences(self) -> Floats:
+        """Centers less the column's mean, in its standard deviations; 0 where nothing varies.
+
+        Of logarithms and clipped values, where those are what was clustered.
+        """
+        means, stds = self.measured.moments
+        centers = np.asarray(self.kpod.cluster_centers_, dtype=np.float64) if self.is_bent else self.centers
+        with np.errstate(divide="ignore", invalid="ignore"):
+            difference = (np.where(np.isnan(self.centers), np.nan, centers) - means) / stds
+        return np.nan_to_num(difference, nan=0.0, posinf=0.0, neginf=0.0)
+
+    @cached_property
+    def separation(self) -> Floats:
+        """Of each column, how much the clusters explain: of its variance, allowing for small counts.
+
+        (1 - (1 - R^2) (n - 1) / (n - k)) n / n_rows, with R^2 over the n observed entries and k the
+        clusters that have any; at least 0. A column with few entries cannot lead. Of very many rows,
+        R^2 is by how far the centers are from the column's mean, which is as exact as those.
+        """
+        if self.sample is not None and self.centers_are_means and not self.is_bent:
+            means, stds = self.moments
+            n, n_rows = self.entries.sum(axis=0), max(1, int((self.labels >= 0).sum()))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                between = np.nansum(self.entries * (self.centers - means) ** 2, axis=0)
+                rest = (1 - between / (n * stds**2)) * (n - 1) / (n - (self.entries > 0).sum(axis=0))
+            return np.clip(np.nan_to_num(1 - rest, nan=0.0, posinf=0.0, neginf=0.0), 0, 1) * n / n_rows
+        share = np.zeros(len(self.names))
+        n_rows = max(1, int((self.sampled_labels >= 0).sum()))
+        for j in range(len(self.names)):
+            entries, labels = self.labelled(self.measured, j)
+            share[j] = explained_share(entries, labels, self.k) * len(entries) / n_rows
+        return share
+
+    def labelled(self, table: Entries, j: int) -> tuple[Floats, Labels]:
+        """The entries of a column in rows (of the sample) that have a cluster, and their clusters."""
+        rows, entries = table.column(j, self.sample)
+        labels = self.labels[rows]
+        return entries[labels >= 0].astype(np.float64), labels[labels >= 0]
+
+    @cached_property
+    def by_separation(self) -> list[int]:
+        return [int(j) for j in np.argsort(-self.separation, kind="stable")]
+
+    @cached_property
+    def margins(self) -> Floats:
+        """The margin of each row of the sample: 0 halfway between two centers, 1 on its own.
+
+        NaN for no cluster. The silhouette with centers in place of clusters: (b - a) / max(a, b), a the
+        partial distance to the row's own center and b that to the nearest other one.
+        """
+        out = np.empty(len(self.sampled_labels))
+        seen_rows = self.seen if self.sample is None else self.values.rows(self.sample)
+        nameless = without_names(self.kpod)
+        for start, seen in pieces_of(seen_rows):
+            model = self.kpod if hasattr(seen, "columns") else nameless
+            distances = np.asarray(model.transform(seen), dtype=np.float64)
+            labels = self.sampled_labels[start : start + len(distances)]
+            rows = np.arange(len(distances))
+            own = distances[rows, labels].copy()
+            distances[rows, labels] = np.inf
+            other = distances.min(axis=1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                margin = np.where(np.maximum(own, other) > 0, (other - own) / np.maximum(own, other), 0.0)
+            margin[labels < 0] = np.nan
+            out[start : start + len(margin)] = margin
+        return out
+
+    @cached_property
+    def sureness(self) -> Sureness | None:
+        """How sure the cluster of each row is, where the model has probabilities."""
+        if not (hasattr(self.kpod, "predict_proba") and hasattr(self.kpod, "cluster_shares_")):
+            return None
+        return sureness(self.kpod.predict_proba(self.seen), self.labels)
+
+    @property
+    def converged(self) -> bool:
+        """As far as there is such a thing: mini-batches end when they have all been seen."""
+        return bool(getattr(self.kpod, "converged_", True))
+
+    @property
+    def centers_are_means(self) -> bool:
+        """Whether the centers are the means of this table's rows, without weights or shrinkage."""
+        kpod = self.kpod
+        unweighted = bool(np.isclose(kpod.counts_.sum(), self.entries.sum()))
+        return self.is_fitted_table and unweighted and not getattr(kpod, "shrinkage_", 0)
+
+    @cached_property
+    def explained(self) -> float:
+        """The share of the sum of squares over observed entries that the clusters explain.
+
+        Exact where the loss of all rows is known; a few far rows would make that of a sample worthless.
+        """
+        means = np.asarray(self.kpod.column_means_, dtype=np.float64)
+        if self.sample is not None and self.centers_are_means:
+            total = self.values.squares_around(means)
+            return 1 - float(self.kpod.inertia_) / total if total > 0 else 0.0
+        total = within = 0.0
+        for j in range(len(self.names)):
+            entries, labels = self.labelled(self.values, j)
+            if len(entries):
+                total += float(((entries - means[j]) ** 2).sum())
+                within += float(((entries - self.kpod.cluster_centers_[labels, j]) ** 2).sum())
+        return 1 - within / total if total > 0 else 0.0
+
+    @cached_property
+    def known(self) -> Floats:
+        """Of each cluster and column, the share of the cluster's rows that have it."""
+        return np.asarray(self.entries / np.maximum(self.sizes, 1)[:, None], dtype=np.float64)
+
+    @cached_property
+    def entries(self) -> Labels:
+        """Of each cluster and column, the observed entries."""
+        return self.table.by_group(self.labels, self.k).astype(np.int64)
+
+    def said_of(self, cluster: int) -> tuple[list[str], list[str]]:
+        """What a cluster is clearly high and low in, clearest first; what few of its rows have, last."""
+        counts, known = self.counts[cluster], self.known[cluster]
+        difference = np.where(counts >= FEW, self.differences[cluster], 0.0)
+        order = np.lexsort((-np.abs(difference), known < ENOUGH))
+        numbers = [j for j in order if self.levels[j] is None]
+        high = [self.described(cluster, j) for j in numbers if difference[j] >= CLEAR]
+        low = [self.described(cluster, j) for j in numbers if difference[j] <= -CLEAR]
+        return high[:MOST_SAID], low[:MOST_SAID]
+
+    def said_of_levels(self, cluster: int) -> list[str]:
+        """The levels of categories that are clearly more common in a cluster than elsewhere.
+
+        At least a few of its rows have them; what is unknown of most of its rows comes last.
+        """
+        found = []
+        for j, level in enumerate(self.levels):
+            share, difference = self.centers[cluster, j], self.differences[cluster, j]
+            sides = [] if level is None else [(level.name, share, difference)]
+            if level is not None and level.other is not None:
+                sides.append((level.other, 1 - share, -difference))
+            for name, part, more_often in sides:
+                if part * self.entries[cluster, j] >= FEW and more_often >= CLEAR:
+                    found.append((self.known[cluster, j] < ENOUGH, -more_often, j, name, part))
+        clear = sorted(found, key=lambda one: one[:2])[:MOST_SAID]
+        most = [self.described(cluster, j, name, part) for *_, j, name, part in clear if part > 0.5]
+        more = [self.described(cluster, j, name, part) for *_, j, name, part in clear if part <= 0.5]
+        return [
+            f"{word} {listed(names)}" for word, names in (("mostly", most), ("more often", more)) if names
+        ]
+
+    def described(self, cluster: int, j: int, level: str = "", share: float = np.nan) -> str:
+        """The name of a column, with the count behind it where few rows of the cluster have it."""
+        of = self.levels[j]
+        name = self.names[j] if of is None else f"{of.column} {level}"
+        behind = [] if of is None else [percent(share)]
+        if self.known[cluster, j] < ENOUGH:
+            behind.append(f"known for {self.entries[cluster, j]:,} of {self.sizes[cluster]:,}")
+        return f"{name} ({', '.join(behind)})" if behind else name
+
+    def sentence(self, cluster: int) -> str:
+        """One line on a cluster, as one would say it."""
+        high, low = self.said_of(cluster)
+        said = [f"{word} in {listed(names)}" for word, names in (("high", high), ("low", low)) if names]
+        said = [*self.said_of_levels(cluster), *said]
+        enough = self.counts[cluster] >= FEW
+        otherwise = "close to the average throughout"
+        if not enough.all():
+            otherwise = "close to the average in what is known" if enough.any() else "too few to say more"
+        rows = counted(int(self.sizes[cluster]), "row")
+        return f"cluster {cluster}: {rows}, {', '.join(said) or otherwise}"
+
+    def typical(self, cluster: int, most: int = 3) -> list[int]:
+        """The rows of a cluster nearest to its center, among those of which most is known.
+
+        Of a large cluster, a sample is looked at.
+        """
+        members = np.flatnonzero(self.labels == cluster)
+        if not len(members):
+            return []
+        most_members = max(100, MOST_COMPARED // len(self.names))
+        if len(members) > most_members:
+            members = np.sort(np.random.default_rng(0).choice(members, most_members, replace=False))
+        known = self.source.by_row[members]
+        members = members[known >= np.quantile(known, 0.5)]
+        center = np.asarray(self.kpod.cluster_centers_[cluster], dtype=np.float64)
+        squares = (self.values.rows(members) - center) ** 2
+        count = np.maximum((~np.isnan(squares)).sum(axis=1), 1)
+        return [int(i) for i in members[np.argsort(np.nansum(squares, axis=1) / count, kind="stable")[:most]]]
+
+
+def pieces_of(table: Any) -> Iterator[tuple[int, Any]]:
+    """Some rows of a scanned table after the other; any other table whole."""
+    step = max(1, MOST_COMPARED * 4 // table.shape[1]) if isinstance(table, ScannedTable) else 0
+    if not step or sparse.issparse(table.values):
+        yield 0, table
+        return
+    for start in range(0, len(table), step):
+        yield start, table.rows(start, start + step)
+
+
+def explained_share(entries: Floats, labels: Labels, k: int) -> float:
+    """The share of the variance that groups explain, less what they would explain by chance."""
+    counts = np.bincount(labels, minlength=k)
+    groups = int((counts > 0).sum())
+    total = float(((entries - entries.mean()) ** 2).sum()) if len(entries) else 0.0
+    if total <= 0 or len(entries) <= groups:
+        return 0.0
+    means = np.bincount(labels, weights=entries, minlength=k) / np.maximum(counts, 1)
+    within = float(((entries - means[labels]) ** 2).sum())
+    return float(np.clip(1 - within / total * (len(entries) - 1) / (len(entries) - groups), 0, 1))
+
+
+def in_units(
+    estimator: Any, before: Any, kpod: KPOD, X: Any, values: Entries
+) -> tuple[Entries, Floats, Sequence[str] | None, list[Level | None]]:
+    """The table and the centers in units one can read, the names of the columns, and which are levels."""
+    centers = np.asarray(kpod.cluster_centers_, dtype=np.float64)
+    plain: list[Level | None] = [None] * values.shape[1]
+    if isinstance(X, ScannedTable) and X.scaler_ is not None and before is None:
+        back = np.asarray(X.scaler_.inverse_transform(centers), dtype=np.float64)
+        in_file = MappedEntries(X.values, X.scaler_) if isinstance(values, MappedEntries) else values
+        return in_file, back, X.columns, plain
+    if before is None:
+        return values, centers, names_of(estimator, kpod, X), plain
+    if len(before) == 1 and isinstance(before[0], TableEncoder):
+        encoder = before[0]
+        assert isinstance(values, DenseEntries | MappedEntries)
+        names, levels = list(encoder.get_feature_names_out()), levels_of(encoder)
+        return entries_of(encoder.in_units(values.values)), encoder.in_units(centers), names, levels
+    try:
+        table = entries_of(validation.as_table(X, kpod))
+        if table.shape == values.shape and hasattr(before, "inverse_transform"):
+            back = np.asarray(before.inverse_transform(centers), dtype=np.float64)
+            return table, back, names_of(estimator, kpod, X), plain
+    except (ValueError, TypeError):
+        pass  # text among the columns, or a step that cannot be undone: speak of what came out
+    try:
+        names_out: Sequence[str] | None = list(before.get_feature_names_out())
+    except (AttributeError, ValueError):
+        names_out = names_of(kpod, kpod, None)
+    if len(before) == 1 and isinstance(before[0], ColumnTransformer) and isinstance(values, DenseEntries):
+        undone = entries_of(undo(before[0], values.values))
+        return undone, undo(before[0], centers), without_prefixes(names_out), plain
+    return values, centers, names_out, plain
+
+
+def undo(columns: ColumnTransformer, values: Floats) -> Floats:
+    """Values in the units they had, where a transformer gives one column for each and can be undone."""
+    out = np.array(values, dtype=np.float64)
+    for name, transformer, given in columns.transformers_:
+        block = columns.output_indices_[name]
+        is_one_for_one = block.stop - block.start == np.size(given)
+        if is_one_for_one and block.stop > block.start and hasattr(transformer, "inverse_transform"):
+            try:
+                out[:, block] = transformer.inverse_transform(out[:, block])
+            except (ValueError, TypeError):  # categories for example: there are no numbers to go back to
+                continue
+    return out
+
+
+def without_prefixes(names: Sequence[str] | None) -> Sequence[str] | None:
+    """The names a ColumnTransformer gives, without those of its parts where that leaves them different."""
+    plain = [name.partition("__")[2] or name for name in names or ()]
+    return plain if names is not None and len(set(plain)) == len(plain) else names
+
+
+def is_bent(before: Any) -> bool:
+    """Whether what comes before the model takes logarithms or clips."""
+    encoders = (
+        [step for _, step in before.steps if isinstance(step, TableEncoder)] if before is not None else []
+    )
+    return any(encoder.log or encoder.clip for encoder in encoders)
+
+
+def means_of(before: Any, n_columns: int) -> list[str]:
+    """What the mean of each column was taken of before it was brought back to the units of the table."""
+    if before is None or len(before) > 1 or not isinstance(before[0], TableEncoder):
+        return [""] * n_columns
+    encoder, out = before[0], []
+    for kind, levels, offset in zip(encoder.kinds_, encoder._encoded_levels(), encoder.offset_, strict=True):
+        values = "logarithms" if np.isfinite(offset) else "values" if encoder.clip else ""
+        out += [""] * len(levels) if kind == CATEGORY else [f"clipped {values}" if encoder.clip else values]
+    return out
+
+
+def levels_of(encoder: TableEncoder) -> list[Level | None]:
+    out: list[Level | None] = []
+    columns = zip(encoder._names(), encoder.kinds_, encoder.levels_, strict=True)
+    for name, kind, levels in columns:
+        if kind != CATEGORY:
+            out.append(None)
+        elif len(levels) == 2:
+            out.append(Level(name, levels[1], levels[0]))
+        else:
+            out += [Level(name, level) for level in levels]
+    return out
+
+
+YEAR = re.compile(r"year|decade|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
+
+
+def is_year(name: str, values: AnyFloats) -> bool:
+    """Whether a column holds years, by its name and its values."""
+    return bool(YEAR.search(name) and len(values) and values.min() >= 1500 and values.max() <= 2200)
+
+
+def split(estimator: Any) -> tuple[Any, KPOD]:
+    """What comes before the KPOD, if anything, and the KPOD."""
+    if isinstance(estimator, Pipeline):
+        before, last = (estimator[:-1] if len(estimator) > 1 else None), estimator[-1]
+    else:
+        before, last = None, estimator
+    if not isinstance(last, KPOD):
+        raise TypeError(f"Expected a fitted KPOD, or a pipeline that ends in one, got {estimator!r}.")
+    return before, last
+
+
+def names_of(estimator: Any, kpod: KPOD, X: Any) -> Sequence[str] | None:
+    for holder in (estimator, kpod):
+        if hasattr(holder, "feature_names_in_"):
+            return list(holder.feature_names_in_)
+    columns = getattr(X, "columns", None)
+    return None if columns is None or callable(columns) else list(map(str, columns))
+
+
+def numbered(n: int) -> list[str]:
+    return [f"column {j}" for j in range(n)]
+
+
+def labels_of(kpod: KPOD, values: Entries, seen: Any) -> tuple[Labels, bool]:
+    """The labels of the fit where this is the table of the fit, else each row's nearest center.
+
+    It is that table if it has the counts behind the centers (row weights change those) and if `predict`
+    gives its rows the labels of the fit. Those of "mm" are its own, so there the means of the columns
+    decide. A model from a file has no labels.
+    """
+    nearest = np.asarray(kpod.predict(seen))
+    labels = np.asarray(getattr(kpod, "labels_", ()))
+    if len(labels) != len(nearest) or not np.array_equal(
+        values.by_group(labels, int(kpod.n_clusters_)), kpod.counts_
+    ):
+        return nearest, False
+    if getattr(kpod, "algorithm", None) == "mm":
+        fitted = np.allclose(values.moments[0], kpod.column_means_, rtol=1e-6, equal_nan=True)
+    else:
+        fitted = np.array_equal(nearest, labels)
+    return (labels, True) if fitted else (nearest, False)

@@ -1,0 +1,88 @@
+"""What a table in a file holds and what it lacks, as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kpod._analysis.entries import patterns_of_gaps
+from kpod._columns.inspection import gaps_of
+from kpod._columns.tables import Column, TableFile, missing_option, two_ways
+from kpod._columns.usage import USED, twins
+from kpod._common.errors import printable
+from kpod._common.words import finite
+from kpod._missing.diagnosis import Whole
+
+
+def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
+    """Columns, gaps and their patterns, as plain data."""
+    missing = np.column_stack([missing_entries(table, column) for column in table.columns])
+    numeric = [j for j, column in enumerate(table.columns) if column.values is not None]
+    n_patterns, patterns = patterns_of_gaps(missing, most_patterns)
+    nothing = missing[:, numeric].all(axis=1) if numeric else np.ones(table.n_rows, bool)
+    return {
+        "data": table.source,
+        "rows": table.n_rows,
+        "text_file": vars(table.dialect) if table.dialect else None,
+        "notes": [*table.notes, *twins(table, [c.name for c in table.columns if c.role.role in USED])],
+        "missing_share": float(missing.mean()),
+        "complete_rows": int((~missing.any(axis=1)).sum()),
+        "rows_without_numbers": int(nothing.sum()),
+        "columns": [about(table, column, missing[:, j]) for j, column in enumerate(table.columns)],
+        "patterns": n_patterns,
+        "gaps": about_gaps(missing, table),
+        "commonest_patterns": [
+            {"missing": [table.columns[j].name for j in columns], "rows": rows} for columns, rows in patterns
+        ],
+    }
+
+
+def missing_entries(table: TableFile, column: Column) -> Any:
+    if column.values is not None:
+        return np.isnan(column.values)
+    return gaps_of(table.raw[column.name], list(column.marks))
+
+
+def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
+    known = column.values is not None and not missing.all()
+    low, high = (column.low, column.high) if known else (None, None)
+    return {
+        "name": column.name,
+        "type": column.kind,
+        "role": column.role.role,
+        "why": column.role.why,
+        "notes": [*odd_note(table, column), *(note.sentence for note in column.role.notes)],
+        "missing": int(missing.sum()),
+        "missing_share": float(missing.mean()),
+        "marks": dict(column.marks),
+        "min": finite(low) if low is not None else None,
+        "max": finite(high) if high is not None else None,
+    }
+
+
+def odd_note(table: TableFile, column: Column) -> list[str]:
+    """On a column of numbers with other entries or of two meanings, which `kpod fit` refuses."""
+    if column.ambiguous:
+        return [two_ways(column, in_pieces=table.in_pieces)]
+    if column.odd is None or column.role.role != "number":
+        return []
+    row, value = column.odd
+    where, treat = table.where(row - 1, column.name), missing_option(column)
+    return [
+        f"'{printable(value[:60])}' ({where}) is not a number; correct it, or treat it as missing{treat}."
+    ]
+
+
+def about_gaps(missing: Any, table: TableFile) -> dict[str, Any]:
+    """What the gaps go with: of text and identifiers only the gaps are looked at, not the values."""
+    n_complete = int((~missing.any(axis=1)).sum())
+    names = [column.name for column in table.columns]
+    whole = Whole(names, missing.mean(axis=0), len(missing), n_complete, None)
+    values = np.full((len(whole.rows), len(whole.columns)), np.nan)
+    for place, j in enumerate(whole.columns):
+        column = table.columns[j]
+        if column.values is not None and column.role.role != "identifier":
+            values[:, place] = column.values[whole.rows]
+    found = whole.diagnosis(missing[np.ix_(whole.rows, whole.columns)], values)
+    return {"sentences": found.sentences, "suggestion": found.suggestion}

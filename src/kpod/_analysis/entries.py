@@ -1,0 +1,300 @@
+"""The observed entries of a table, dense or sparse, by column and by row.
+
+What came of a fit is worked out over observed entries alone. Asked for like this, a sparse table
+need not be made dense, in which form it might not fit into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpod._common.typing import AnyFloats, Floats, Labels, Positions
+from kpod._engine.windows import gathered, release
+
+CHUNK_ENTRIES = 1 << 21
+MANY_ENTRIES = 1 << 22
+"""Larger tables are looked at in pieces, which the caches of a processor hold."""
+Patterns = tuple[int, list[tuple[list[int], int]]]
+"""How many patterns of gaps there are; of the commonest, the columns missing and the rows."""
+
+
+def entries_of(table: Any) -> Entries:
+    """Of an array with NaN in the gaps, or of a CSR array."""
+    if sparse.issparse(table):
+        return SparseEntries(table)
+    in_pieces = isinstance(table, np.memmap) or table.size > MANY_ENTRIES
+    return MappedEntries(table) if in_pieces else DenseEntries(table)
+
+
+class Entries:
+    """What both kinds offer."""
+
+    shape: tuple[int, int]
+
+    def column(self, j: int, among: Positions | None = None) -> tuple[Positions, AnyFloats]:
+        """The rows in which a column is observed, of all or of those given, and its entries there."""
+        raise NotImplementedError
+
+    def rows(self, which: Positions) -> Floats:
+        """Some rows as an array with NaN in the gaps."""
+        raise NotImplementedError
+
+    def by_group(self, groups: Labels, n_groups: int) -> AnyFloats:
+        """How often each column is observed in each group of rows; rows in none have -1."""
+        raise NotImplementedError
+
+    def patterns(self, most: int) -> Patterns:
+        raise NotImplementedError
+
+    @cached_property
+    def by_row(self) -> AnyFloats:
+        raise NotImplementedError
+
+    @cached_property
+    def by_column(self) -> AnyFloats:
+        return self.by_group(np.zeros(self.shape[0], np.int32), 1)[0]
+
+    @cached_property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the observed entries of each column; NaN for none."""
+        means, stds = np.full(self.shape[1], np.nan), np.full(self.shape[1], np.nan)
+        for j in range(self.shape[1]):
+            _, entries = self.column(j)
+            if len(entries):
+                means[j], stds[j] = entries.mean(dtype=np.float64), entries.std(dtype=np.float64)
+        return means, stds
+
+    def squares_around(self, values: Floats) -> float:
+        """The sum of squared differences of all entries from a value for each column."""
+        means, stds = self.moments
+        return float(np.nansum(self.by_column * (stds**2 + (means - values) ** 2)))
+
+    @cached_property
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest entry of each column; NaN for none."""
+        columns = [self.column(j)[1] for j in range(self.shape[1])]
+        ends = [[e.min(), e.max()] if len(e) else [np.nan, np.nan] for e in columns]
+        low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+        return low, high
+
+    @property
+    def share_missing(self) -> float:
+        return 1 - float(self.by_row.sum()) / max(1, self.shape[0] * self.shape[1])
+
+    @property
+    def n_complete(self) -> int:
+        return int((self.by_row == self.shape[1]).sum())
+
+
+class DenseEntries(Entries):
+    """Of an array with NaN in the gaps."""
+
+    def __init__(self, values: AnyFloats) -> None:
+        self.values, self.shape = values, values.shape
+
+    @cached_property
+    def observed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        return ~np.isnan(self.values)
+
+    @cached_property
+    def by_row(self) -> AnyFloats:
+        return self.observed.sum(axis=1)
+
+    def column(self, j: int, among: Positions | None = None) -> tuple[Positions, AnyFloats]:
+        rows = np.flatnonzero(self.observed[:, j]) if among is None else among[self.observed[among, j]]
+        return rows, self.values[rows, j]
+
+    def rows(self, which: Positions) -> Floats:
+        return self.values[which].astype(np.float64)
+
+    def by_group(self, groups: Labels, n_groups: int) -> AnyFloats:
+        out = np.zeros((n_groups, self.shape[1]))
+        order = np.argsort(groups, kind="stable")
+        starts = np.searchsorted(groups[order], np.arange(n_groups + 1))
+        for group in range(n_groups):
+            out[group] = self.observed[order[starts[group] : starts[group + 1]]].sum(axis=0)
+        return out
+
+    def patterns(self, most: int) -> Patterns:
+        return patterns_of_gaps(~self.observed, most)
+
+
+class MappedEntries(Entries):
+    """Of a large array, in a file perhaps, looked at some rows or one column at a time.
+
+    Parameters
+    ----------
+    values : array with NaN in the gaps
+    scaler : ObservedScaler or None
+        What the values were standardised by: entries are given in the units from before.
+    """
+
+    def __init__(self, values: AnyFloats, scaler: Any = None) -> None:
+        self.values, self.shape, self.scaler = values, values.shape, scaler
+
+    def pieces(self) -> Iterator[tuple[slice, AnyFloats]]:
+        """Some rows after the other, as they are in the file, which are let go of before the next."""
+        step = max(1, CHUNK_ENTRIES // self.shape[1])
+        for start in range(0, self.shape[0], step):
+            rows = slice(start, min(start + step, self.shape[0]))
+            yield rows, self.values[rows]
+            release(self.values[rows])
+
+    def in_units(self, values: Any, j: Any = slice(None)) -> Floats:
+        if self.scaler is None:
+            return np.asarray(values, np.float64)
+        return np.asarray(values, np.float64) * self.scaler.scale_[j] + self.scaler.mean_[j]
+
+    @cached_property
+    def by_row(self) -> AnyFloats:
+        out = np.empty(self.shape[0], np.int32)
+        for rows, values in self.pieces():
+            out[rows] = (~np.isnan(values)).sum(axis=1)
+        return out
+
+    @cached_property
+    def ranges(self) -> tuple[Floats, Floats]:
+        low, high = np.full(self.shape[1], np.nan), np.full(self.shape[1], np.nan)
+        for _, values in self.pieces():
+            low, high = np.fmin(low, np.fmin.reduce(values)), np.fmax(high, np.fmax.reduce(values))
+        return self.in_units(low), self.in_units(high)
+
+    def column(self, j: int, among: Positions | None = None) -> tuple[Positions, AnyFloats]:
+        if among is None:
+            entries = np.concatenate([values[:, j].copy() for _, values in self.pieces()])
+        else:
+            entries = gathered(self.values[:, j], among)
+        here = np.flatnonzero(~np.isnan(entries))
+        entries, rows = entries[here], here if among is None else among[here]
+        return rows, self.in_units(entries, j) if self.scaler is not None else entries
+
+    def rows(self, which: Positions) -> Floats:
+        return self.in_units(gathered(self.values, which))
+
+    def by_group(self, groups: Labels, n_groups: int) -> AnyFloats:
+        out = np.zeros((n_groups + 1, self.shape[1]))
+        for rows, values in self.pieces():
+            here = np.where(groups[rows] < 0, n_groups, groups[rows])
+            order = np.argsort(here, kind="stable")
+            present, starts = np.unique(here[order], return_index=True)
+            out[present] += np.add.reduceat((~np.isnan(values))[order], starts, axis=0, dtype=np.int64)
+        return out[:n_groups]
+
+    @cached_property
+    def moments(self) -> tuple[Floats, Floats]:
+        n, total = np.zeros(self.shape[1]), np.zeros(self.shape[1])
+        for _, values in self.pieces():
+            n += (~np.isnan(values)).sum(axis=0)
+            total += np.nansum(values, axis=0, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = total / n
+            squares = np.zeros(self.shape[1])
+            for _, values in self.pieces():
+                squares += np.nansum((values - means) ** 2, axis=0, dtype=np.float64)
+            scale = 1.0 if self.scaler is None else self.scaler.scale_
+            return self.in_units(means), np.sqrt(squares / n) * scale
+
+    def patterns(self, most: int) -> Patterns:
+        keys = np.empty(self.shape[0], np.uint64)
+        for rows, values in self.pieces():
+            keys[rows] = hashed(np.packbits(np.isnan(values), axis=1))
+        ordered = np.sort(keys)
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        counts = np.diff(np.append(starts, len(ordered)))
+        # Of patterns as common as the last of the commonest, those come first that the table has first.
+        least = np.sort(counts)[-most:][0]
+        common = counts >= least
+        if least == 1:  # any pattern will do
+            common &= np.cumsum(common) <= most
+        firsts = {
+            int(np.flatnonzero(keys == key)[0]): int(n)
+            for key, n in zip(ordered[starts[common]], counts[common], strict=True)
+        }
+        chosen = sorted(firsts, key=lambda row: (-firsts[row], row))[:most]
+        missing = [np.flatnonzero(np.isnan(self.values[row])) for row in chosen]
+        return len(counts), [
+            ([int(j) for j in gaps], firsts[row]) for gaps, row in zip(missing, chosen, strict=True)
+        ]
+
+
+def hashed(packed: Any) -> NDArray[np.uint64]:
+    """A number for every row of bytes, by mixing eight at a time (splitmix64)."""
+    width = -(-packed.shape[1] // 8) * 8
+    words = np.zeros((len(packed), width), np.uint8)
+    words[:, : packed.shape[1]] = packed
+    out = np.zeros(len(packed), np.uint64)
+    with np.errstate(over="ignore"):
+        for word in words.view(np.uint64).T:
+            out = (out ^ word) + np.uint64(0x9E3779B97F4A7C15)
+            out = (out ^ (out >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            out = (out ^ (out >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            out ^= out >> np.uint64(31)
+    return out
+
+
+class SparseEntries(Entries):
+    """Of a CSR array; entries that are not stored, or stored as NaN, are missing."""
+
+    def __init__(self, table: sparse.csr_array) -> None:
+        kept = ~np.isnan(table.data)
+        if not kept.all():
+            before = np.concatenate([[0], np.cumsum(kept)])
+            table = sparse.csr_array(
+                (table.data[kept], table.indices[kept], before[table.indptr]), shape=table.shape
+            )
+        self.table, self.shape = table, table.shape
+        ones = np.ones(len(table.data), np.float32)
+        self.ones = sparse.csr_array((ones, table.indices, table.indptr), shape=table.shape)
+
+    @cached_property
+    def by_row(self) -> AnyFloats:
+        return np.diff(self.table.indptr)
+
+    @cached_property
+    def columns(self) -> sparse.csc_array:
+        return self.table.tocsc()
+
+    def column(self, j: int, among: Positions | None = None) -> tuple[Positions, AnyFloats]:
+        assert among is None, "the columns of a sparse table are short"
+        here = slice(*self.columns.indptr[j : j + 2])
+        return self.columns.indices[here].astype(np.intp), self.columns.data[here]
+
+    def rows(self, which: Positions) -> Floats:
+        chosen = self.table[which]
+        out = np.full(chosen.shape, np.nan)
+        out[np.repeat(np.arange(len(which)), np.diff(chosen.indptr)), chosen.indices] = chosen.data
+        return out
+
+    def by_group(self, groups: Labels, n_groups: int) -> AnyFloats:
+        inside = np.flatnonzero(groups >= 0)
+        belongs = (np.ones(len(inside)), (groups[inside], inside))
+        return (sparse.csr_array(belongs, shape=(n_groups, self.shape[0])) @ self.ones).toarray()
+
+    def patterns(self, most: int) -> Patterns:
+        indices, indptr = self.table.indices, self.table.indptr
+        found: dict[bytes, list[int]] = {}
+        for row in range(self.shape[0]):
+            key = blake2b(indices[indptr[row] : indptr[row + 1]].tobytes(), digest_size=16).digest()
+            found.setdefault(key, [row, 0])[1] += 1
+        commonest = sorted(found.values(), key=lambda pattern: (-pattern[1], pattern[0]))[:most]
+        everything = np.arange(self.shape[1])
+        return len(found), [
+            ([int(j) for j in np.setdiff1d(everything, indices[indptr[row] : indptr[row + 1]])], times)
+            for row, times in commonest
+        ]
+
+
+def patterns_of_gaps(missing: Any, most: int) -> Patterns:
+    packed = np.packbits(missing, axis=1)
+    rows = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, counts = np.unique(rows, return_index=True, return_counts=True)
+    order = np.lexsort((first, -counts))[:most]
+    patterns = [([int(j) for j in np.flatnonzero(missing[first[o]])], int(counts[o])) for o in order]
+    return len(counts), patterns

@@ -1,0 +1,118 @@
+"""Sums of squares of a clustering, and a summary as R prints it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kpod._analysis.stability import kpod_and_table
+from kpod._common.typing import Floats
+from kpod._common.words import counted, starts_text
+from kpod._inputs import validation
+from kpod._selection.holdout import entries
+
+
+@dataclass
+class ClusterSummary:
+    """Sums of squares over observed entries: `total_ss_` = `between_ss_` + `within_ss_.sum()`.
+
+    Attributes
+    ----------
+    sizes_ : ndarray of shape (n_clusters,)
+        Rows (or their weight) in each cluster.
+    within_ss_ : ndarray of shape (n_clusters,)
+        Sum of squared distances of the observed entries of a cluster to its means.
+    between_ss_by_cluster_ : ndarray of shape (n_clusters,)
+        Sum over the observed entries of a cluster of the squared distance of its means to the means
+        of the columns.
+    between_ss_ : float
+    total_ss_ : float
+        Sum of squared distances of the observed entries to the means of their columns.
+    losses_ : ndarray or None
+        The loss of every start, if the model has kept them.
+    """
+
+    sizes_: Floats
+    within_ss_: Floats
+    between_ss_by_cluster_: Floats
+    between_ss_: float
+    total_ss_: float
+    losses_: Any = None
+
+    def __str__(self) -> str:
+        k = len(self.sizes_)
+        share = self.between_ss_ / self.total_ss_ if self.total_ss_ > 0 else float("nan")
+        sizes = ", ".join(f"{size:g}" for size in self.sizes_)
+        lines = [
+            f"k-POD clustering with {counted(k, 'cluster')} of size{'' if k == 1 else 's'} {sizes}",
+            "",
+            "Within cluster sum of squares by cluster (observed entries):",
+            "  " + " ".join(f"{value:.6g}" for value in self.within_ss_),
+            f" (between_SS / total_SS = {share:.1%})",
+        ]
+        if self.losses_ is not None:
+            lines.append(starts_text(self.losses_))
+        return "\n".join(lines).rstrip()
+
+
+def summary(model: Any, X: Any, *, sample_weight: Any = None) -> ClusterSummary:
+    r"""Sums of squares within and between clusters, over observed entries.
+
+    .. math:: \sum_{ij\ \text{observed}} w_i (x_{ij} - \bar x_j)^2 =
+        \sum_{lj} N_{lj} (\bar x_{lj} - \bar x_j)^2 +
+        \sum_{ij\ \text{observed}} w_i (x_{ij} - \bar x_{l(i) j})^2
+
+    with :math:`N_{lj}` the weight observed of column j in cluster l and :math:`\bar x_{lj}` its mean.
+    Printed, it reads as R's `kmeans` does.
+
+    Parameters
+    ----------
+    model : KPOD, or a pipeline that ends in one
+        The fitted model.
+    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
+        The table; rows are assigned to their nearest centers.
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    ClusterSummary
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kpod import KPOD, summary
+    >>> X = np.array([[1, 2], [1, np.nan], [10, 12], [np.nan, 14]])
+    >>> print(summary(KPOD(2, random_state=0).fit(X), X))
+    k-POD clustering with 2 clusters of sizes 2, 2
+    <BLANKLINE>
+    Within cluster sum of squares by cluster (observed entries):
+      0 2
+     (between_SS / total_SS = 98.5%)
+    The best loss was found in 10 of 10 starts.
+    """
+    kpod, seen = kpod_and_table(model, X)
+    values, labels = validation.as_table(seen, kpod), np.asarray(kpod.predict(seen))
+    weights = validation.check_weights(sample_weight, values.shape[0])
+    weight = np.ones(values.shape[0]) if weights is None else weights
+    k, p = int(kpod.n_clusters_), values.shape[1]
+    rows, columns, x = entries(values)
+    w, label = weight[rows], labels[rows]
+    column_weights = np.bincount(columns, w, p)
+    means = np.bincount(columns, w * x, p) / np.where(column_weights > 0, column_weights, 1)
+    x = x - means[columns]
+    cells = label.astype(np.int64) * p + columns
+    counts = np.bincount(cells, w, k * p).reshape(k, p)
+    offsets = np.bincount(cells, w * x, k * p).reshape(k, p) / np.where(counts > 0, counts, 1)
+    within = np.bincount(label, w * (x - offsets[label, columns]) ** 2, k)
+    between = (counts * offsets**2).sum(axis=1)
+    placed = labels >= 0
+    return ClusterSummary(
+        np.bincount(labels[placed], weight[placed], k).astype(np.float64),
+        within.astype(np.float64),
+        between,
+        float(between.sum()),
+        float(w @ x**2),
+        getattr(kpod, "losses_", None),
+    )

@@ -1,0 +1,93 @@
+"""Values that mean "missing": those everyone uses, those given for all columns, and those of one column."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kpod._common.errors import InputError, printable
+
+GAPS = [
+    "", "NA", "N/A", "#N/A", "NaN", "null", "None", "nil", "missing", "?", "-", "--", ".",
+    "#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?", "#NULL!",
+]  # fmt: skip
+"""The last are what spreadsheets write where a formula fails."""
+
+WORD = "None"
+"""The mark that is also an answer: how much do you smoke?"""
+MINUS = "-"
+"""The mark that is also a sign."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What was given with --missing: for every column, and for some."""
+
+    everywhere: tuple[str, ...] = ()
+    by_column: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, given: Sequence[str], names: Sequence[str], source: str) -> Marks:
+        """From --missing 98, --missing 98,99, --missing income=98,99 or --missing 'q*=98,99'."""
+        everywhere: list[str] = []
+        by_column: dict[str, list[str]] = {}
+        for text in given:
+            column, equals, marks = text.rpartition("=")
+            if not equals or not column:
+                everywhere += split(text)
+                continue
+            found = matching(column, names)
+            if not found:
+                close = difflib.get_close_matches(column, names, 1)
+                hint = f"; did you mean '{printable(close[0])}'?" if close else "."
+                raise InputError(
+                    f"--missing {printable(text)}: {source} has no column '{printable(column)}'{hint}"
+                )
+            for name in found:
+                by_column.setdefault(name, []).extend(split(marks))
+        return cls(tuple(dict.fromkeys(everywhere)), {name: tuple(m) for name, m in by_column.items()})
+
+    def of(self, name: str) -> tuple[str, ...]:
+        return (*self.everywhere, *self.by_column.get(name, ()))
+
+    def found_nowhere(self, found: dict[str, Counter[str]]) -> list[str]:
+        """What was given and occurs in no column it was given for."""
+        lost = [mark for mark in self.everywhere if not any(mark in marks for marks in found.values())]
+        for name, marks in self.by_column.items():
+            lost += [f"{name}={mark}" for mark in marks if mark not in found[name]]
+        return lost
+
+
+def as_number(mark: str) -> float | None:
+    try:
+        return float(mark)
+    except ValueError:
+        return None
+
+
+def split(text: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    return parts if all(parts) else [text.strip()]
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """The column of that name, else those a pattern with * or ? stands for."""
+    names = list(names)
+    if pattern in names:
+        return [pattern]
+    return [name for name in names if fnmatch.fnmatchcase(name, pattern)] if set("*?[") & set(pattern) else []
+
+
+def spellings(given: Sequence[str], answers: Collection[str] = ()) -> list[str]:
+    """Every way to write the marks that everyone uses, without those that are answers, and those given."""
+    marks = [mark for mark in GAPS if mark not in answers]
+    spelled = [form for mark in marks for form in (mark, mark.lower(), mark.upper(), mark.capitalize())]
+    return list(dict.fromkeys([*spelled, *given]))
+
+
+def answers_among(words: Iterable[str]) -> set[str]:
+    """The marks that are answers where these words are known to be."""
+    return {mark for word in words for mark in (WORD, MINUS) if word.lower() == mark.lower()}

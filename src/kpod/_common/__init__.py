@@ -1,0 +1,1 @@
+"""Used everywhere: types, words, warnings, the operating system."""

@@ -1,0 +1,631 @@
+"""Steps on the workers of a Dask cluster.
+
+A block is made on a worker by a task whose recipe the scheduler keeps, so that a block that is lost
+with its worker is made again elsewhere. A pass over the table is one task for each worker, which
+runs the step on the blocks that are there, on the worker's threads, and merges what they found; a
+tree of tasks merges that of the workers. A panel is a task of its own: it goes over the wire once
+for each worker, and workers hand it on to each other. States stay where their blocks are, as a
+cache: one that is not of the pass before is made again from the panel of that pass (`step.Recall`).
+Sums are exact, so neither the number of workers nor the shape of the tree shows in a single bit.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import pickle
+import sys
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpod._common.typing import AnyFloats, Floats, Positions
+from kpod._engine.blocks import Block, Hidden, Units, aligned
+from kpod._engine.cluster.builds import DISTRIBUTION, build, check_builds, check_versions
+from kpod._engine.cluster.waiting import ClientClosedError, Connection, start, wait_for, wait_for_workers
+from kpod._engine.executors import Executor, threads
+from kpod._engine.sizes import FAN_IN, SMALL_PARCEL, WORKER_SHARE
+from kpod._kernels.panel import Panel
+from kpod._kernels.rows import Rows
+
+# Fits whose states a worker keeps: what a client that died has left behind goes with the next ones.
+MOST_FITS = 4
+# That the workers get to forget a fit, before they are left to it.
+SECONDS_TO_FORGET = 10
+
+ACTIVE: ContextVar[Any] = ContextVar("kpod_dask_client", default=None)
+
+
+# On the workers.
+
+
+class Resident:
+    """A block on its worker, in the units and with the hidden entries it was last asked for in.
+
+    Parameters
+    ----------
+    block : the rows
+    checksum : of rows that are computed again, should they be lost; None of those that come as they are
+    """
+
+    def __init__(self, block: Block, checksum: int | None = None) -> None:
+        self.block, self.checksum = block, checksum
+        self._last: Block | None = None
+
+    def block_in(self, first: int, units: Units, hidden: Hidden | None) -> Block:
+        """The block as part of a table; opened rows are kept from one pass to the next."""
+        last = self._last
+        if (
+            last is None
+            or (last.first, last.units.scale, last.hidden) != (first, units.scale, hidden)
+            or not np.array_equal(last.units.shift, units.shift, equal_nan=True)
+        ):
+            last = self.block.replace(units=units, hidden=hidden)
+            last.first = first
+            self._last = last
+        return last
+
+    @property
+    def about(self) -> About:
+        return About.of(self.block)._replace(checksum=self.checksum)
+
+    def check(self, known: About, first: int) -> None:
+        """Refuse rows that are not those that are known: they were lost, and computed again."""
+        if self.checksum != known.checksum:
+            raise ValueError(
+                f"{known.name} (rows {first:,} to {first + known.n_rows - 1:,}) changed while it was in use: "
+                "it was lost with a worker, and has other values now that it was computed again. Fit again "
+                "when its source no longer changes; where every computation gives other rows, save them to "
+                "files first."
+            )
+
+    def weighted(self, weights: Floats) -> Resident:
+        block = self.block.replace(units=self.block.units)
+        block.weights = aligned(weights)
+        return Resident(block, self.checksum)
+
+    def __sizeof__(self) -> int:
+        """What Dask is told, for it to spill blocks to disk in time."""
+        return self.block.n_entries * (self.block.dtype.itemsize + 4)
+
+    def __reduce__(self) -> tuple[type[Resident], tuple[Block, int | None]]:
+        return Resident, (self.block, self.checksum)
+
+
+class About(NamedTuple):
+    """What is known of a block without its rows."""
+
+    n_rows: int
+    n_columns: int
+    n_entries: int
+    dtype: np.dtype[Any]
+    checksum: int | None = None
+    name: str = "A block"
+
+    @classmethod
+    def of(cls, block: Block) -> About:
+        return cls(block.n_rows, block.n_columns, block.n_entries, np.dtype(block.dtype))
+
+
+class Cache:
+    """The states of a worker's blocks, by fit and first row, with the number of the pass that made them."""
+
+    def __init__(self) -> None:
+        self._fits: OrderedDict[str, dict[int, tuple[int, Any]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, fit: str, first: int, wanted: int | None) -> Any:
+        """A state, if it is of the pass that is wanted.
+
+        It is no longer here then: should the pass that changes it fail, nobody must find it half changed.
+        """
+        with self._lock:
+            made, state = self._fits.get(fit, {}).pop(first, (None, None))
+            return state if made == wanted else None
+
+    def put(self, fit: str, first: int, made: int, state: Any) -> None:
+        with self._lock:
+            self._fits.setdefault(fit, {})[first] = made, state
+            self._fits.move_to_end(fit)
+            while len(self._fits) > MOST_FITS:
+                self._fits.popitem(last=False)
+
+    def forget(self, fit: str) -> None:
+        with self._lock:
+            self._fits.pop(fit, None)
+
+
+CACHE = Cache()
+
+
+def forget(fit: str) -> None:
+    CACHE.forget(fit)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one worker does in a pass: the blocks by their first rows, and the states they had."""
+
+    fit: str
+    number: int
+    firsts: list[int]
+    known: list[About]
+    states: list[int | None]
+    n_threads: int
+
+
+def run_share(share: Share, job: bytes, panels: Sequence[bytes], residents: Sequence[Resident]) -> Any:
+    """Run a step on some blocks; returns what they found, merged."""
+    function, empty, units, hidden = unpack(job, panels)
+    for resident, known, first in zip(residents, share.known, share.firsts, strict=True):
+        resident.check(known, first)
+    blocks = [
+        resident.block_in(first, units, hidden)
+        for resident, first in zip(residents, share.firsts, strict=True)
+    ]
+    states = [
+        CACHE.take(share.fit, first, made) for first, made in zip(share.firsts, share.states, strict=True)
+    ]
+    try:
+        with threads(min(share.n_threads, len(blocks))) as executor:
+            states, total = executor.accumulate(function, blocks, states, empty)
+    except MemoryError as error:
+        raise MemoryError(
+            f"Out of memory{on_worker()} at rows {blocks[0].first:,} to "
+            f"{blocks[-1].first + blocks[-1].n_rows:,}. Use smaller partitions or workers with more memory."
+        ) from error
+    for first, state in zip(share.firsts, states, strict=True):
+        if state is not None:
+            CACHE.put(share.fit, first, share.number, state)
+    return total
+
+
+def merged(job: bytes, panels: Sequence[bytes], parts: Sequence[Any]) -> Any:
+    """The sum of several results, all of which stay as they are: they may be merged again."""
+    total = unpack(job, panels)[1]()
+    for part in parts:
+        total.merge(part)
+    return total
+
+
+def made(block: Block) -> Resident:
+    return Resident(block)
+
+
+def about(resident: Resident) -> About:
+    return resident.about
+
+
+def weighted(resident: Resident, weights: Floats) -> Resident:
+    return resident.weighted(weights)
+
+
+def ask(
+    resident: Resident, known: About, first: int, units: Units, hidden: Hidden | None, what: str, *args: Any
+) -> Any:
+    resident.check(known, first)
+    return getattr(resident.block_in(first, units, hidden), what)(*args)
+
+
+def carried(data: bytes) -> bytes:
+    return data
+
+
+def on_worker() -> str:
+    """Where this runs, as the end of a phrase."""
+    if "distributed" not in sys.modules:
+        return ""
+    from distributed import get_worker
+
+    try:
+        return f" on worker {get_worker().address}"
+    except ValueError:  # in no worker
+        return ""
+
+
+# On the way.
+
+
+class Packer(pickle.Pickler):
+    """Pickles all but panels, which travel by themselves."""
+
+    def __init__(self, file: io.BytesIO, panels: list[Panel]) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._panels = panels
+
+    def persistent_id(self, obj: Any) -> int | None:
+        if not isinstance(obj, Panel):
+            return None
+        self._panels.append(obj)
+        return len(self._panels) - 1
+
+
+class Unpacker(pickle.Unpickler):
+    """Puts panels back in their places."""
+
+    def __init__(self, file: io.BytesIO, panels: Sequence[bytes]) -> None:
+        super().__init__(file)
+        self._panels = panels
+
+    def persistent_load(self, pid: Any) -> Panel:
+        return pickle.loads(self._panels[pid])
+
+
+def pack(what: Any) -> tuple[bytes, list[Panel]]:
+    file, panels = io.BytesIO(), list[Panel]()
+    Packer(file, panels).dump(what)
+    return file.getvalue(), panels
+
+
+def unpack(job: bytes, panels: Sequence[bytes]) -> Any:
+    return Unpacker(io.BytesIO(job), panels).load()
+
+
+# Here.
+
+
+class RemoteBlock(Block):
+    """A block on a worker, and what is known of it here.
+
+    Parameters
+    ----------
+    source : future of a `Resident`
+    about : its shape
+    """
+
+    def __init__(self, source: Any, about: About, *args: Any) -> None:
+        super().__init__(*args)
+        self.source, self.about = source, about
+        self.n_rows, self.n_columns, self.n_entries, self.dtype = about[:4]
+
+    def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
+        raise TypeError("These rows are on another machine, where steps can open them.")
+
+    def parts(self) -> tuple[Any, ...]:
+        return self._open()  # type: ignore[return-value]  # which says why not
+
+    def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> RemoteBlock:
+        out = RemoteBlock(self.source, self.about, self.first, units or self.units, self.weights, hidden)
+        out.file = self.file
+        return out
+
+    def glance(self, n: int) -> AnyFloats:
+        return self._ask("glance", n)
+
+    def entries(self, index: Positions) -> Floats:
+        return self._ask("entries", index)
+
+    def beyond(self, limit: float) -> tuple[Positions, Positions]:
+        return self._ask("beyond", limit)
+
+    def _ask(self, what: str, *args: Any) -> Any:
+        client = self.source.client
+        where = self.about, self.first, self.units, self.hidden
+        answer = client.submit(ask, self.source, *where, what, *args, pure=False)
+        return wait_for(client, client.gather, answer)
+
+
+def remote(block: Block, source: Any) -> RemoteBlock:
+    """A block, as it is on a worker."""
+    about = block.about if isinstance(block, RemoteBlock) else About.of(block)
+    out = RemoteBlock(source, about, block.first, block.units, block.weights, block.hidden)
+    out.file = block.file
+    return out
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A state on a worker: the number of the pass that made it."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Each:
+    """A function of a block as a step: `found` gathers its results by block."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, block: Block, state: None, found: Results) -> None:
+        found.parts[block.first] = self.function(block)
+
+
+@dataclass
+class Results:
+    """Results by the first row of the block."""
+
+    parts: dict[int, Any] = field(default_factory=dict)
+
+    def merge(self, other: Results) -> None:
+        self.parts.update(other.parts)
+
+
+class Cluster(Executor):
+    """The workers of a Dask cluster; made by `cluster`."""
+
+    remote = True
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.fit = uuid.uuid4().hex
+        self._number = 0
+        self._checked: set[str] = set()
+        self._plan: list[tuple[str, list[int], int]] = []
+        self._planned_for: Any = None
+        self._panels: OrderedDict[int, tuple[Panel, Any]] = OrderedDict()
+
+    def place(self, blocks: list[Any]) -> list[Any]:
+        """Blocks on workers: each travels as its recipe, and is made there."""
+        self.check_workers()
+        sources = [
+            block.source if isinstance(block, RemoteBlock) else self._submit(made, block) for block in blocks
+        ]
+        return [remote(block, source) for block, source in zip(blocks, sources, strict=True)]
+
+    def make(self, recipes: Sequence[Any]) -> tuple[list[Any], list[About]]:
+        """Futures of the residents that delayed values stand for, and what is known of each."""
+        self.check_workers()
+        sources = self.client.compute(list(recipes))
+        try:
+            return sources, self.results([self._submit(about, source) for source in sources])
+        except BaseException:
+            self._call_off(sources)
+            raise
+
+    def weighted(self, source: Any, weights: Floats) -> Any:
+        """The future of a resident with weights."""
+        return self._submit(weighted, source, weights)
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        _, found = self.accumulate(Each(function), items, [None] * len(items), Results)
+        return [found.parts[block.first] for block in items]
+
+    def accumulate(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any],
+        states: Sequence[Any],
+        empty: Callable[[], Any],
+    ) -> tuple[list[Any], Any]:
+        self._number += 1
+        parts = self._submit_shares(function, items, states, empty)
+        total = empty()
+        for part in self.results(parts):
+            total.merge(part)
+        return [Kept(self._number)] * len(items), total
+
+    def results(self, futures: Sequence[Any]) -> list[Any]:
+        """What tasks return; if one fails, the others are called off."""
+        try:
+            return wait_for(self.client, self.client.gather, list(futures))
+        except BaseException:
+            self._call_off(list(futures))
+            raise
+
+    def check_workers(self) -> dict[str, int]:
+        """The threads of each worker; all of them have this version of the package, and these kernels."""
+        workers = wait_for_workers(self.client)
+        new = sorted(workers.keys() - self._checked)
+        if new:
+            # A function of the standard library, which a worker without the package can run.
+            versions = self._run(importlib.metadata.version, DISTRIBUTION, workers=new)
+            check_versions(versions)
+            same = [name for name, version in versions.items() if isinstance(version, str)]
+            builds = self._run(build, workers=same) if same else {}
+            check_builds(builds)
+            self._checked.update(name for name, kernels in builds.items() if isinstance(kernels, dict))
+        return workers
+
+    def close(self) -> None:
+        """Let the workers forget the states."""
+        # Workers that are gone took the states with them; others drop them for those of the next fits.
+        with suppress(Exception):
+            if self.client.status == "running":
+                start(self.client, self.client.run, forget, self.fit, on_error="ignore").result(
+                    SECONDS_TO_FORGET
+                )
+
+    def _call_off(self, futures: list[Any]) -> None:
+        """Cancel tasks after an error, which what goes wrong here must not hide."""
+        with suppress(Exception):
+            wait_for(self.client, self.client.cancel, futures)
+
+    def _run(self, function: Callable[..., Any], *args: Any, workers: Sequence[str]) -> dict[str, Any]:
+        """What a function returns on each worker, or the error."""
+        return wait_for(self.client, self.client.run, function, *args, workers=workers, on_error="return")
+
+    def _submit_shares(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any],
+        states: Sequence[Any],
+        empty: Callable[[], Any],
+    ) -> list[Any]:
+        """Futures of what all blocks found, merged by workers and then in a tree."""
+        data, panels = pack((function, empty, items[0].units, items[0].hidden))
+        job, sent = self._carry(data), [self._carried_panel(panel) for panel in panels]
+        parts = [
+            self._submit(
+                run_share,
+                Share(
+                    self.fit,
+                    self._number,
+                    [items[i].first for i in mine],
+                    [items[i].about for i in mine],
+                    [None if states[i] is None else states[i].number for i in mine],
+                    n_threads,
+                ),
+                job,
+                sent,
+                [items[i].source for i in mine],
+                workers=[worker],
+                allow_other_workers=True,
+            )
+            for worker, mine, n_threads in self._shares(items)
+        ]
+        while len(parts) > FAN_IN:
+            parts = [
+                self._submit(merged, job, sent, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)
+            ]
+        return parts
+
+    def _shares(self, blocks: Sequence[RemoteBlock]) -> list[tuple[str, list[int], int]]:
+        """Which blocks each worker takes: the same in every pass while there are the same workers."""
+        workers = self.check_workers()
+        asked_for = ([block.source.key for block in blocks], workers)
+        if asked_for != self._planned_for:
+            holders = wait_for(self.client, self.client.who_has, [block.source for block in blocks])
+            known = self.client.scheduler_info(n_workers=-1)["workers"]
+            self._plan = plan(
+                [block.n_entries * block.dtype.itemsize for block in blocks],
+                [list(holders.get(block.source.key, ())) for block in blocks],
+                workers,
+                {name: known[name].get("memory_limit") or 0 for name in workers if name in known},
+            )
+            self._planned_for = asked_for
+        return self._plan
+
+    def _carry(self, data: bytes) -> Any:
+        """Data for every worker: with its task if small, else as a task whose result workers hand on."""
+        return data if len(data) <= SMALL_PARCEL else self._submit(carried, data)
+
+    def _carried_panel(self, panel: Panel) -> Any:
+        """A panel on its way; the last two are remembered, and sent once."""
+        if id(panel) not in self._panels:
+            self._panels[id(panel)] = panel, self._carry(pickle.dumps(panel, pickle.HIGHEST_PROTOCOL))
+        self._panels.move_to_end(id(panel))
+        while len(self._panels) > 2:
+            self._panels.popitem(last=False)
+        return self._panels[id(panel)][1]
+
+    def _submit(self, function: Callable[..., Any], *args: Any, **how: Any) -> Any:
+        with quiet_about_size():
+            return self.client.submit(
+                function, *args, key=f"kpod-{function.__name__}-{uuid.uuid4().hex}", **how
+            )
+
+
+def plan(
+    sizes: Sequence[int],
+    holders: Sequence[Sequence[str]],
+    workers: Mapping[str, int],
+    limits: Mapping[str, int],
+) -> list[tuple[str, list[int], int]]:
+    """Shares of the blocks: worker, positions, and threads for each.
+
+    Blocks stay where they are as far as workers get work in proportion to their threads. A worker
+    has one share, on all of its threads, unless its blocks would take up too much of its memory at
+    a time; then it has several, each on one thread, between which Dask spills blocks to disk.
+
+    Parameters
+    ----------
+    sizes : bytes of each block
+    holders : the workers that have each block
+    workers : threads of each
+    limits : bytes of memory of each, 0 for no limit
+    """
+    total, n_threads = sum(sizes), sum(workers.values())
+    load = dict.fromkeys(workers, 0)
+    mine: dict[str, list[int]] = {name: [] for name in workers}
+
+    def give(position: int, candidates: Sequence[str]) -> None:
+        name = min(candidates, key=lambda name: (load[name] / workers[name], name))
+        load[name] += sizes[position]
+        mine[name].append(position)
+
+    left = []
+    for position, size in enumerate(sizes):
+        near = [
+            name
+            for name in holders[position]
+            if name in load and load[name] + size / 2 <= total * workers[name] / n_threads
+        ]
+        if near:
+            give(position, near)
+        else:
+            left.append(position)
+    for position in left:
+        give(position, list(workers))
+    shares = []
+    for name, positions in mine.items():
+        most = WORKER_SHARE * limits.get(name, 0) or np.inf
+        if load[name] <= most:
+            shares += [(name, positions, workers[name])] if positions else []
+            continue
+        batch: list[int] = []
+        for position in positions:
+            if batch and sum(sizes[i] for i in [*batch, position]) > most / workers[name]:
+                shares.append((name, batch, 1))
+                batch = []
+            batch.append(position)
+        shares.append((name, batch, 1))
+    return shares
+
+
+def quiet_about_size() -> Any:
+    """Dask warns of tasks with much data in them, which the panel of many centers is."""
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
+
+
+@contextmanager
+def cluster(client: Any) -> Iterator[Cluster]:
+    """An executor on the workers of a client's cluster."""
+    check_usable(client)
+    executor = Cluster(client)
+    connection = Connection.of(client)
+    with thread_left_to_others():
+        try:
+            with connection.explained():
+                yield executor
+        except Exception as error:
+            if not isinstance(error, ClientClosedError) and not is_closed(client):
+                raise
+            raise RuntimeError(
+                "The client of the Dask cluster was closed while it was in use. Keep it open until fit, "
+                "predict or score is done."
+            ) from error
+        finally:
+            executor.close()
+
+
+def is_closed(client: Any) -> bool:
+    return client.status in ("closing", "closed")
+
+
+def check_usable(client: Any) -> None:
+    """Refuse a client that is closed, and one that has to be awaited."""
+    if is_closed(client):
+        raise RuntimeError("The client of the Dask cluster is closed. Connect a new one: Client(address).")
+    if client.asynchronous:
+        raise TypeError(
+            "The client of the Dask cluster is asynchronous, and fit, predict and score wait for their "
+            "results. Connect another one, Client(address), and use it on another thread: "
+            "await asyncio.to_thread(model.fit, X)."
+        )
+
+
+@contextmanager
+def thread_left_to_others() -> Iterator[None]:
+    """In a task, let the worker run others meanwhile: those waited for may need the only thread it has."""
+    from distributed import rejoin, secede
+
+    try:
+        secede()  # type: ignore[no-untyped-call]
+    except (ValueError, KeyError, AttributeError):
+        # In no task, in one that has left the worker's threads already, or on a thread of its own.
+        yield
+        return
+    try:
+        yield
+    finally:
+        rejoin()  # type: ignore[no-untyped-call]

@@ -1,0 +1,187 @@
+"""Waiting for a Dask cluster: in rounds, with a look at the client and its workers after each.
+
+Dask's own calls wait for as long as it takes, which is forever once the last worker is gone or the
+client's event loop has stopped; and what it says of tasks that were lost is said here in other words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import inspect
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from kpod._common.warnings import warn
+from kpod._common.words import counted
+
+SECONDS_A_ROUND = 1.0
+SECONDS_TO_WARNING = 10.0
+SETTING = "kpod.no-workers-timeout"  # in Dask's configuration
+DEFAULT = "1 minute"
+
+
+class ClientClosedError(RuntimeError):
+    """The client was closed while somebody waited for it."""
+
+
+def wait_for(client: Any, call: Callable[..., Any], *args: Any, **how: Any) -> Any:
+    """What a method of a client returns, or an error once that cannot be expected any more.
+
+    The call is left to itself then: Dask's `gather` ends with the tasks it waits for, which the caller
+    calls off, and logs errors of its own if it is cancelled before.
+    """
+    pending = start(client, call, *args, **how)
+    watch = Watch(client)
+    while not concurrent.futures.wait([pending], SECONDS_A_ROUND).done:
+        watch.look()
+    return pending.result()
+
+
+def wait_for_workers(client: Any) -> dict[str, int]:
+    """The threads of each worker, as soon as there is one."""
+    watch = Watch(client)
+    while not (workers := wait_for(client, client.nthreads)):
+        watch.look()
+        time.sleep(0.1)
+    return workers
+
+
+def start(client: Any, call: Callable[..., Any], *args: Any, **how: Any) -> concurrent.futures.Future[Any]:
+    """A call of a client, under way on its event loop: there, its methods return what can be awaited."""
+
+    async def made() -> Any:
+        answer = call(*args, **how)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    coroutine = made()
+    try:
+        return asyncio.run_coroutine_threadsafe(coroutine, client.loop.asyncio_loop)
+    except RuntimeError as error:  # the loop has stopped
+        coroutine.close()
+        raise ClientClosedError from error
+
+
+class Watch:
+    """Since when a cluster has had no workers, or has not said whether it has any."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.address = client, address_of(client)
+        self.limit = no_workers_timeout()
+        self.since: float | None = None
+        self.warned = False
+        self._asked: concurrent.futures.Future[Any] | None = None
+
+    def look(self) -> None:
+        """Warn of a cluster without workers, and raise once it has had none for long."""
+        if self.client.status in ("closing", "closed"):
+            raise ClientClosedError
+        n_workers = self._n_workers()
+        if n_workers:
+            self.since, self.warned = None, False
+            return
+        now = time.monotonic()
+        self.since = now if self.since is None else self.since
+        waited, limit = now - self.since, self.limit
+        # A scheduler that does not answer is stopped, cut off, or busy with something large.
+        silent = n_workers is None
+        remedy = "See whether it is running" if silent else f"Start some: dask worker {self.address}"
+        if waited >= limit:
+            raise RuntimeError(
+                f"The Dask scheduler at {self.address} has {'not answered' if silent else 'had no workers'} "
+                f"for {limit:g} seconds. {remedy}. To wait longer, "
+                f"dask.config.set({{'{SETTING}': '1 hour'}})."
+            )
+        if waited >= SECONDS_TO_WARNING and not self.warned:
+            self.warned = True
+            warn(
+                f"The Dask scheduler at {self.address} {'does not answer' if silent else 'has no workers'}. "
+                f"{remedy}. If nothing changes, an error is raised in {limit - waited:.0f} seconds.",
+                RuntimeWarning,
+            )
+
+    def _n_workers(self) -> int | None:
+        """As the scheduler knows them; None while it has not answered."""
+        with suppress(Exception):
+            asked = self._asked or start(self.client, self.client.nthreads)
+            self._asked = None
+            if concurrent.futures.wait([asked], SECONDS_A_ROUND).done:
+                return len(asked.result())
+            self._asked = asked
+        return None
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A client's connection to its scheduler when a fit began: the fit's blocks last as long as that."""
+
+    client: Any
+    address: str
+    generation: int  # counts restarts
+    comm: Any
+
+    @classmethod
+    def of(cls, client: Any) -> Connection:
+        return cls(client, address_of(client), client.generation, client.scheduler_comm)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """What Dask says of blocks that cannot be made, in other words."""
+        from distributed.comm.core import CommClosedError
+        from distributed.scheduler import KilledWorker
+
+        try:
+            yield
+        except KilledWorker as error:
+            raise RuntimeError(
+                f"{counted(error.allowed_failures + 1, 'worker')} died on the same part of the table, the "
+                f"last one at {error.last_worker.address}, most likely out of memory. Use smaller partitions "
+                "or workers with more memory."
+            ) from error
+        except CommClosedError as error:
+            raise RuntimeError(self._cut_off) from error
+        except (asyncio.CancelledError, concurrent.futures.CancelledError) as error:
+            raise RuntimeError(self._why_lost(error)) from error
+
+    @property
+    def _cut_off(self) -> str:
+        return (
+            f"The connection to the Dask scheduler at {self.address} was lost, and the table with it. "
+            "Fit again once the scheduler can be reached."
+        )
+
+    def _why_lost(self, error: BaseException) -> str:
+        if self.client.generation != self.generation:
+            return (
+                f"The Dask cluster at {self.address} was restarted while it was in use, and lost the table. "
+                "Fit again."
+            )
+        if self.client.scheduler_comm is not self.comm:
+            return self._cut_off
+        return (
+            f"Part of the table was lost with its worker and cannot be recomputed ({error}). Data "
+            "scattered to workers exist only once: read them in tasks (dask.array.from_delayed, "
+            "read_parquet) instead."
+        )
+
+
+def no_workers_timeout() -> float:
+    """Seconds without workers after which a fit raises."""
+    import dask
+    from dask.utils import parse_timedelta
+
+    given = dask.config.get(SETTING, DEFAULT)
+    try:
+        return float(parse_timedelta(given))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{SETTING} in Dask's configuration must be a time such as '10 minutes', got {given!r}."
+        ) from error
+
+
+def address_of(client: Any) -> str:
+    """Of its scheduler."""
+    return client.scheduler.address if client.scheduler is not None else "an unknown address"

@@ -1,0 +1,1 @@
+"""How the objective is lowered: Lloyd, single-row moves, mini-batches, the published algorithm."""

@@ -1,0 +1,418 @@
+"""`lloyd`: assign every row to its nearest center, move the centers to their rows, repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kpod._common.typing import Floats, Labels, Positions
+from kpod._engine import step
+from kpod._engine.executors import Executor
+from kpod._engine.objective import GapModel, GapObjective, Means, Objective, panel_of
+from kpod._engine.sizes import CREEP
+from kpod._engine.step import Assign, Drift, Partial, Recall, Relabelled, State
+from kpod._engine.table import Table
+from kpod._kernels.panel import Panel
+from kpod._kernels.rows import Sums
+
+Snapshot = dict[str, Any]
+"""Arrays and numbers by name: what a start needs in order to go on."""
+
+# Rounds of assignment and update after which labels that ties pass to and fro are left alone.
+MOST_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """When to stop, and who is told.
+
+    Lloyd stops when a step moves the centers by no more than `tol` times the mean variance of the
+    columns (squared, in all); with 0, when no row changes its label or the objective no longer
+    falls. Single-row moves stop when no row moves, or when a sweep lowers the objective by no more
+    than a tenth of `tol` of it. `observer` is told of every iteration: what was done, its number
+    and the objective. `bounded=False` compares every row in every iteration. `keep` is given a function
+    after every iteration that makes a snapshot to go on from; `resume` is such a snapshot. `gaps` says
+    whether those count (`GapObjective`).
+    """
+
+    max_iter: int = 300
+    tol: float = 0.0
+    shrinkage: float = 0.0
+    gaps: bool = False
+    observer: Callable[[str, int, float], None] | None = None
+    bounded: bool = True
+    keep: Callable[[Callable[[], Snapshot]], None] | None = None
+    resume: Snapshot | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Initial centers in the engine's units; labels, or what gaps say, where the seeding has its own."""
+
+    centers: Floats
+    labels: Labels | None = None
+    gaps: GapModel | None = None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Labels, centers, the weight behind each entry of them, and how they came about.
+
+    `loss` is the plain loss of labels and centers, `objective` what was minimised, `trace` that
+    after each iteration and `losses` the loss then (with what shrinkage adds). `gaps` is what else
+    the rows were compared by.
+    """
+
+    labels: Labels
+    centers: Floats
+    counts: Floats
+    loss: float
+    objective: float
+    trace: list[float]
+    n_iter: int
+    converged: bool
+    losses: list[float]
+    gaps: GapModel | None = None
+
+
+@dataclass
+class Descent:
+    """A clustering on its way down: states of the blocks, totals, centers.
+
+    `loss` is that at the best centers of the labels, with what shrinkage adds. It is followed by
+    what each step takes off it, which cancels nowhere. `value` is the objective, which is the same
+    unless gaps count; `falls` keeps what each iteration took off it, and the trace is made of them
+    backwards from the final value, which is computed afresh.
+    """
+
+    table: Table
+    executor: Executor
+    centers: Floats
+    settings: Settings = field(default_factory=Settings)
+    model: GapModel | None = None  # what rows are compared by beside the centers
+
+    def __post_init__(self) -> None:
+        self.k = len(self.centers)
+        of = GapObjective if self.settings.gaps else Objective
+        self.objective = of(self.table, self.k, self.settings.shrinkage)
+        self.states: list[Any] = [None] * len(self.table.blocks)
+        self.totals = self.objective.empty_sums()
+        self.panel: Panel | None = None  # what bounds and lost states refer to
+        self.relabelled: dict[int, int] = {}  # rows that changed their label since that panel
+        self.means: Means | None = None
+        self.loss = np.inf
+        self.falls: list[float] = []
+        self.losses: list[float] = []
+        self.at_rest = False  # whether the last thing done changed no label
+        self.spaces = step.Spaces()
+        self.iteration = 0
+        self.lowest = self.value
+        self.path = self.centers  # the means after each iteration, which momentum follows
+        self.run = 0  # how many steps they have been going one way
+
+    def snapshot(self) -> Snapshot:
+        """What the rest of the descent depends on; states are not, as long as labels are a cache."""
+        assert self.panel is not None
+        recall = self.recall().relabelled
+        panel = {
+            f"panel_{name}": getattr(self.panel, name)
+            for name in ("centers", "offsets", "terms", "roots")
+            if getattr(self.panel, name) is not None
+        }
+        return {
+            **panel,
+            **{f"totals_{name}": getattr(self.totals, name).copy() for name in ("sums", "counts", "weights")},
+            "centers": self.centers.copy(),
+            "path": self.path.copy(),
+            "falls": np.array(self.falls),
+            "losses": np.array(self.losses),
+            "numbers": np.array([self.loss, self.lowest]),
+            "counted": np.array([self.iteration, self.run]),
+            "relabelled": recall.rows,
+            "relabelled_as": recall.labels,
+        }
+
+    def take_up(self, kept: Snapshot) -> None:
+        """Go on from a snapshot."""
+        parts = (kept.get(f"panel_{name}") for name in ("offsets", "terms", "roots"))
+        self.panel = Panel(kept["panel_centers"], *parts)
+        for name in ("sums", "counts", "weights"):
+            getattr(self.totals, name)[...] = kept[f"totals_{name}"]
+        self.centers, self.path = kept["centers"], kept["path"]
+        self.falls, self.losses = kept["falls"].tolist(), kept["losses"].tolist()
+        self.loss, self.lowest = kept["numbers"].tolist()
+        self.iteration, self.run = kept["counted"].tolist()
+        self.relabelled = dict(zip(kept["relabelled"].tolist(), kept["relabelled_as"].tolist(), strict=True))
+        self.means = self.objective.means(self.totals)
+
+    def keep(self, more: Callable[[], Snapshot] = dict) -> None:
+        """Offer a snapshot to whoever keeps them."""
+        if self.settings.keep is not None:
+            self.settings.keep(lambda: self.snapshot() | more())
+
+    @property
+    def value(self) -> float:
+        """The objective at the best centers of the labels."""
+        return self.objective.value(self.loss, self.totals) if np.isfinite(self.loss) else np.inf
+
+    def recall(self) -> Recall:
+        """What a state that is lost now would be made again from."""
+        rows = sorted(self.relabelled)
+        labels = np.array([self.relabelled[row] for row in rows], np.int32)
+        return Recall(self.panel, Relabelled(np.array(rows, np.intp), labels))
+
+    def labels(self) -> Labels:
+        """The labels of all rows."""
+        return labels_of(self.table, self.executor, self.states, self.recall())
+
+    def settle_relabelled(self) -> None:
+        """Write labels that rows were given since the last assignment into the states."""
+        recall = self.recall()
+        for number, block in enumerate(self.table.blocks):
+            with block.rows() as rows:
+                self.states[number] = recall(block, rows, self.states[number], self.spaces)
+        self.relabelled = {}
+
+    def drift_to(self, panel: Panel) -> Drift:
+        return Drift.none(self.k) if self.panel is None else self.objective.drift(self.panel, panel)
+
+    def assign(self) -> int:
+        """Give every row its nearest center, and bring totals and value up to date.
+
+        Returns how many rows changed their label.
+        """
+        if self.means is not None:
+            self.model = self.objective.model(self.totals, self.loss)
+        panel = panel_of(self.centers, self.model)
+        self.states, found = self.executor.accumulate(
+            Assign(panel, self.drift_to(panel), self.recall(), self.settings.bounded, self.spaces),
+            self.table.blocks,
+            self.states,
+            partial(Partial.empty, self.k, *self.table.sums_units),
+        )
+        self.panel, self.relabelled = panel, {}
+        at_centers = -found.gain
+        if self.means is None:
+            at_centers += self.objective.penalty(self.centers)
+        else:
+            at_centers += self.loss + self.objective.excess(self.means, self.centers)
+        if found.changed or self.means is None:
+            self.totals.add(found.sums)  # type: ignore[arg-type]
+            self.means = self.objective.means(self.totals)
+        self.loss = at_centers - self.objective.excess(self.means, self.centers)
+        return found.changed
+
+    def update(self) -> float:
+        """Put the centers where their rows are; returns the squared distance they moved."""
+        assert self.means is not None
+        before = self.centers
+        empty = np.flatnonzero(self.objective.is_empty(self.totals))
+        if len(empty):
+            self.relocate(empty)
+        self.centers = self.means.centers
+        with np.errstate(over="ignore"):
+            return float(((self.centers - before) ** 2).sum())
+
+    def relocate(self, empty: Positions) -> None:
+        """Give each empty cluster the row that loses most where it is, if that helps."""
+        self.states, worst = self.executor.accumulate(
+            step.Worst(self.means.centers, len(empty), self.recall()),  # type: ignore[union-attr]
+            self.table.blocks,
+            self.states,
+            step.WorstRows,
+        )
+        for cluster, row in zip(empty, worst.first(len(empty)), strict=False):
+            if row.loss == 0:  # nothing to gain; and a row without weight can gain nothing
+                continue
+            gain = self.objective.moving_gain(row.entries, row.weight, self.means, row.label, int(cluster))  # type: ignore[arg-type]
+            more = self.objective.gap_gain(
+                row.entries, row.weight, self.totals, self.loss, row.label, int(cluster)
+            )
+            if gain + more <= 1e-12 * row.loss:
+                continue
+            transfer(self.totals, row.entries, row.weight, row.label, int(cluster))
+            self.relabelled[row.row] = int(cluster)
+            self.means = self.objective.means(self.totals)
+            self.loss -= gain
+
+    def lloyd(self) -> bool:
+        """Assignment and update in turn; whether they converged within `max_iter`.
+
+        Beyond `CREEP` iterations on a table with gaps, each center goes on beyond the mean of its
+        rows by a share of its last step: Nesterov's momentum, which grows with every step and
+        starts anew when the steps turn round or the objective rises. If it rises, the step is
+        taken back: the next assignment is from the means. The last one always is.
+        """
+        settings, table = self.settings, self.table
+        creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps and not settings.gaps else range(0)
+        for iteration in range(self.iteration + 1, settings.max_iter + 1):
+            self.iteration = iteration
+            before = self.centers
+            changed = self.assign()
+            moved = self.update()
+            fall = self.lowest - self.value
+            if self.run > 1 and fall < 0:
+                self.note("lloyd", iteration, 0.0)
+                self.centers, self.run = self.path, 0
+                self.keep()
+                continue
+            self.note("lloyd", iteration, max(fall, 0.0))
+            self.lowest = self.value
+            if self.run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
+                self.at_rest = True
+                return True
+            if moved <= settings.tol * table.variance and (
+                not settings.gaps or self.objective.is_little(fall, settings.tol, self.value)
+            ):
+                return True
+            step_, self.path = self.centers - self.path, self.centers
+            if iteration not in creeping or ((self.path - before) * step_).sum() < 0:
+                self.run = 0
+            self.run += 1
+            if self.run > 1:
+                self.centers = self.path + momentum(self.run) * step_
+            self.keep()
+        return False
+
+    def note(self, what: str, iteration: int, fall: float) -> None:
+        """Remember an iteration, and tell who wants to know."""
+        self.falls.append(fall)
+        self.losses.append(max(self.loss, 0.0))  # a difference, which rounding may take below 0
+        if self.settings.observer is not None:
+            self.settings.observer(what, iteration, self.value)
+
+    def finish(self, n_iter: int, converged: bool) -> Solution:
+        """Labels, centers and loss that belong together.
+
+        Centers are rounded to what is kept of them, and rows assigned to that, so that whoever
+        assigns them again gets the same labels. Centers that converged are those of their labels:
+        where ties pass a row on, they follow it.
+        """
+        objective = self.objective
+        for number in range(MOST_ROUNDS):
+            self.centers = rounded(self.centers, self.table)
+            value = self.value
+            changed = self.assign()
+            settled = not changed or not self.at_rest or (number and self.value >= value)
+            if settled or number == MOST_ROUNDS - 1:  # or else labels would not be those of the centers
+                break
+            self.centers = self.means.centers  # type: ignore[union-attr]
+        loss = loss_of(self.table, self.executor, self.states, self.centers, self.recall())
+        for state in self.states:  # two thirds of what a row takes, before labels are copied
+            if isinstance(state, State):
+                state.drop_bounds()
+        value = objective.value(loss + objective.penalty(self.centers), self.totals)
+        return Solution(
+            self.labels(),
+            self.centers,
+            objective.counts(self.totals),
+            loss,
+            value,
+            trace_of(self.falls, value),
+            n_iter,
+            converged,
+            [*self.losses[:-1], loss + objective.penalty(self.centers)],
+            self.model,
+        )
+
+
+def trace_of(falls: list[float], end: float) -> list[float]:
+    """The objective after each iteration, from what each took off it and where it ended."""
+    trace = [end]
+    for fall in falls[:0:-1]:
+        trace.append(trace[-1] + fall)
+    return trace[::-1]
+
+
+def rounded(centers: Floats, table: Table) -> Floats:
+    """Centers as they are kept, in the table's own units and precision, back in the engine's."""
+    return table.units.to(table.units.back(centers).astype(table.dtype))
+
+
+def transfer(totals: Sums, z: Floats, weight: float, now: int, to: int) -> None:
+    """Move one row from one cluster to another in the totals, as the kernels would."""
+    seen = ~np.isnan(z)
+    parts = split(weight * z[seen], totals.anchors[:, seen])
+    n_levels = len(totals.counts)
+    weights: list[Any] = [weight] if n_levels == 1 else split(weight, totals.weight_anchors)
+    for label, sign in ((now, -1), (to, 1)):
+        for level, part in enumerate(parts):
+            totals.sums[level, label, seen] += sign * part
+        for level, part in enumerate(weights):
+            totals.counts[level, label, seen] += sign * part
+            totals.weights[level, label] += sign * part
+
+
+def split(value: Any, anchors: Floats) -> list[Any]:
+    """A value in whole multiples of the units that the anchors stand for, coarse to fine."""
+    parts = []
+    for anchor in anchors:
+        parts.append((value + anchor) - anchor)
+        value = value - parts[-1]
+    return parts
+
+
+def momentum(run: int) -> float:
+    """The share of the last step that centers go on by when they take their `run`-th one way."""
+    return (run - 1) / (run + 2)
+
+
+def loss_of(
+    table: Table, executor: Executor, states: list[Any], centers: Floats, recall: Recall | None = None
+) -> float:
+    """The sum of weight * squared partial distance of every row to its own center."""
+    loss = step.Loss(centers, recall or Recall())
+    return executor.accumulate(loss, table.blocks, states, step.LossSum)[1].total
+
+
+def nearest(table: Table, executor: Executor, panel: Panel) -> tuple[list[Any], Recall]:
+    """States with the label of every row's nearest center, and what they can be made again from."""
+    none: list[State | None] = [None] * len(table.blocks)
+    states, _ = executor.accumulate(
+        Assign(panel, Drift.none(panel.k)),
+        table.blocks,
+        none,
+        Partial.empty,
+    )
+    return states, Recall(panel)
+
+
+def labels_of(table: Table, executor: Executor, states: list[Any], recall: Recall) -> Labels:
+    """The labels of all rows, in order."""
+    found = executor.accumulate(step.Label(recall), table.blocks, states, step.Found)[1]
+    return np.concatenate([found.rows[block.first] for block in table.blocks])
+
+
+def nearest_labels(table: Table, executor: Executor, panel: Panel) -> Labels:
+    """The first of the nearest centers of every row."""
+    return labels_of(table, executor, *nearest(table, executor, panel))
+
+
+def states_of(table: Table, labels: Labels) -> list[State]:
+    """States with these labels."""
+    return [
+        State.unknown(block.n_rows, labels[block.first : block.first + block.n_rows], block.scratch)
+        for block in table.blocks
+    ]
+
+
+def sizes_of(labels: Labels, table: Table, k: int) -> Positions:
+    """The number of rows with anything observed in each cluster."""
+    out = np.zeros(k, np.intp)
+    for block in table.blocks:
+        rows = slice(block.first, block.first + block.n_rows)
+        out += np.bincount(labels[rows][table.observed[rows] > 0], minlength=k)
+    return out
+
+
+def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
+    """Assign every row to its nearest center, move the centers to their rows, repeat."""
+    descent = Descent(table, executor, start.centers, settings, start.gaps)
+    if settings.resume is not None:
+        descent.take_up(settings.resume)
+    converged = descent.lloyd()
+    return descent.finish(len(descent.falls), converged)

@@ -1,0 +1,430 @@
+"""MiniBatchKPOD: clusters of rows that come a batch at a time, or of tables too large for many passes."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Iterator
+from inspect import signature
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from kpod._common.typing import Floats, Labels, Positions
+from kpod._common.warnings import warn
+from kpod._common.words import percent
+from kpod._engine.blocks import Units, some_rows
+from kpod._engine.executors import Executor, threads
+from kpod._engine.sizes import (
+    POOL_ENTRIES,
+    START_BATCHES,
+    START_ROWS_PER_CLUSTER,
+    STARTS_ON_SAMPLE,
+    STRETCH_ENTRIES,
+)
+from kpod._engine.solvers.lloyd import Settings, Start, labels_of, lloyd, loss_of, nearest
+from kpod._engine.solvers.minibatch import Pace, Running
+from kpod._engine.solvers.order import Order
+from kpod._engine.table import Table, make_table
+from kpod._engine.windows import pages_of
+from kpod._estimators.fitting import Chosen, Fitting, is_auto, observer, start_at, teller, told_value
+from kpod._estimators.kpod import KPOD, check_integer
+from kpod._inputs import validation
+from kpod._kernels.panel import Panel
+
+MOST_LOSSES = 1_000
+
+
+class MiniBatchKPOD(KPOD):
+    r"""k-means clustering of tables with missing entries, a few rows at a time.
+
+    Minimises the loss of :class:`KPOD` over the observed entries,
+
+    .. math::
+
+        \sum_i w_i \sum_{j\ \text{observed in row}\ i} (x_{ij} - c_{l(i) j})^2,
+
+    in steps that look at one batch of rows each. The rows of a batch are given to their nearest
+    centers; then every entry of a center moves towards the mean :math:`m_{lj}` of what the batch
+    observed there, by the share that the batch has in all that was observed there so far:
+
+    .. math::
+
+        c_{lj} \leftarrow c_{lj} + \frac{n_{lj}}{N_{lj} + n_{lj}} (m_{lj} - c_{lj}), \qquad
+        N_{lj} \leftarrow N_{lj} + n_{lj}
+
+    with n the weight observed in the batch and N that before it, *for each center and column*: a
+    column with many gaps takes longer steps than one with few. A column of which nothing is observed
+    before a later batch starts at its mean in every center; all batches must have the same columns.
+    `partial_fit` takes a batch as it comes; `fit` starts from the clusters of a sample and goes through
+    the table in batches of random rows.
+
+    Batches should be alike: where rows come sorted, by time or by group, the centers follow them and end
+    far from those of all rows, and `partial_fit` warns once. Shuffle rows before they are cut into
+    batches, or set `half_life` if the clusters themselves change.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+
+    init : {"k-means++", "mean-fill", "random"}, array or callable, default="k-means++"
+        Where the clustering of the sample (or of the first batch of `partial_fit`) starts, as in
+        :class:`KPOD`. An array gives the centers to begin with; no sample is clustered then.
+
+    n_init : "auto" or int, default="auto"
+        The number of starts on the sample, the best of which is kept; "auto" is 3, or 1 for an array.
+
+    batch_size : int, default=4096
+        Rows of a batch of `fit`. Larger batches use more threads.
+
+    n_epochs : int, default=2
+        How often `fit` goes through the table.
+
+    full_passes : int, default=0
+        Iterations of "lloyd" over the whole table at the end of `fit`, or fewer if they converge:
+        each assigns every row and puts the centers where their rows are.
+
+    half_life : float or None, default=None
+        The number of rows after which what was learnt counts half, for data that drift: before a
+        batch of b rows, all N are multiplied by :math:`2^{-b / \text{half\_life}}`. None weighs all
+        rows alike, however long ago they came.
+
+    reassignment_ratio : float, default=0.01
+        A center that got less than this share of the mean weight of a cluster, over the last 100
+        rows for each cluster or more, is put at a row of the batch, drawn with a chance in
+        proportion to its loss. 0 never moves any.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines the sample, the order of the rows and what starved centers are moved to.
+
+    n_threads : int or None, default=None
+        The number of threads; None for as many as there are processors to use.
+
+    verbose : int, default=0
+        1 prints a line for each epoch, 2 for each batch.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centers; NaN in a column of which nothing was observed so far.
+
+    labels_ : ndarray of shape (n_samples,)
+        What `predict` says of the table of the last `fit` or `partial_fit`.
+
+    inertia_ : float
+        The loss of that table.
+
+    counts_ : ndarray of shape (n_clusters, n_features)
+        The weight behind each entry of `cluster_centers_`: N above.
+
+    column_means_ : ndarray of shape (n_features,)
+        The mean of the observed entries of each column, faded as the centers are.
+
+    n_iter_ : int
+        How often the last `fit` or `partial_fit` went through its table.
+
+    n_steps_ : int
+        The number of batches so far.
+
+    batch_losses_ : ndarray of shape (n_batches,)
+        The loss of each batch per unit of weight, before it moved the centers (after, of the batch
+        that `partial_fit` started from); of the last 1,000 batches.
+
+    n_features_in_ : int
+        Number of columns.
+
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of those columns, if all were strings.
+
+    See Also
+    --------
+    KPOD : Looks at all rows in every iteration and reaches a lower loss.
+
+    References
+    ----------
+    .. [1] Sculley (2010). Web-scale k-means clustering. WWW.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kpod import MiniBatchKPOD
+    >>> rng = np.random.default_rng(0)
+    >>> model = MiniBatchKPOD(2, random_state=0)
+    >>> for hour in range(10):
+    ...     X = rng.normal(size=(200, 3)) + 5 * rng.integers(2, size=(200, 1))
+    ...     X[rng.random(X.shape) < 0.3] = np.nan
+    ...     X[(~np.isnan(X)).sum(axis=1) == 0, 0] = 0
+    ...     model = model.partial_fit(X)
+    >>> np.sort(model.cluster_centers_.mean(axis=1)).round().astype(int)
+    array([0, 5])
+    """
+
+    _shift: Floats
+    _scale: float
+    _order: Order | None
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: str | Any | Callable[..., Any] = "k-means++",
+        n_init: str | int = "auto",
+        batch_size: int = 4096,
+        n_epochs: int = 2,
+        full_passes: int = 0,
+        half_life: float | None = None,
+        reassignment_ratio: float = 0.01,
+        random_state: Any = None,
+        n_threads: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.full_passes = full_passes
+        self.half_life = half_life
+        self.reassignment_ratio = reassignment_ratio
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKPOD:
+        """Cluster the rows of X in `n_epochs` passes of mini-batches, from the start.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
+            The table, as for `KPOD.fit`.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weight of each row.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, sample_weight, reset=True)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKPOD:
+        """Move the centers by one batch of rows.
+
+        The first batch is clustered as `KPOD` would, and must have `n_clusters` rows or more with
+        something observed; later ones may have any number. A column may have nothing observed until a
+        later batch, but all batches must have the same columns.
+
+        Parameters
+        ----------
+        X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
+            The batch.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weight of each row.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, sample_weight, reset=not hasattr(self, "_running"), one_batch=True)
+
+    def _learn(self, X: Any, sample_weight: Any, *, reset: bool, one_batch: bool = False) -> MiniBatchKPOD:
+        self._check_parameters()
+        if validation.is_dask(X):
+            raise TypeError(
+                "MiniBatchKPOD takes tables in memory or on disk. Call partial_fit with the partitions of a "
+                "Dask table one after the other, or give the table to KPOD."
+            )
+        # Nothing of a fitted model changes before the new fit has succeeded.
+        new = copy.copy(self)
+        with threads(self._n_threads()) as executor:
+            values = new._validate(X, executor, reset=reset)
+            if sparse.issparse(values) and self._fills_in():
+                raise ValueError("init='mean-fill' would make a sparse table dense. Use another init.")
+            weights = validation.check_weights(sample_weight, values.shape[0])
+            table = make_table(values, executor, weights=weights)
+            names = getattr(new, "feature_names_in_", None)
+            validation.check_finite(table, names)
+            if reset:
+                self._check_table(table, names)
+                random_state = check_random_state(self.random_state)
+                new._random = np.random.default_rng(random_state.randint(1 << 31))
+                new._shift, new._scale = table.units
+                new._batch_losses, new.n_steps_ = deque(maxlen=MOST_LOSSES), 0
+                new._order = Order.unknown(table.n_columns)
+                new._running = new._started(values, weights, table, executor, random_state, whole=one_batch)
+            else:
+                new._random = copy.deepcopy(self._random)
+                new._running, new._batch_losses = self._running.copy(), self._batch_losses.copy()
+                new._order = copy.deepcopy(self._order)
+            new.n_iter_ = 1
+            if not one_batch:
+                new._run_epochs(values, weights, table, executor)
+                new.n_iter_ = self.n_epochs
+            elif table.usable.any():
+                new._check_order(table, names)
+                if not (reset and new._batch_losses):
+                    new._learn_batch(table, executor)
+            if not one_batch and self.full_passes:
+                new._run_full_passes(table, executor)
+            new._finish(values, weights, table, executor, one_batch=one_batch)
+        if names is None:
+            self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(new.__dict__)
+        return self
+
+    def _started(
+        self,
+        values: Any,
+        weights: Floats | None,
+        table: Table,
+        executor: Executor,
+        random_state: np.random.RandomState,
+        *,
+        whole: bool,
+    ) -> Running:
+        """Where the batches begin: at given centers, or at the clusters of a sample."""
+        k = int(self.n_clusters)
+        if not isinstance(self.init, str) and not callable(self.init):
+            return Running.at(table.units.back(start_at(self, self.init, table, k).centers))
+        rows = np.flatnonzero(table.usable)
+        size = max(START_BATCHES * self.batch_size, START_ROWS_PER_CLUSTER * k)
+        if size < len(rows) and not whole:
+            rows = np.sort(self._random.choice(rows, size, replace=False, shuffle=False))
+            values, weights = some_rows(values, rows), None if weights is None else weights[rows]
+            table = make_table(values, executor, weights=weights)
+        n_starts = STARTS_ON_SAMPLE if is_auto(self.n_init) else None
+        solution, _ = Fitting(self, table, executor, values).solve(Chosen(k, 0.0), random_state, n_starts)
+        known = np.where(solution.counts > 0, table.units.back(solution.centers), np.nan)
+        running = Running.at(known, solution.counts)
+        if whole:  # the first batch has been learnt by that
+            running.learn_columns(table)
+            self._note_loss(solution.loss / self._scale / self._scale, table)
+        return running
+
+    def _check_order(self, table: Table, names: Any) -> None:
+        """Warn once of batches that differ by more than chance."""
+        order = self._order
+        if order is None or self.half_life is not None:
+            return
+        order.add(table)
+        share, columns = order.shares()
+        if not len(columns):
+            return
+        most = columns[np.argmax(share[columns])]
+        warn(
+            f"The batches are not alike: {percent(share[most])} of the variance of column "
+            f"{validation.name_columns([most], names)} lies between them, as if rows came sorted. Centers "
+            "follow the order of the rows then; shuffle rows before they are cut into batches, or set "
+            "half_life if the clusters themselves change."
+        )
+        self._order = None
+
+    def _run_epochs(self, values: Any, weights: Floats | None, table: Table, executor: Executor) -> None:
+        tell = teller(self, 1)
+        usable = np.flatnonzero(table.usable)
+        for epoch in range(1, self.n_epochs + 1):
+            losses = []
+            for pool in pools(usable, self.batch_size, table.n_columns, self._random):
+                held = some_rows(values, pool) if is_mapped(values) else None
+                for at in batches(len(pool), self.batch_size, self._random):
+                    rows = some_rows(values, pool[at]) if held is None else some_rows(held, at)
+                    own = None if weights is None else weights[pool[at]]
+                    batch = make_table(rows, executor, weights=own, units=table.units)
+                    losses.append(self._learn_batch(batch, executor))
+            if tell is not None:
+                tell(f"epoch {epoch}/{self.n_epochs}: loss of a row {np.mean(losses):.6g}")
+
+    def _learn_batch(self, table: Table, executor: Executor) -> float:
+        """Move the centers; returns the loss of a row before."""
+        pace = Pace(self.half_life, self.reassignment_ratio)
+        loss = self._note_loss(self._running.learn(table, executor, pace, self._random), table)
+        tell = teller(self, 2)
+        if tell is not None:
+            tell(f"  batch {self.n_steps_}: loss of a row {loss:.6g}")
+        return loss
+
+    def _note_loss(self, loss: float, table: Table) -> float:
+        usable = table.usable
+        weight = usable.sum() if table.weights is None else table.weights[usable].sum()
+        self._batch_losses.append(float(loss / weight))
+        self.n_steps_ += 1
+        return self._batch_losses[-1]
+
+    def _run_full_passes(self, table: Table, executor: Executor) -> None:
+        told = observer(self, told_value(table, int(self.n_clusters)))
+        settings = Settings(self.full_passes, self.tol, observer=told)
+        solution = lloyd(table, executor, Start(table.units.to(self._running.filled)), settings)
+        self.n_iter_ += solution.n_iter
+        self._running.centers = table.units.back(solution.centers)
+        self._running.counts = solution.counts
+
+    def _finish(
+        self, values: Any, weights: Floats | None, table: Table, executor: Executor, *, one_batch: bool
+    ) -> None:
+        """What a fit leaves behind: labels and loss are those of the centers as they are kept."""
+        running = self._running
+        # A column that was ignored so far has the shift of the first batch that observed it.
+        self._shift = np.where(np.isnan(self._shift), table.units.shift, self._shift)
+        self.cluster_centers_ = running.filled.astype(table.dtype)
+        self.counts_, self.column_means_ = running.counts.copy(), running.column_means.copy()
+        self.n_features_in_, self._n_features_out = table.n_columns, self.n_clusters
+        self.batch_losses_ = np.array(self._batch_losses)
+        if one_batch:
+            table = make_table(values, executor, weights=weights, units=Units(self._shift, self._scale))
+        centers = self._centers(table)
+        states, recall = nearest(table, executor, Panel(centers))
+        self.inertia_ = loss_of(table, executor, states, centers, recall) / self._scale / self._scale
+        self.labels_: Labels = labels_of(table, executor, states, recall)
+        self.labels_[table.observed == 0] = -1
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name, least in (("n_clusters", 1), ("batch_size", 1), ("n_epochs", 1), ("full_passes", 0)):
+            check_integer(name, getattr(self, name), least)
+        if self.half_life is not None and not 0 < number("half_life", self.half_life) < np.inf:
+            raise ValueError(f"half_life must be a finite number above 0 or None, got {self.half_life!r}.")
+        if not 0 <= number("reassignment_ratio", self.reassignment_ratio) <= 1:
+            raise ValueError(f"reassignment_ratio must be from 0 to 1, got {self.reassignment_ratio!r}.")
+
+
+# Parameters of KPOD that are none here keep its defaults, for the clustering of the sample.
+for _name, _parameter in signature(KPOD).parameters.items():
+    if _name not in signature(MiniBatchKPOD).parameters:
+        setattr(MiniBatchKPOD, _name, _parameter.default)
+
+
+def number(name: str, value: Any) -> float:
+    if not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number, got {value!r}.")
+    return float(value)
+
+
+def pools(rows: Positions, size: int, n_columns: int, random: np.random.Generator) -> Iterator[Positions]:
+    """All rows in pools of many batches, so that a table on a disk is read once an epoch.
+
+    A pool is made of stretches of rows from all over the table, in the order of the table: rows of a sorted
+    table are mixed, too. A table that is no larger than one is a pool.
+    """
+    length = size * max(1, POOL_ENTRIES // n_columns // size)
+    if len(rows) > length:
+        step = max(1, STRETCH_ENTRIES // n_columns)
+        stretches = random.permutation(-(-len(rows) // step))
+        rows = np.concatenate([rows[step * at : step * (at + 1)] for at in stretches])
+    for start in range(0, len(rows), length):
+        yield np.sort(rows[start : start + length])
+
+
+def batches(n_rows: int, size: int, random: np.random.Generator) -> Iterator[Positions]:
+    """Positions of all rows in batches of random ones, each in order."""
+    order = random.permutation(n_rows)
+    for start in range(0, n_rows, size):
+        yield np.sort(order[start : start + size])
+
+
+def is_mapped(values: Any) -> bool:
+    return bool(pages_of(values.data if sparse.issparse(values) else values))

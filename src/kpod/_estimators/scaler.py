@@ -1,0 +1,171 @@
+"""ObservedScaler: centre and scale over the observed entries, dense or sparse."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kpod._common.typing import Floats
+from kpod._engine.executors import Executor
+from kpod._engine.table import make_table
+from kpod._inputs import validation
+
+
+class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Centre and scale columns over their observed entries, and rows too if asked.
+
+    .. math:: z_{ij} = (x_{ij} - r_i - \bar x_j) / s_j
+
+    over observed entries, with :math:`\bar x_j` and :math:`s_j` the mean and the standard
+    deviation of what is observed in column j after the row means :math:`r_i` (0 unless
+    ``rows="center"``) were taken off. On dense columns this is scikit-learn's
+    `StandardScaler`, which ignores NaN too; it exists for sparse tables, where absent means
+    missing and not zero, and for rows.
+
+    Parameters
+    ----------
+    rows : None or "center", default=None
+        "center" takes each row's own mean off first: the offset of a user who rates
+        everything high, or of an instrument.
+
+    scale : bool, default=True
+        Whether to divide by the standard deviation; a constant column is left as it is.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        The mean of each column; NaN where nothing was observed.
+    scale_ : ndarray of shape (n_features,)
+        What each column is divided by.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from kpod import ObservedScaler
+    >>> ratings = csr_array([[5.0, 4.0, 0.0], [2.0, 0.0, 1.0]])   # absent: not rated
+    >>> ObservedScaler(rows="center", scale=False).fit_transform(ratings).data
+    array([0., 0., 0., 0.])
+    """
+
+    def __init__(self, *, rows: str | None = None, scale: bool = True) -> None:
+        self.rows = rows
+        self.scale = scale
+
+    def fit(self, X: Any, y: Any = None) -> ObservedScaler:
+        """Take the means and standard deviations of the columns of X."""
+        if self.rows not in (None, "center"):
+            raise ValueError(f"rows must be None or 'center', got {self.rows!r}.")
+        new = copy.copy(self)  # nothing of a fitted scaler changes before the new fit has succeeded
+        centred = new._centred(new._table(X, reset=True))
+        table = make_table(centred, Executor())
+        names = getattr(new, "feature_names_in_", None)
+        validation.check_finite(table, names)
+        mean, spread = table.column_means, table.column_spreads
+        rounding = 10 * np.finfo(np.float64).eps * np.abs(np.nan_to_num(mean))
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update({} if names is None else {"feature_names_in_": names})
+        self.__dict__.update(
+            mean_=mean,
+            scale_=np.where(self.scale & (spread > rounding), spread, 1.0),
+            n_features_in_=new.n_features_in_,
+        )
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """X with its rows and columns centred and its columns scaled; gaps stay gaps."""
+        check_is_fitted(self)
+        return self._scaled(self._table(X, reset=False))
+
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
+    def _scaled(self, values: Any) -> Any:
+        """What `transform` makes of a checked table, or of some of its rows."""
+        values = self._centred(values)
+        return with_entries(
+            values, (entries(values) - of_column(self.mean_, values)) / of_column(self.scale_, values)
+        )
+
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
+    def inverse_transform(self, X: Any, row_means: Any = None) -> Any:
+        """Back to the original units.
+
+        What ``rows="center"`` took off is not kept in the scaler: give it as `row_means` (see
+        the method of that name) to have it added again. Without, the result is relative to
+        each row's own mean, which is what the centers of a clustering are.
+        """
+        check_is_fitted(self)
+        values = validation.as_table(X, self)
+        if values.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {values.shape[1]} columns, expected {self.n_features_in_}.")
+        out = entries(values) * of_column(self.scale_, values) + of_column(self.mean_, values)
+        if row_means is not None:
+            out += of_row(np.asarray(row_means, dtype=np.float64), values)
+        return with_entries(values, out)
+
+    def row_means(self, X: Any) -> Floats:
+        """The mean of the observed entries of each row; 0 where nothing is observed."""
+        check_is_fitted(self)
+        return row_means(self._table(X, reset=False))
+
+    def _table(self, X: Any, *, reset: bool) -> Any:
+        table = validation.as_table(X, self)
+        validate_data(self, validation.named(X, table), reset=reset, skip_check_array=True)
+        return table
+
+    @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
+    def _centred(self, values: Any) -> Any:
+        """A table, with each row's own mean taken off if asked."""
+        if self.rows != "center":
+            return values
+        return with_entries(values, entries(values) - of_row(row_means(values), values))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
+def entries(table: Any) -> Floats:
+    """The entries of an array, or those that a CSR array stores, in double precision."""
+    return np.asarray(table.data if sparse.issparse(table) else table, np.float64)
+
+
+def of_column(what: Floats, table: Any) -> Floats:
+    """Something given for every column, for every entry."""
+    return what[table.indices] if sparse.issparse(table) else what
+
+
+def of_row(what: Floats, table: Any) -> Floats:
+    """Something given for every row, for every entry."""
+    return np.repeat(what, np.diff(table.indptr)) if sparse.issparse(table) else what[:, None]
+
+
+def with_entries(table: Any, values: Floats) -> Any:
+    """A table like another, with these entries."""
+    if not sparse.issparse(table):
+        return values.astype(table.dtype)
+    # 32-bit indices where they do, which is all that many tools take.
+    indptr = table.indptr.astype(sparse.get_index_dtype(maxval=table.nnz))
+    return sparse.csr_array((values.astype(table.dtype), table.indices, indptr), shape=table.shape)
+
+
+def row_means(table: Any) -> Floats:
+    """The mean of the observed entries of each row; 0 where nothing is observed."""
+    values = entries(table)
+    known = ~np.isnan(values)
+    if sparse.issparse(table):
+        rows = np.repeat(np.arange(table.shape[0], dtype=np.int32), np.diff(table.indptr))
+        sums = np.bincount(rows, np.where(known, values, 0.0), table.shape[0])
+        counts = np.bincount(rows, known, table.shape[0])
+    else:
+        sums, counts = np.nansum(values, axis=1), known.sum(axis=1)
+    return np.asarray(sums / np.maximum(counts, 1), np.float64)

@@ -1,0 +1,1 @@
+"""Tables in files: reading, scanning, writing."""

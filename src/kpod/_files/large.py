@@ -1,0 +1,399 @@
+"""Tables for the command line that would not fit into memory, or come in several files.
+
+What a column is, is told by its numbers as with any table: they are in a scratch file by then, and are
+looked at a column at a time. Columns of text stay in their files, and go from there to the output.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kpod._columns import inspection as kinds
+from kpod._columns.missing_codes import Marks
+from kpod._columns.roles import SAMPLE
+from kpod._columns.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
+from kpod._columns.tally import Tally
+from kpod._columns.usage import Choice
+from kpod._common.errors import InputError, printable
+from kpod._common.typing import Floats
+from kpod._engine.windows import gathered
+from kpod._files import formats, memory_limits, rows_that_are_not_data
+from kpod._files.atomic import naming, written_whole
+from kpod._files.paths import expand
+from kpod._files.reading import rows_as_text, settle_decimal
+from kpod._files.scanning import Decoded, Decoder, Progress
+from kpod._files.sources import Source, Sources, TextOptions, TextSource
+from kpod._files.writing import csv_batches, csv_header, dialect_for, format_of, has_plain_numbers
+from kpod._inputs.scanned import ScannedTable
+
+HEAD_ROWS = 50_000
+
+
+def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[str], bool]:
+    """The files of a table, and whether to read them in pieces: several, or one that would not fit."""
+    if "-" in data:
+        if len(data) > 1 or scratch is not None:
+            raise InputError("-: standard input cannot be read in pieces; give file names.")
+        return ["-"], False
+    paths = expand(data)
+    whole = len(paths) == 1 and scratch is None and (not may_be_scanned(paths[0]) or fits(paths[0]))
+    return paths, not whole
+
+
+def may_be_scanned(path: str) -> bool:
+    """Whether a file is of a kind that is read in pieces; what is wrong with it is said later."""
+    if not Path(path).is_file():  # a pipe, whose first bytes are gone once they were looked at
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(512)
+    except OSError:
+        return False
+    packed = memory_limits.packing(head) or head[:4] == b"FEA1"
+    return bool(head) and not packed and formats.kind_of(head) is None
+
+
+def fits(path: str) -> bool:
+    """Whether a table fits into memory, by what its file says; what is wrong with it is said later."""
+    try:
+        with pa.OSFile(path) as file:
+            return memory_limits.fits(memory_limits.declared_size(file))
+    except OSError:  # not a regular file
+        return True
+
+
+class RawColumns:
+    """The columns of files as they came; one that is asked for is read."""
+
+    def __init__(self, sources: Sources, n_rows: int) -> None:
+        self.sources, self.num_rows = sources, n_rows
+        self.schema, self.column_names = sources.schema, sources.schema.names
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        return self.sources.column(name)
+
+
+class LargeTable(TableFile):
+    """A table that stays in its files: its numbers in a scratch file, the rest where it was."""
+
+    in_pieces = True
+    sources: Sources
+    decoded: Decoded
+    marks: Marks
+    numeric: list[str]
+    typed: dict[str, tuple[pa.DataType, list[float]]]
+    """Of each column that a typed format gets as numbers, their type, and those that mean missing."""
+
+    @classmethod
+    def read(
+        cls,
+        paths: Sequence[str],
+        scratch: str | os.PathLike[str] | None,
+        tell: Progress,
+        *,
+        leave_out: Sequence[str] = (),
+        only: Sequence[str] = (),
+        missing: Sequence[str] = (),
+        sheet: str | None = None,
+        every_row: bool = False,
+        **options: Any,
+    ) -> LargeTable:
+        """Decode all columns of numbers, or those asked for, and tell what each column is.
+
+        With `every_row`, no row under the header is taken for anything but data.
+        """
+        if sheet is not None:
+            raise InputError(f"{printable(paths[0])}: not a workbook; --sheet only applies to workbooks.")
+        given = TextOptions(**options)
+        sources = Sources.open(paths, given)
+        marks = Marks.parse(missing, sources.schema.names, sources.name)
+        head = cls.head(sources, marks, ask=given.decimal is None)
+        if not every_row:
+            check_descriptions(sources, head)
+        look_at_words(head, sources, marks)
+        asked = head.names(only) if only else list(head.by_name)
+        left = head.names(leave_out)
+        names = [
+            column.name
+            for column in head.columns
+            if column.values is not None and column.name in asked and column.name not in left
+        ]
+        for column in head.columns:
+            if column.name in names and column.how_written:
+                raise InputError(
+                    f"{head.source}: column {shown(column.name)}: {column.how_written}, but not in a table "
+                    "that is read in pieces; write plain numbers, or leave it out with --exclude."
+                )
+        if not names:  # which choosing columns will say
+            n_rows = sum(batch.num_rows for _, _, batch in sources.batches(sources.schema.names[:1]))
+            raw: Any = RawColumns(sources, n_rows)
+            table = cls(sources.name, raw, head.columns, sources.dialect)
+            table.sources, table.marks = sources, marks
+            return table
+        decoded = Decoded.of(sources, names, scratch, tell, missing=marks.of)
+        try:
+            if not every_row:
+                check_totals(sources, decoded)
+            known = inspected(decoded)
+            columns = [known.get(column.name) or without_values(column) for column in head.columns]
+            decoded.take_out_codes()
+        except BaseException:
+            decoded.scratch.remove()
+            raise
+        raw = RawColumns(sources, decoded.n_rows)
+        unused = marks.found_nowhere({column.name: column.marks for column in columns})
+        table = cls(sources.name, raw, columns, sources.dialect, unused)
+        table.sources, table.decoded, table.marks, table.numeric = sources, decoded, marks, names
+        table.typed = {
+            name: typed_of(column, marks) for name, column in known.items() if has_plain_numbers(column)
+        }
+        return table
+
+    @staticmethod
+    def head(sources: Sources, marks: Marks, *, ask: bool) -> TableFile:
+        """The first rows of the first file, which tell numbers from text."""
+        raw = first_rows(sources, sources.files[:1], sources.schema.names)
+        columns = [look(sources, raw, name, marks) for name in raw.column_names]
+        decimal = sources.dialect.decimal if sources.dialect else "."
+        if ask and settle_decimal(columns, raw, sources.dialect) != decimal:
+            kinds.ask_about_points(columns, raw)
+        for column in columns:
+            text = kinds.is_text(sources.schema.field(column.name).type)
+            if text and column.kind in ("yes/no", "true/false"):
+                column.values = None  # words for numbers: a column of text here
+        return TableFile(sources.files[0].name, raw, columns, sources.dialect)
+
+    def read_text(self) -> None:
+        """Say what columns without numbers are by all of their rows, not only the first ones."""
+        for at, column in enumerate(self.columns):
+            if column.values is None:
+                self.columns[at] = look(self.sources, self.raw, column.name, self.marks)
+
+    def scanned(self, choice: Choice, scale: bool) -> ScannedTable:
+        """What is clustered: the columns chosen, standardised; the scratch file holds nothing else then."""
+        absent = [name for name in choice.used if name not in self.decoded.names]
+        for name in absent:
+            if name not in choice.categories:
+                check_numeric(self, self.column(name))
+        if absent or choice.categories:
+            name = next(iter(absent or choice.categories))
+            raise InputError(
+                f"{self.source}: column {shown(name)} does not hold plain numbers, which a table that "
+                "is read in pieces needs; leave it out with --exclude."
+            )
+        if all(column.missing == self.n_rows for column in self.columns if column.name in choice.used):
+            self.decoded.scratch.remove()
+            raise InputError(f"{self.source}: all entries of the columns to cluster are missing.")
+        self.decoded.keep(choice.used)
+        for column in self.columns:
+            column.values = None
+        out = self.decoded.table(scale)
+        out.columns = None  # a model of the command line keeps them beside the estimators
+        return out
+
+    def numbers(self, name: str) -> Floats | None:
+        """The numbers of a column that was not clustered, out of the files again."""
+        if name not in self.numeric:
+            return None
+        decoder = Decoder(name, self.dialect.decimal if self.dialect else ".", self.marks.of(name))
+        codes = Tally(self.marks.of(name))
+        batches = self.sources.batches([name])
+        parts = [
+            decoder(batch.column(0), source, row).astype(np.float64, copy=False)
+            for source, row, batch in batches
+        ]
+        return np.concatenate([codes.without_codes(part) for part in parts])
+
+    def files(self) -> Any:
+        if len(self.sources.files) == 1:
+            return None
+        lengths = np.diff([*self.sources.starts, self.n_rows])
+        return pa.array(np.repeat(np.arange(len(lengths), dtype=np.int32), lengths))
+
+    def close(self) -> None:
+        if hasattr(self, "decoded"):
+            self.decoded.scratch.remove()
+
+    def write_labels(self, label: str, labels: Any, path: str) -> None:
+        """The table as it came and one column more, a batch at a time."""
+        kind = format_of(path)
+        dialect = self.dialect if path == "-" else dialect_for(path, self.dialect)
+        typed = kind != "csv"
+        if path == "-":
+            with naming("standard output"):
+                self.write(sys.stdout.buffer, kind, dialect, label, labels, typed)
+                sys.stdout.buffer.flush()
+            return
+        with written_whole(path) as file:
+            self.write(file, kind, dialect, label, labels, typed)
+
+    def write(self, file: IO[bytes], kind: str, dialect: Any, label: str, labels: Any, typed: bool) -> None:
+        batches = self.labelled(label, labels, typed)
+        first = next(batches)
+        if kind == "csv":
+            dialect = dialect or Dialect()
+            file.write(csv_header(first.schema.names, dialect))
+            for batch in itertools.chain([first], batches):
+                for lines in csv_batches(pa.Table.from_batches([batch]), dialect):
+                    file.write(lines)
+            return
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            writer: Any = pq.ParquetWriter(file, first.schema)
+        else:
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            writer = pa.ipc.new_file(file, first.schema, options=options)
+        with writer:
+            writer.write_batch(first)
+            for batch in batches:
+                writer.write_batch(batch)
+
+    def labelled(self, label: str, labels: Any, typed: bool) -> Iterator[pa.RecordBatch]:
+        """The batches of the files, with the labels of their rows; of several, which file that is."""
+        decoders = {}
+        if typed and self.dialect:
+            decoders = {name: Decoder(name, self.dialect.decimal) for name in self.typed}
+        schema, row = self.raw.schema, 0
+        fields = [
+            pa.field(one.name, self.typed[one.name][0]) if one.name in decoders else one for one in schema
+        ]
+        with_files = len(self.sources.files) > 1 and FILE not in (*schema.names, label)
+        fields += [pa.field(FILE, pa.string())] if with_files else []
+        fields.append(pa.field(label, pa.int32()))
+        for source, at, batch in self.sources.batches(schema.names):
+            columns = []
+            for values, one in zip(batch.columns, fields[: batch.num_columns], strict=True):
+                column = values
+                if one.name in decoders:
+                    floats = decoders[one.name](values, source, at)
+                    for mark in self.typed[one.name][1]:
+                        floats[floats == mark] = np.nan
+                    column = pa.array(floats, from_pandas=True)
+                columns.append(column if column.type == one.type else column.cast(one.type))
+            columns += [pa.repeat(source.name, batch.num_rows)] if with_files else []
+            columns.append(pa.array(labels[row : row + batch.num_rows], pa.int32()))
+            row += batch.num_rows
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
+        if row != len(labels):
+            raise InputError(
+                f"{self.source}: {len(labels):,} rows when first read, {row:,} now; start again."
+            )
+
+
+def check_descriptions(sources: Sources, head: TableFile) -> None:
+    """Refuse rows of units under the header of a text file, which a table in memory is read without."""
+    first = sources.files[0]
+    if isinstance(first, TextSource):
+        rows = rows_as_text(
+            head.raw.slice(0, rows_that_are_not_data.SOME_ROWS + rows_that_are_not_data.MOST_DESCRIPTIONS)
+        )
+        first.check_nothing_around(rows_that_are_not_data.edges(rows, [], lambda *_: np.empty(0))[2])
+
+
+def check_totals(sources: Sources, decoded: Decoded) -> None:
+    """Refuse rows of totals and remarks at the end of a text file, likewise."""
+    values = decoded.rows()
+    for source, (start, stop) in zip(sources.files, pairwise([*sources.starts, decoded.n_rows]), strict=True):
+        if not isinstance(source, TextSource):
+            continue
+        places = [decoded.names.index(name) if name in decoded.names else -1 for name in source.schema.names]
+        part, unknown = values[start:stop], np.full(stop - start, np.nan)
+
+        def numbers(j: int, _: int, part: Any = part, places: Any = places, unknown: Any = unknown) -> Floats:
+            return np.asarray(part[:, places[j]], np.float64) if places[j] >= 0 else unknown
+
+        rows = source.last_rows()[-rows_that_are_not_data.SOME_ROWS :]
+        source.check_nothing_around(rows_that_are_not_data.edges([], rows, numbers)[2])
+
+
+def first_rows(sources: Sources, files: Sequence[Source], names: Sequence[str]) -> pa.Table:
+    """The first rows of some columns of each file, as many of each."""
+    batches: list[pa.RecordBatch] = []
+    for file in files:
+        left = max(1, HEAD_ROWS // len(files))
+        for batch in file.batches(names):
+            batches.append(batch.slice(0, left))
+            left -= batch.num_rows
+            if left <= 0:
+                break
+    schema = pa.schema([sources.schema.field(name) for name in names])
+    return pa.concat_tables([pa.Table.from_batches([batch]).cast(schema) for batch in batches])
+
+
+def look(sources: Sources, rows: pa.Table, name: str, marks: Marks) -> Column:
+    decimal = sources.dialect.decimal if sources.dialect else "."
+    return kinds.inspect(name, rows[name], decimal, marks.of(name), decimal_given=True)
+
+
+def look_at_words(head: TableFile, sources: Sources, marks: Marks) -> None:
+    """Tell the roles of columns that hold no numbers by all files: a name may be in each of them once."""
+    names = [column.name for column in head.columns if column.values is None]
+    if len(sources.files) == 1 or not names:
+        return
+    rows = first_rows(sources, sources.files, names)
+    for name in names:
+        found = look(sources, rows, name, marks)
+        if found.values is None:
+            head.by_name[name].role = found.role
+
+
+def without_values(column: Column) -> Column:
+    column.values = None
+    return column
+
+
+class ScratchColumn:
+    """The numbers of a column in a scratch file: read when they are asked for."""
+
+    def __init__(self, decoded: Decoded, name: str) -> None:
+        self.decoded, self.name = decoded, name
+
+    def __len__(self) -> int:
+        return self.decoded.n_rows
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.decoded.column(self.name), dtype)
+
+    def __getitem__(self, rows: Any) -> Floats:
+        """The numbers of some rows, given as a slice or by their positions."""
+        at = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
+        column = self.decoded.rows()[:, self.decoded.names.index(self.name)]
+        return gathered(column, at).astype(np.float64, copy=False)
+
+
+def inspected(decoded: Decoded) -> dict[str, Column]:
+    """What the decoded columns are, by what was counted of them and a sample of their numbers."""
+    columns = {}
+    for decoder, as_read in zip(decoded.decoders, decoded.sample(SAMPLE), strict=True):
+        name, tally = decoder.name, decoder.tally
+        assert tally is not None
+        kind = decoded.sources.schema.field(name).type
+        column = Column(
+            name, "true/false" if pa.types.is_boolean(kind) else "number", 0, decoder.marks.copy(),
+            values=ScratchColumn(decoded, name),  # type: ignore[arg-type]
+        )  # fmt: skip
+        nans = tally.n_missing - tally.found.total() - column.marks.total()
+        if nans > 0:
+            column.marks["NaN"] += nans
+        integers = None if kinds.is_text(kind) else bool(pa.types.is_integer(kind))
+        sample = tally.without_codes(as_read)
+        columns[name] = kinds.settle_numbers(column, tally, sample, as_read, integers, decoder.leading_zeros)
+    return columns
+
+
+def typed_of(column: Column, marks: Marks) -> tuple[pa.DataType, list[float]]:
+    return pa.int64() if column.kind == "integer" else pa.float64(), numbers_in(marks.of(column.name))
+
+
+def numbers_in(marks: Sequence[str]) -> list[float]:
+    return list(Tally(marks).codes.values())

@@ -1,0 +1,219 @@
+"""What stands around a table: titles above it, units under its header, totals and notes below it.
+
+People read sheets, and put there what a reader needs. Rows like that are no data. They are told by
+what they hold, left out, and reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kpod._columns.missing_codes import spellings
+from kpod._common.typing import Floats
+from kpod._common.words import counted, some
+
+NUMBER = re.compile(r"[-+(]?\s*[$€£¥]?\s*\d[\d.,' \u00a0]*(?:[eE][-+]?\d+)?\s*[%$€£¥]?\)?")
+TOTALS = {
+    "sum": r"(?:(?:grand|sub)[- ]?)?totals?|sums?|summen?|gesamt(?:summe)?|insgesamt",
+    "mean": r"means?|averages?|mittelwert|durchschnitt",
+    "median": r"medians?",
+    "least": r"min(?:imum)?",
+    "most": r"max(?:imum)?",
+    "deviation": r"std(?:\.? ?dev\.?)?|s\.?d\.?",
+    "count": r"counts?|anzahl",
+}
+"""What a row of totals says it holds, by its first word."""
+UNIT = re.compile(
+    r".{1,2}|.*[/%°²³µμ^*·()\[\]{}].*|mm ?hg|bpm|[kmhg]?pa|m?bar|[mµ]?mol|pp[mb]|[kmg]?wh|[kmg]?hz|"
+    r"usd|eur|gbp|y(ea)?rs?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|sec(ond)?s?|percent|pct|deg(ree)?s?|"
+    r"celsius|fahrenheit|kelvin|(kilo|centi|milli)?(met(er|re)|gram)s?|feet|foot|inch(es)?|miles?|lit(er|re)s?|"
+    r"lbs?|pounds?|ounces?|tons?|tonnes?|(kilo)?watts?|volts?|amps?|ohms?|joules?|kcal|dollars?|euros?|numbers?|"
+    r"counts?|index|scores?|ratio|people|persons?|thousands?|millions?|billions?|jahre?|monate?|tage?|stunden?|"
+    r"prozent|anzahl|stück|int(eger)?|float|double|numeric|string|text|bool(ean)?",
+    re.IGNORECASE,
+)
+NO_UNIT = re.compile(r"(?:dk|no|not|none|un(?!it)\w+|did|refus\w*|missing|lost)\b", re.IGNORECASE)
+REMARK = re.compile(r"(?:sources?|notes?|quellen?|anmerkung(?:en)?|legende?|\*|†|¹|©|n\s*=)", re.IGNORECASE)
+SOME_ROWS = 30
+MOST_DESCRIPTIONS = 2
+MOST_TOTALS = 5
+MOST_REMARKS = 8
+LONG_REMARK = 4
+GAPS = frozenset(spellings(()))
+
+Rows = Sequence[Sequence[str]]
+
+
+def filled(row: Sequence[str]) -> int:
+    return sum(bool(cell.strip()) for cell in row)
+
+
+def is_number(cell: str) -> bool:
+    return NUMBER.fullmatch(cell.strip()) is not None
+
+
+def is_gap(cell: str) -> bool:
+    return cell.strip() in GAPS
+
+
+def titles(rows: Rows) -> int:
+    """How many of the first rows stand above the header, which is the first row that is about full."""
+    full = [filled(row) for row in rows[:50]]
+    enough = 0.5 * max(full, default=0)
+    start = next((i for i, n in enumerate(full) if n and n >= enough), 0)
+    return start + 1 if is_row_of_groups(rows[start : start + SOME_ROWS]) else start
+
+
+def is_row_of_groups(rows: Rows) -> bool:
+    """Whether the first row names groups of columns, and the second, which is fuller, the columns."""
+    if len(rows) < 3 or filled(rows[0][1:]) == len(rows[0][1:]) or filled(rows[0]) >= filled(rows[1]):
+        return False
+    below = range(len(rows[1]))
+    return not any(map(is_number, rows[1])) and any(has_numbers(rows[2:], column) for column in below)
+
+
+def descriptions(rows: Rows) -> int:
+    """How many of the first rows under the header hold units or the wording of questions, and no data.
+
+    Such a row has no number, and units or wordings in at least half of the columns with numbers below it.
+    """
+    for n in range(MOST_DESCRIPTIONS, 0, -1):
+        below = rows[n : n + SOME_ROWS]
+        columns = [column for column in range(len(rows[0]) if rows else 0) if has_numbers(below, column)]
+        if columns and all(describes(row, columns) for row in rows[:n]):
+            return n
+    return 0
+
+
+def has_numbers(rows: Rows, column: int) -> bool:
+    cells = [row[column] for row in rows if not is_gap(row[column])]
+    return len(cells) >= 3 and all(map(is_number, cells))
+
+
+def describes(row: Sequence[str], columns: Sequence[int]) -> bool:
+    words = sum(is_description(row[column].strip()) for column in columns if not is_gap(row[column]))
+    return not any(map(is_number, row)) and 2 * words >= len(columns)
+
+
+def is_description(text: str) -> bool:
+    """A unit, or several words; not what is written where an answer should be, such as "refused"."""
+    if NO_UNIT.match(text):
+        return False
+    return UNIT.fullmatch(text) is not None or text.endswith("?") or len(text.split()) > 1
+
+
+def totals(rows: Rows, numbers: Callable[[int], Floats], n_after: int) -> int:
+    """How many of the last rows are sums, means and the like of the rows above them, and say so.
+
+    `numbers` are those of a whole column, which ends with `n_after` rows more than `rows` does.
+    """
+    kinds = [total_kind(row[0]) for row in rows[-MOST_TOTALS:]]
+    most = next((n for n, kind in enumerate(reversed(kinds)) if not kind), len(kinds))
+    for n in range(most, 0, -1):
+        columns = [numbers(j) for j in range(1, len(rows[0]))]
+        end = len(columns[0]) - n_after if columns else 0
+        claims = range(end - n, end)
+        if all(holds(kinds[at - end], [(x[: end - n], x[at]) for x in columns]) for at in claims):
+            return n
+    return 0
+
+
+def total_kind(cell: str) -> str:
+    word = cell.strip().rstrip(" :")
+    return next((kind for kind, words in TOTALS.items() if re.fullmatch(words, word, re.IGNORECASE)), "")
+
+
+def holds(kind: str, columns: Sequence[tuple[Floats, float]]) -> bool:
+    """Whether a row is what it says, in most columns; sums stand beside rates, which do not add up."""
+    seen = [
+        is_total(kind, above[~np.isnan(above)], claim)
+        for above, claim in columns
+        if not np.isnan(claim) and np.count_nonzero(~np.isnan(above)) > 1
+    ]
+    return any(seen) and 2 * sum(seen) + (kind == "sum") > len(seen)
+
+
+def is_total(kind: str, above: Floats, claim: float) -> bool:
+    """Whether a number is what is claimed of those above it, or about that; sums may count what is a gap."""
+    if kind in ("least", "most"):
+        return bool(claim == (above.min() if kind == "least" else above.max()))
+    if kind == "sum" and abs(claim - above.sum()) <= 0.2 * abs(above.sum()):
+        return True
+    found = {
+        "sum": [above.sum(), above.mean()],
+        "mean": [above.mean()],
+        "median": [np.median(above)],
+        "deviation": [above.std(), above.std(ddof=1)],
+        "count": [float(len(above))],
+    }[kind]
+    digits = len(f"{claim:.15g}".partition(".")[2])
+    return any(abs(claim - one) <= max(0.01 * abs(one), 0.5 * 10.0**-digits) for one in found)
+
+
+def remarks(rows: Rows, *, set_apart: bool = False) -> int:
+    """How many of the last rows are remarks: one cell with words and nothing beside it."""
+    n = 0
+    for row in reversed(rows[-MOST_REMARKS:]):
+        if filled(row[1:]) or not (is_remark(row[0]) or set_apart or not row[0].strip()):
+            break
+        n += 1
+    return n if len(rows[0]) > 2 and any(map(filled, rows[len(rows) - n :])) else 0
+
+
+def is_remark(text: str) -> bool:
+    return len(text.split()) >= LONG_REMARK or REMARK.match(text.strip()) is not None
+
+
+def edges(
+    head: Rows, tail: Rows, numbers: Callable[[int, int], Floats], *, set_apart: bool = False
+) -> tuple[int, int, list[Found]]:
+    """How many of the first and of the last rows of a table are no data, and what they are.
+
+    `head` and `tail` are its first and last rows, `numbers` are those of a column from some row on, NaN
+    elsewhere.
+    """
+    found = []
+    top = descriptions(head) if head else 0
+    if top:
+        found.append(Found(head[:top], "first", "units or descriptions"))
+    bottom = 0
+    if len(tail) > top + 1:
+        bottom = remarks(tail, set_apart=set_apart)
+        if bottom:
+            found.append(Found(tail[-bottom:], "last", "remarks"))
+        body = tail[: len(tail) - bottom]
+        sums = totals(body, lambda j: numbers(j, top), bottom)
+        if sums:
+            found.append(Found(body[-sums:], "last", "totals"))
+        bottom += sums
+    return top, bottom, found
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows or lines that are no data: the first or the last ones, and what they hold."""
+
+    rows: Rows
+    where: str
+    what: str
+    unit: str = "row"
+
+    @property
+    def n(self) -> int:
+        return sum(map(bool, map(filled, self.rows)))
+
+    def __str__(self) -> str:
+        """What is there, with the first words of it."""
+        cells = [cell.strip() for row in self.rows for cell in row if cell.strip()]
+        quoted = [f"'{cell if len(cell) <= 40 else cell[:39] + '…'}'" for cell in dict.fromkeys(cells)]
+        which = self.unit if self.n == 1 else counted(self.n, self.unit)
+        verb = "holds" if self.n == 1 else "hold"
+        return f"the {self.where} {which} ({some(quoted, most=3)}) {verb} {self.what}"
+
+    @property
+    def left_out(self) -> str:
+        return f"{self}, and {'was' if self.n == 1 else 'were'} left out."

@@ -1,0 +1,1 @@
+"""Foreign parsers in a child process with limits on memory and time."""

@@ -1,0 +1,380 @@
+"""Tables that do not fit into memory: decoded once, a batch at a time, into a mapped scratch file.
+
+Standardising happens in the same file, over the rows as they were decoded, so that a scanned table
+has the bits that `ObservedScaler` would give it in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpod._columns import inspection as kinds
+from kpod._columns.missing_codes import as_number, spellings
+from kpod._columns.tables import Column, precision, shown
+from kpod._columns.tally import Tally
+from kpod._common.errors import InputError, printable
+from kpod._common.typing import AnyFloats, Floats
+from kpod._common.words import size_text, some
+from kpod._engine.windows import release
+from kpod._files import sources as found
+from kpod._files.paths import SCANNED, expand
+from kpod._files.scratch import Scratch
+from kpod._files.sources import Source, Sources, TextOptions
+from kpod._inputs.scanned import ScannedTable
+
+if TYPE_CHECKING:
+    from kpod._estimators.scaler import ObservedScaler
+
+Progress = Callable[[int, int, str], None]
+ARRAYS = (".npy", ".npz")
+CHUNK_ENTRIES = 1 << 20
+PATIENCE = 2.0
+BAR = 30
+
+
+def scan(
+    files: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    scale: bool | ObservedScaler = False,
+    scratch: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> ScannedTable:
+    """A table in files, to be clustered from the disk: as large as the disk, in little memory.
+
+    Parquet, Arrow, Feather and CSV files are decoded once, a batch at a time, into a scratch file that is
+    mapped into memory as it is read. A `.npy` file of floats is mapped where it is, and so are the parts
+    of a CSR table in an `.npz` file (`scipy.sparse.save_npz(..., compressed=False)`) that lie where a
+    processor can read them; other arrays are decoded.
+
+    Parameters
+    ----------
+    files : str, path or sequence of these
+        A file, a folder, a pattern such as ``"folder/*.parquet"`` or ``"folder/**/*.parquet"`` (of any
+        depth), or several of these. Files must have the same columns, in any order; those of a folder or a
+        pattern are taken in the order of their names. A folder some of whose tables would not be read
+        is refused, and so are Delta, Iceberg and Hudi tables, whose files hold deleted rows too; names that
+        begin with ``.`` or ``_`` are no data.
+    columns : sequence of str, default=None
+        The columns to use, in this order; all of them by default, which must be numeric then.
+    scale : bool or ObservedScaler, default=False
+        True standardises columns over their observed entries, with the bits of
+        ``ObservedScaler().fit_transform`` in memory; a fitted scaler (`scaler_` of another table) is
+        applied.
+    scratch : path, default=None
+        The directory for the scratch file; by default that for temporary files, or /var/tmp where those are
+        kept in memory. The file is removed with the table; that of a run that was killed, by the next
+        scan with the same directory.
+    progress : callable, default=None
+        Called as ``progress(done, total, text)`` with rows. By default, a bar on a terminal after two
+        seconds, which says how much room the scratch file takes.
+
+    Returns
+    -------
+    ScannedTable
+        Taken by `KPOD.fit`, `predict`, `transform` and `score`, `choose_k` and `report`. float32 where all
+        columns used are, else float64.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+    >>> import kpod
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for part in range(2):
+    ...     pq.write_table(pa.table({"a": [1.0, None, 9.0], "b": [2.0, 2.5, 8.0]}),
+    ...                    os.path.join(folder.name, f"part-{part}.parquet"))
+    >>> with kpod.scan(folder.name, scale=True) as table:
+    ...     labels = kpod.KPOD(2, random_state=0).fit(table).labels_
+    >>> labels == labels[0]
+    array([ True,  True, False,  True,  True, False])
+    >>> folder.cleanup()
+    """
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a sequence of names, got {columns!r}; write [{columns!r}].")
+    paths = expand(files, (*SCANNED, *ARRAYS))
+    tell = Bar() if progress is None else progress
+    try:
+        arrays = [path for path in paths if Path(path).suffix.lower() in ARRAYS]
+        if arrays:
+            from kpod._files.arrays import scan_arrays
+
+            return scan_arrays(paths, arrays, columns, scale, scratch, tell)
+        sources = Sources.open(paths, TextOptions())
+        names = sources.schema.names if columns is None else checked_names(sources, columns)
+        decoded = Decoded.of(sources, names, scratch, tell)
+        return decoded.table(scale)
+    finally:
+        if isinstance(tell, Bar):
+            tell.end()
+
+
+def checked_names(sources: Sources, columns: Sequence[str]) -> list[str]:
+    names = list(columns)
+    absent = [shown(name) for name in names if name not in sources.schema.names]
+    if absent:
+        raise InputError(
+            f"{sources.name}: there is no column {some(absent)}; there are "
+            f"{some([shown(name) for name in sources.schema.names], most=8)}."
+        )
+    if len(set(names)) < len(names) or not names:
+        raise InputError("columns must name at least one column, and none of them twice.")
+    return names
+
+
+class Bar:
+    """How far a scan is, on a terminal, once two seconds have passed."""
+
+    def __init__(self) -> None:
+        self.visible = bool(sys.stderr) and sys.stderr.isatty()
+        self.began = time.monotonic()
+        self.shown = 0.0
+
+    def __call__(self, done: int, total: int, text: str) -> None:
+        now = time.monotonic()
+        if not self.visible or now - self.began < PATIENCE or now - self.shown < 0.1:
+            return
+        self.shown = now
+        share = min(1.0, done / max(1, total))
+        bar = "#" * round(BAR * share)
+        sys.stderr.write(f"\r\033[K[{bar:{BAR}}] {share:4.0%} {text}")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self.shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+@dataclass
+class Decoder:
+    """Makes numbers of the entries of one column, and counts the marks of gaps."""
+
+    name: str
+    decimal: str = "."
+    missing: Sequence[str] = ()
+    tally: Tally | None = None
+    """Counts what takes all numbers to know, if asked."""
+    marks: Counter[str] = field(default_factory=Counter)
+    leading_zeros: bool = False
+
+    def __post_init__(self) -> None:
+        given = [mark for mark in self.missing if as_number(mark) is None]
+        self.spelled = pa.array(spellings(given), pa.string())
+
+    def __call__(self, values: pa.Array, source: Source, row: int) -> AnyFloats:
+        """The numbers; `row` is that of the first entry in its file."""
+        numbers = self.decoded(values, source, row)
+        if self.tally is not None:
+            self.tally.add(numbers.astype(np.float64, copy=False))
+        return numbers
+
+    def decoded(self, values: pa.Array, source: Source, row: int) -> AnyFloats:
+        if kinds.is_text(values.type):
+            return self.of_text(values, source, row)
+        nulls = values.null_count
+        if pa.types.is_floating(values.type):
+            if nulls:
+                self.marks["null"] += nulls
+            return np.asarray(values.to_numpy(zero_copy_only=False))
+        if nulls:
+            self.marks["null"] += nulls
+        return kinds.as_floats(values)
+
+    def of_text(self, text: pa.Array, source: Source, row: int) -> Floats:
+        gaps = kinds.gaps_in(text, self.spelled)
+        floats = kinds.try_numbers(text, gaps, self.decimal)
+        if floats is None:
+            text = pc.utf8_trim_whitespace(text)
+            gaps = kinds.gaps_in(text, self.spelled)
+            floats = kinds.try_numbers(pc.replace_substring_regex(text, r"^\+", ""), gaps, self.decimal)
+        if floats is None:
+            raise InputError(self.not_a_number(text, gaps, source, row))
+        column = Column(self.name, "number", 0)
+        kinds.count_marks(column, text, gaps)
+        self.marks.update(column.marks)
+        self.leading_zeros = self.leading_zeros or kinds.has_leading_zeros(text)
+        return floats
+
+    def not_a_number(self, text: pa.Array, gaps: Any, source: Source, row: int) -> str:
+        plain = pc.replace_substring(text, ",", ".") if self.decimal == "," else text
+        odd = pc.and_not(pc.invert(pc.match_substring_regex(plain, kinds.NUMBER)), gaps)
+        at = max(0, int(pc.index(odd, True).as_py()))
+        value = printable(str(text[at].as_py())[:60])
+        return (
+            f"{source.name}: row {row + at + 1}, column {shown(self.name)}: '{value}' is not a plain number, "
+            "which a table that is read in pieces needs; leave the column out, or correct it."
+        )
+
+
+@dataclass
+class Decoded:
+    """The rows of files as numbers, in a scratch file."""
+
+    sources: Sources
+    names: list[str]
+    scratch: Scratch
+    n_rows: int
+    dtype: Any
+    decoders: list[Decoder]
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sources,
+        names: Sequence[str],
+        directory: str | os.PathLike[str] | None,
+        tell: Progress,
+        *,
+        missing: Callable[[str], Sequence[str]] | None = None,
+    ) -> Decoded:
+        """Decode some columns of all files; how much room they take is told beforehand.
+
+        With the missing codes of each column, the numbers of all columns are counted meanwhile.
+        """
+        check_numeric(sources, names)
+        dtype = np.dtype(precision(sources.schema, names))
+        most = sources.most_rows
+        n_bytes = most * len(names) * dtype.itemsize
+        decimal = sources.dialect.decimal if sources.dialect else "."
+        decoders = [Decoder(name, decimal) for name in names]
+        if missing is not None:
+            decoders = [Decoder(name, decimal, missing(name), Tally(missing(name))) for name in names]
+        scratch = Scratch(directory, n_bytes)
+        text = f"reading {sources.name}, {size_text(n_bytes)} of scratch in {printable(scratch.directory)}"
+        offset = n_rows = 0
+        try:
+            tell(0, most, text)
+            for source, row, batch in sources.batches(names):
+                out = np.empty((batch.num_rows, len(names)), dtype)
+                for j, decoder in enumerate(decoders):
+                    out[:, j] = decoder(batch.column(j), source, row)
+                check_finite(out, names, source, row)
+                offset = scratch.write(out, offset)
+                n_rows += batch.num_rows
+                tell(n_rows, most, text)
+            scratch.truncate(offset)
+        except BaseException:
+            scratch.remove()
+            raise
+        finally:
+            pa.default_memory_pool().release_unused()
+        return cls(sources, list(names), scratch, n_rows, dtype, decoders)
+
+    def rows(self) -> AnyFloats:
+        return self.scratch.array(self.dtype, (self.n_rows, len(self.names)))
+
+    def column(self, name: str) -> Floats:
+        """One column."""
+        j = self.names.index(name)
+        return np.concatenate([rows[:, j].astype(np.float64) for rows in chunks(self.rows())])
+
+    def sample(self, most: int) -> Iterator[Floats]:
+        """Of each column in turn, as many entries, evenly spread, or all if they are fewer."""
+        at = (
+            np.arange(self.n_rows)
+            if self.n_rows <= most
+            else np.linspace(0, self.n_rows - 1, most).astype(int)
+        )
+        step = max(1, CHUNK_ENTRIES // len(at))
+        for first in range(0, len(self.names), step):
+            width = min(step, len(self.names) - first)
+            some = [
+                self.scratch.read(self.dtype, width, row * len(self.names) + first) for row in at.tolist()
+            ]
+            yield from np.stack(some).T.astype(np.float64)
+
+    def take_out_codes(self) -> None:
+        """Make gaps of the numbers that stand for missing, in place."""
+        tallies = {j: one.tally for j, one in enumerate(self.decoders) if one.tally and one.tally.found}
+        offset = 0
+        for rows in chunks(self.rows()) if tallies else ():
+            out = np.array(rows)
+            for j, tally in tallies.items():
+                out[:, j] = tally.without_codes(out[:, j].astype(np.float64))
+            offset = self.scratch.write(out, offset)
+
+    def keep(self, names: Sequence[str]) -> None:
+        """Leave out all other columns, in place: rows move towards the beginning of the file."""
+        dtype = np.dtype(precision(self.sources.schema, names))
+        if list(names) == self.names and dtype == self.dtype:
+            return
+        which, offset = [self.names.index(name) for name in names], 0
+        for rows in chunks(self.rows()):
+            offset = self.scratch.write(np.ascontiguousarray(rows[:, which], dtype), offset)
+        self.scratch.truncate(offset)
+        self.decoders = [self.decoders[j] for j in which]
+        self.names, self.dtype = list(names), dtype
+
+    def table(self, scale: bool | ObservedScaler) -> ScannedTable:
+        """The table, standardised if asked; it owns the scratch file from now on."""
+        scratch = self.scratch
+        try:
+            raw = ScannedTable(self.rows(), self.names, [source.path for source in self.sources.files])
+            scaler = fitted_scaler(scale, raw)
+            if scaler is not None:
+                offset = 0
+                for rows in chunks(raw.values):
+                    offset = scratch.write(scaler._scaled(np.asarray(rows)), offset)
+            return ScannedTable(self.rows(), self.names, raw.files, scaler, scratch.remove)
+        except BaseException:
+            scratch.remove()
+            raise
+
+
+def chunks(values: AnyFloats) -> Iterator[AnyFloats]:
+    """Some rows after the other; those of a mapped file are let go of when the next are asked for."""
+    step = max(1, CHUNK_ENTRIES // values.shape[1])
+    for start in range(0, values.shape[0], step):
+        rows = values[start : start + step]
+        yield rows
+        release(rows)
+
+
+def fitted_scaler(scale: bool | ObservedScaler, table: ScannedTable) -> ObservedScaler | None:
+    if scale is False:
+        return None
+    from kpod._estimators.scaler import ObservedScaler  # with scikit-learn, which takes seconds to load
+
+    if isinstance(scale, ObservedScaler):
+        if scale.n_features_in_ != table.shape[1]:
+            raise InputError(
+                f"the scaler was fitted on {scale.n_features_in_} columns, the files have {table.shape[1]}."
+            )
+        return scale
+    return ObservedScaler().fit(table)
+
+
+def check_numeric(sources: Sources, names: Sequence[str]) -> None:
+    fields = [sources.schema.field(name) for name in names]
+    odd = [
+        f"{shown(one.name)} ({one.type})"
+        for one in fields
+        if not found.is_numeric(one.type) and sources.dialect is None
+    ]
+    if odd:
+        raise InputError(
+            f"{sources.name}: k-means needs numbers, but these columns are not numeric: {some(odd)}; leave "
+            "them out."
+        )
+
+
+def check_finite(values: AnyFloats, names: Sequence[str], source: Source, row: int) -> None:
+    infinite = np.isinf(values)
+    if infinite.any():
+        i, j = np.argwhere(infinite)[0]
+        raise InputError(
+            f"{source.name}: row {row + i + 1}, column {shown(names[j])}: infinite value; correct it, or "
+            "leave it empty if it stands for a missing value."
+        )

@@ -1,1 +1,0 @@
-"""Tables and models in files: reading, writing, and what is wrong with one in one line."""

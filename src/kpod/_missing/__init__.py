@@ -1,0 +1,1 @@
+"""Which entries are missing, and what that goes with."""

@@ -1,0 +1,1 @@
+"""Gaussian mixtures on the observed entries, fitted by EM."""

@@ -1,0 +1,107 @@
+r"""How sure is a row's cluster? The posterior of the mixture behind k-means.
+
+k-means is the limit of a mixture of round normal clusters of equal size and vanishing variance. This
+fits the shares :math:`\pi_l`, the one variance :math:`\sigma^2` and the centers :math:`\mu_l` of that
+mixture to the observed entries :math:`O_i`, by EM from the clustering, and asks for the posterior
+
+.. math:: P(l \mid x_i) \propto \pi_l \exp\Bigl(-\frac{1}{2\sigma^2}
+          \sum_{j \in O_i} (x_{ij} - \mu_{lj})^2\Bigr)
+
+The centers of the mixture are consistent where those of k-means are not: a row near the border is
+counted in both clusters, by its probabilities, and does not pull one center away from the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kpod._common.blas import one_thread
+from kpod._common.column_groups import ColumnGroups
+from kpod._common.typing import Floats, Labels
+from kpod._mixture import em
+
+STEPS = 200
+TOL = 1e-5  # of log-likelihood a row
+MOST_ROWS = 50_000  # that the mixture is fitted on; a probability to two digits needs no more
+
+
+@dataclass(frozen=True)
+class SoftClustering:
+    """The mixture: `shares` (k,), `centers` (k, p) in the units of the table, `variance`."""
+
+    shares: Floats
+    centers: Floats
+    variance: float
+    column_means: Floats
+
+    def probabilities(self, X: Any) -> Floats:
+        """P(cluster | observed entries) for each row (n, k); the shares where nothing is observed."""
+        p = len(self.column_means)
+        means = np.nan_to_num(self.column_means)
+        m = em.Mixture(
+            self.shares,
+            np.nan_to_num(self.centers - means),
+            np.zeros((1, p, 0)),
+            np.full(p, self.variance),
+        )
+        return np.vstack([em.expect(part, m).posterior() for part in em.parts(X, means)])
+
+
+def soften(
+    X: Any, labels: Labels, k: int, weights: Floats | None = None, groups: ColumnGroups | None = None
+) -> SoftClustering:
+    """Fit the mixture by EM, from the labels of a clustering; rows with label -1 count for nothing.
+
+    `X` is a float array with NaN in the gaps, or a CSR array. The variance is corrected for the
+    centers that were fitted: divided by the observed entries less the entries of the centers, or
+    by half of the observed entries where that is more (columns of one of the `groups` count as one). On
+    more than 50,000 rows, the mixture is fitted on 50,000 of them, evenly spaced.
+    """
+    weight = np.where(labels >= 0, np.ones(X.shape[0]) if weights is None else weights, 0.0)
+    if X.shape[0] > MOST_ROWS:
+        chosen = np.linspace(0, X.shape[0] - 1, MOST_ROWS).astype(np.intp)
+        X, labels, weight = X[chosen], labels[chosen], weight[chosen]
+    entries = em.Entries(X, weight, groups=groups)
+    start = em.from_labels(entries, labels, k, isotropic=True)
+    with one_thread():
+        m = em.run(entries, start, isotropic=True, n_steps=STEPS, tol=TOL)
+    live, first = entries.counts > 0, entries.groups.first
+    observed = float(entries.counts[first].sum())
+    fitted = min(k * float((live & first).sum()), observed / 2)
+    variance = float(m.variances[live].mean()) if live.any() else 1.0
+    return SoftClustering(
+        m.shares,
+        np.where(live, m.centers + entries.means, np.nan),
+        variance * observed / max(observed - fitted, 1e-300),
+        np.where(live, entries.means, np.nan),
+    )
+
+
+class Sureness(NamedTuple):
+    """Of each row: the probability of its own cluster, the next candidate, and whether that is likelier.
+
+    NaN, -1 and False for rows without a cluster; with one cluster there is no next candidate (-1).
+    `largest` is the probability of the likelier of the two.
+    """
+
+    confidence: Floats
+    second: Labels
+    elsewhere: Any
+    largest: Floats
+
+
+def sureness(probabilities: Floats, labels: Labels) -> Sureness:
+    """How sure the label of each row is, by the probabilities of all clusters."""
+    n, k = probabilities.shape
+    placed = labels >= 0
+    own = np.where(placed, probabilities[np.arange(n), np.where(placed, labels, 0)], np.nan)
+    if k == 1:
+        return Sureness(own, np.full(n, -1, np.int32), np.zeros(n, bool), own)
+    others = probabilities.copy()
+    others[np.arange(n)[placed], labels[placed]] = -1.0
+    second = np.where(placed, others.argmax(axis=1), -1).astype(np.int32)
+    other = others.max(axis=1)
+    return Sureness(own, second, placed & (other > np.nan_to_num(own)), np.maximum(own, other))

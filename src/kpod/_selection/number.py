@@ -1,0 +1,260 @@
+"""What a search for the number of clusters found, in numbers and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kpod._common.typing import Floats
+from kpod._common.words import percent
+from kpod._selection.holdout import Errors, above
+from kpod._selection.search import Search, Verdict, predicted
+
+RIVAL = 2.0  # standard errors above the best: another number that close is a rival of the one chosen
+CLEARLY_WORSE = 3.0  # standard errors; less is no proof against clusters that are separate
+HUMP = 2.5  # standard errors by which a number between the two is worse than both
+DISAGREEMENT = 0.8  # adjusted Rand index below which the sentence says that clusters and groups differ
+
+
+COLUMNS = ("error", "error_se", "above_best", "above_best_se", "loss", "silhouette", "correlated_error")
+
+
+@dataclass
+class KChoice:
+    """What `choose_k` found.
+
+    Attributes
+    ----------
+    best_k_ : int
+        The number of clusters; the best guess where `clear_` is False.
+    clear_ : bool
+        Whether the choice is clear.
+    reason_ : str
+        Why it is not; empty if it is.
+    sentence_ : str
+        The finding in plain words.
+    table_ : dict of ndarrays
+        One entry for each number of clusters tried, `k`: `error`, the mean squared error of hidden
+        entries predicted by the centers, and its standard error `error_se`; `above_best`, by how much
+        it lies above the smallest, with the paired standard error `above_best_se`; `loss`, the loss
+        for each observed entry; `silhouette`; `correlated_error`, the error of the best mixture with
+        correlated columns, NaN where none was tried. Where `gaps_` is True, errors count what was not
+        foreseen about gaps, too: minus twice its log-likelihood, times the variance of hidden entries.
+    column_errors_ : ndarray of shape (len(k), n_features) or None
+        Squared errors of hidden entries by column; NaN where nothing of a column was hidden. Not kept in
+        model files.
+    centers_k_ : int
+        The number that centers alone ask for. More than `best_k_` where columns are correlated within
+        clusters.
+    correlated_ : bool
+        Whether columns are correlated within clusters by so much that it matters for the choice.
+    n_hidden_ : int
+        Number of entries that were hidden, over all folds.
+    n_rows_ : int
+        Number of rows that the choice rests on; fewer than the table has if it is large.
+    gaps_ : bool
+        Whether gaps counted, so that they were to be predicted as well.
+    model_ : KPOD or None
+        Fitted with `best_k_` clusters on the whole table; None in `KPOD.choice_`, whose owner is that model.
+    """
+
+    best_k_: int
+    clear_: bool
+    reason_: str
+    sentence_: str
+    table_: dict[str, Any]
+    column_errors_: Floats | None
+    centers_k_: int
+    correlated_: bool
+    n_hidden_: int
+    n_rows_: int
+    gaps_: bool = False
+    model_: Any = None
+
+    def __str__(self) -> str:
+        return f"{self.text_table()}\n\n{self.sentence_}"
+
+    def text_table(self) -> str:
+        """The table as text."""
+        t = self.table_
+        correlated = bool(np.isfinite(t["correlated_error"]).any())
+        error = _with_error(t["error"], t["error_se"], ".4g", 11)
+        above = _with_error(t["above_best"], t["above_best_se"], ".2g", 8)
+        loss = _aligned([f"{value:.4g}" for value in t["loss"]], 8)
+        heads = f"{'held-out error':>{len(error[0]) - 2}}  {'above best':>{len(above[0]) - 2}}  "
+        header = f"  k{heads}{'loss':>{len(loss[0]) + 1}}  silhouette"
+        lines = [header + ("   correlated" if correlated else "")]
+        for i, k in enumerate(t["k"]):
+            line = f"{k:3d}{error[i]}{above[i]}{loss[i]}{_number(t['silhouette'][i], '.3f'):>12}"
+            if correlated:
+                line += f"{_number(t['correlated_error'][i], '.4g'):>13}"
+            lines.append(line + ("  <-" if k == self.best_k_ else ""))
+        return "\n".join(lines)
+
+
+def _with_error(values: Floats, errors: Floats, form: str, least: int) -> list[str]:
+    """Values and their errors, aligned at the sign between them."""
+    texts = _aligned([format(value, form) for value in values], least)
+    errors_text = [f"{error:.2g}" for error in errors]
+    width = max(7, *map(len, errors_text))
+    return [f"{text} ± {error:<{width}}" for text, error in zip(texts, errors_text, strict=True)]
+
+
+def _aligned(texts: list[str], least: int) -> list[str]:
+    width = max(least, 2 + max(map(len, texts)))
+    return [text.rjust(width) for text in texts]
+
+
+def _number(value: float, form: str) -> str:
+    return format(value, form) if np.isfinite(value) else ""
+
+
+def conclusion(search: Search, extendable: bool) -> KChoice:
+    """The result, in numbers and in words."""
+    verdict = search.verdict()
+    search.settle(verdict.k)
+    reason = why_unclear(search, verdict, extendable)
+    numbers = sorted(search.centers)
+    curve = search.by_centers
+    errors = [curve[n] for n in numbers]
+    best = min(errors, key=lambda e: e.mean)
+    above_best = [e.above(best) for e in errors]
+    mixtures = [search.correlated.get(n) for n in numbers]
+    table = {
+        "k": np.array(numbers),
+        "error": np.array([e.mean for e in errors]),
+        "error_se": np.array([e.standard_error for e in errors]),
+        "above_best": np.array([difference for difference, _ in above_best]),
+        "above_best_se": np.array([error for _, error in above_best]),
+        "loss": np.array([search.loss(n) for n in numbers]),
+        "silhouette": np.array([search.silhouette(n) for n in numbers]),
+        "correlated_error": np.array([np.nan if m is None else m.best.mean for m in mixtures]),
+    }
+    return KChoice(
+        best_k_=verdict.k,
+        clear_=not reason,
+        reason_=reason,
+        sentence_=in_words(search, verdict, reason),
+        table_=table,
+        column_errors_=np.array([e.column_means for e in errors]),
+        centers_k_=verdict.by_centers,
+        correlated_=verdict.correlated,
+        n_hidden_=sum(fold.n_hidden for fold in search.folds),
+        n_rows_=search.table.n_rows,
+        gaps_=search.gaps,
+    )
+
+
+def too_little(reason: str) -> KChoice:
+    """One cluster, for want of entries to hide."""
+    empty = {name: np.array([np.nan]) for name in COLUMNS}
+    return KChoice(
+        best_k_=1,
+        clear_=False,
+        reason_=reason,
+        sentence_=f"No clear choice: {reason} One cluster is used.",
+        table_={"k": np.array([1]), **empty},
+        column_errors_=None,
+        centers_k_=1,
+        correlated_=False,
+        n_hidden_=0,
+        n_rows_=0,
+    )
+
+
+def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
+    """The reason why the choice is not clear; empty if it is."""
+    k, curve, last, hidden = verdict.k, verdict.curve, max(search.centers), predicted(search.gaps)
+    if k == last and len(search.centers) > 1 and k > 1:
+        where = "the most that were tried" if extendable else "the end of the range"
+        return f"the error on {hidden} is still falling at {last} clusters, {where}"
+    if verdict.doubt:
+        return verdict.doubt
+    pieces = verdict.by_centers
+    if k == 1 < pieces:
+        narrow = above(curve[pieces], curve[1]) < CLEARLY_WORSE
+        if narrow and search.n_apart(pieces) == pieces:
+            return (
+                f"columns are correlated, and one correlated group predicts {hidden} slightly better "
+                f"than {pieces} clusters do, but these are separate: few rows lie between them"
+            )
+    for found, number in ((curve, k), (search.by_centers, pieces)):
+        other = rival(found, number) if k > 1 else None
+        if other is not None:
+            fewer, more = sorted((number, other))
+            return (
+                f"{fewer} and {more} clusters predict {hidden} about equally well, and numbers in "
+                "between predict them worse"
+            )
+    apart = search.n_apart(k) if k > 1 else k
+    if apart < k:
+        only = f"they form only {apart} separate groups" if apart > 1 else "they are not separate groups"
+        between = "them as inside them" if apart == 1 else "some of them as inside them"
+        return (
+            f"{k} clusters predict {hidden} best, but {only}: rows are as dense between {between}, "
+            "as when a curve or a trend is cut into pieces"
+        )
+    return ""
+
+
+def rival(curve: dict[int, Errors], k: int) -> int | None:
+    """The best number that predicts about as well as k does although one in between is worse than both."""
+    best = min(curve.values(), key=lambda e: e.mean)
+
+    def is_rival(n: int) -> bool:
+        between = [curve[m] for m in curve if min(k, n) < m < max(k, n)]
+        worse = (min(above(errors, curve[k]), above(errors, curve[n])) for errors in between)
+        return above(curve[n], best) <= RIVAL and max(worse, default=0.0) > HUMP
+
+    return min(filter(is_rival, curve), key=lambda n: curve[n].mean, default=None)
+
+
+def in_words(search: Search, verdict: Verdict, reason: str) -> str:
+    """The finding as a reader without statistics would want it."""
+    k, curve = verdict.k, verdict.curve
+    them = "them and the gaps" if search.gaps else "them"
+    sentences = []
+    if len(search.centers) == 1:
+        sentences.append(f"Only one number was tried, {k}, so there was nothing to choose from.")
+    elif reason:
+        guess = "One cluster is" if k == 1 else f"{k} clusters are"
+        sentences.append(f"No clear choice: {reason}. {guess} used as the best guess.")
+    elif k > 1:
+        clusters, one = f"{k} clusters", "one cluster"
+        if verdict.correlated:
+            clusters, one = f"{k} groups with correlated columns", "one such group"
+        gain = ""
+        if 1 in curve and curve[k].mean < curve[1].mean:
+            gain = f" (error {percent(1 - curve[k].mean / curve[1].mean)} lower than with {one})"
+        fewer = "fewer do worse" if k > min(search.centers) else "fewer were not tried"
+        sentences.append(
+            f"{k} clusters: when observed values are hidden, {clusters} predict {them} best{gain}; "
+            f"{fewer}, and more do no better."
+        )
+    elif verdict.correlated:
+        sentences.append(
+            "One cluster, so no separate groups: the columns are correlated, and a single group with "
+            f"correlated columns predicts {predicted(search.gaps)} as well as several clusters do. k-means "
+            f"alone would have cut it into {verdict.by_centers} pieces."
+        )
+    else:
+        sentences.append(
+            "One cluster, so no separate groups: when observed values are hidden, more clusters do not "
+            f"predict {them} any better."
+        )
+    if verdict.correlated and k > 1:
+        if verdict.by_centers > k:
+            sentences.append(
+                f"k-means, which knows nothing of correlation, would have asked for {verdict.by_centers}."
+            )
+        agreement = search.agreement(verdict)
+        if agreement < DISAGREEMENT:
+            sentences.append(
+                "The groups found that way are not round, and the clusters of k-means match them only in "
+                f"part (adjusted Rand index {agreement:.2f})."
+            )
+    if search.table.n_rows < search.usable:
+        sentences.append(f"The choice is based on a random sample of {search.table.n_rows:,} rows.")
+    return " ".join(sentences)

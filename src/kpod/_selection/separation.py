@@ -1,0 +1,63 @@
+r"""Whether clusters are set apart, or cut a continuum into pieces.
+
+Along the line from the center of one cluster to that of another, a row lies at
+
+.. math:: t_i = \frac{\sum_{j \in O_i} (x_{ij} - a_j) (b_j - a_j)}{\sum_{j \in O_i} (b_j - a_j)^2}
+
+0 at the one center, 1 at the other, 1/2 at the border. Rows of two groups are thin at the border. Rows of one
+group that was cut in two, of a curve or a trend, lie there as densely as around the centers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kpod._common.typing import Floats, Labels
+from kpod._mixture import em
+
+AS_DENSE = 0.9  # of the density around the centers: at the border of two groups it is less
+AT_BORDER, AROUND = 0.15, (0.35, 0.65)  # from the border, in distances of the centers
+FEWEST = 8  # rows of two clusters that can tell
+
+
+def n_apart(X: Any, labels: Labels, centers: Floats) -> int:
+    """How many groups are left when clusters without a thin border between them are taken together.
+
+    `X` is an array with NaN in the gaps or a CSR array, `centers` are in its units. Of two clusters, rows
+    count that observe of what sets these apart about as much as most do.
+    """
+    k = len(centers)
+    means = np.nan_to_num(centers).mean(axis=0)
+    offsets = np.nan_to_num(centers - means)
+    parts = list(em.parts(X, means))
+    distances = np.vstack([part.mask @ (offsets**2).T - 2 * (part.values @ offsets.T) for part in parts])
+    group = np.arange(k)
+    for a in range(k):
+        for b in range(a + 1, k):
+            rows = np.flatnonzero((labels == a) | (labels == b))
+            if group[a] == group[b] or len(rows) < FEWEST:
+                continue
+            between = np.concatenate([part.mask @ (offsets[a] - offsets[b]) ** 2 for part in parts])[rows]
+            enough = between >= 0.8 * np.median(between)
+            rows, between = rows[enough], np.maximum(between[enough], 1e-300)
+            from_border = np.abs(distances[rows, a] - distances[rows, b]) / (2 * between)
+            if border_density(from_border, labels[rows] == a) > AS_DENSE:
+                group[group == group[b]] = group[a]
+    return len(np.unique(group))
+
+
+def border_density(from_border: Floats, of_one: Any) -> float:
+    """The density of rows at the border over that around the centers; both clusters count the same.
+
+    Few rows at the border may be few by chance, so that the density is a standard error higher than counted.
+    """
+    at_border = from_border < AT_BORDER
+    around = (from_border > AROUND[0]) & (from_border < AROUND[1])
+    sides = [side for side in (of_one, ~of_one) if side.any()]
+    border, inside = (sum(float(where[side].mean()) for side in sides) for where in (at_border, around))
+    if not border:
+        return 0.0
+    by_chance = 1 + 1 / np.sqrt(at_border.sum())
+    return by_chance * border / AT_BORDER / max(inside / (AROUND[1] - AROUND[0]), 1e-12)
