@@ -16,9 +16,9 @@ from sklearn.metrics import adjusted_rand_score
 from kpod import KPOD, choose_k, load, save
 from kpod._models import number_json
 from kpod._selection import search
+from kpod._selection.correlated import Verdict
 from kpod._selection.holdout import Errors
 from kpod._selection.number import rival, why_unclear
-from kpod._selection.search import Verdict
 from kpod._selection.separation import n_apart
 from kpod.datasets import make_mixture
 from kpod.missingness import mcar

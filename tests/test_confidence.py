@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kpod
 from kpod import KPOD
+from kpod._analysis.numbering import number_by_size
 from kpod._common.words import best_found, starts_text
-from kpod.cli.fit import number_by_size
 from kpod.missingness import mcar
 from tests.command import kpod as command
 from tests.conftest import clustered

@@ -262,7 +262,7 @@ def test_states_of_a_fit_are_forgotten_at_its_end(client):
 
 
 def n_fits_kept():
-    from kpod._engine.cluster.dask_executor import CACHE
+    from kpod._engine.cluster.worker import CACHE
 
     return len(CACHE._fits)
 

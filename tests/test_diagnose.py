@@ -12,9 +12,10 @@ from scipy import sparse, stats
 
 import kpod
 from kpod import missingness
-from kpod._missing import diagnosis
+from kpod._missing import association, little
+from kpod._missing.association import gaps_by_value, gaps_together
 from kpod._missing.between_groups import compare_gaps
-from kpod._missing.diagnosis import gaps_by_value, gaps_together, little_test
+from kpod._missing.little import little_test
 from kpod.missingness import by_class, by_driver, by_row, diagnose, dropout, mcar, modules
 from kpod.plot import DiagnosisDisplay
 
@@ -84,7 +85,7 @@ def test_little_says_when_it_cannot_be_computed(make, reason):
 def test_little_leaves_out_columns_that_do_not_vary_in_its_sample(rng):
     X = np.column_stack([rng.normal(size=5000), mcar(rng.normal(size=(5000, 2)), 0.1, rng)])
     rare = np.zeros((5000, 1))
-    rare[np.setdiff1d(np.arange(5000), diagnosis._sample(5000, diagnosis.LITTLE_ROWS))[0]] = 1
+    rare[np.setdiff1d(np.arange(5000), association._sample(5000, little.LITTLE_ROWS))[0]] = 1
     assert little_test(np.hstack([X, rare])) == little_test(X)
 
 
@@ -248,8 +249,8 @@ def test_the_table_has_a_line_for_each_column_with_gaps():
 
 
 def test_large_tables_are_sampled_and_say_so(monkeypatch):
-    monkeypatch.setattr(diagnosis, "MOST_ROWS", 200)
-    monkeypatch.setattr(diagnosis, "MOST_COLUMNS", 4)
+    monkeypatch.setattr(association, "MOST_ROWS", 200)
+    monkeypatch.setattr(association, "MOST_COLUMNS", 4)
     X = np.random.default_rng(0).normal(size=(500, 6))
     holed = mcar(X, 0.3, 0)
     holed[:, 2] = X[:, 2]

@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 from kpod import KPOD, TableEncoder, load, save
 from kpod import report as kpod_report
 from kpod._common.errors import InputError
-from kpod._models import archive
+from kpod._models import archive, schema
 from kpod.datasets import load_incomplete_wine
 from tests.command import kpod
 
@@ -115,7 +115,7 @@ def test_a_subclass_is_not_saved(tmp_path):
 
 
 def test_skops_opens_it_too(path):
-    assert isinstance(skops.io.load(path, trusted=[archive.KPOD_CLASS])["pipeline"], Pipeline)
+    assert isinstance(skops.io.load(path, trusted=[schema.KPOD_CLASS])["pipeline"], Pipeline)
 
 
 def test_a_model_of_0_1_0_still_opens(monkeypatch):

@@ -16,7 +16,8 @@ from kpod import KPOD, ObservedScaler, TableEncoder
 from kpod._analysis.cautions import cautions
 from kpod._analysis.clustering import Clustering
 from kpod._analysis.profiles import Aside, cramers_v, profile
-from kpod._columns.usage import choose_columns, notes_on
+from kpod._columns.table_notes import notes_on
+from kpod._columns.usage import choose_columns
 from kpod._common.errors import InputError
 from kpod._files.reading import read_table
 from tests.command import kpod as run_here

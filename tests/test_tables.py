@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from kpod._analysis.describe import describe
 from kpod._columns import missing_codes, tables, usage
 from kpod._common.errors import InputError
-from kpod._files import reading, writing
+from kpod._files import delimited, reading, writing
 
 
 def read(tmp_path, text, **options):
@@ -157,7 +157,7 @@ def test_encoding_is_sniffed(tmp_path, encoding):
 
 
 def test_a_character_across_blocks_and_a_bad_byte_behind_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "BLOCK", 64)
+    monkeypatch.setattr(delimited, "BLOCK", 64)
     text = ("a,b\n" + "1,ä€ä\n" * 100).encode()
     for cut in range(4):
         assert read(tmp_path, b"x" * cut + text).dialect.encoding == "utf-8"

@@ -16,7 +16,7 @@ from sklearn.datasets import load_wine
 from sklearn.utils import Bunch
 
 from kpod._common.typing import Floats, Labels, Positions
-from kpod.missingness import Rng, mcar
+from kpod._missing.mechanisms import Rng, mcar
 
 __all__ = ["load_incomplete_wine", "make_mixture", "make_perturbed_wine", "make_ratings"]
 

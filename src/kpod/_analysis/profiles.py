@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from kpod._analysis.clustering import ENOUGH, FEW, explained_share, is_year
+from kpod._analysis.clustering import ENOUGH, FEW, explained_share
+from kpod._analysis.units import is_year
 from kpod._common.typing import Floats, Labels
 from kpod._common.words import number, percent
 

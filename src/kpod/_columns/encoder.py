@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from numbers import Number
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,18 +13,41 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kpod._columns.encoded_column import (
+    CATEGORY,
+    MISSING,
+    NUMBER,
+    ORDERED,
+    UNKNOWN,
+    Column,
+    category_column,
+    is_binary,
+    location_and_scale,
+    most_common,
+    names_the_rows,
+    no_numbers,
+    ordered_column,
+    scale_of_indicators,
+)
+from kpod._columns.frames import (
+    as_frame,
+    days,
+    finite,
+    frame_kind,
+    is_gap,
+    is_object,
+    is_ordered,
+    is_temporal,
+    numbers,
+    words,
+    words_or_numbers,
+)
 from kpod._common.typing import Floats
 from kpod._common.warnings import warn
 from kpod._common.words import counted
 from kpod._inputs import containers, conversion, validation
 
-NUMBER, CATEGORY, ORDERED = "number", "category", "ordered"
 SCALES = ("standard", "robust", "none")
-TO_NORMAL = 1.3489795003921634
-"""The interquartile range of a normal distribution, in its standard deviations."""
-DAY = 86400.0
-MOST_NAMES = 20
-"""Categories that a column may have without a warning, however few rows there are."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -472,182 +493,3 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-MISSING, UNKNOWN = -1, -2
-
-
-def names_the_rows(column: Column) -> bool:
-    """Whether a category is different in most rows: it says nothing of others."""
-    n_levels = len(column.levels)
-    return column.kind == CATEGORY and n_levels > max(MOST_NAMES, 0.5 * (column.codes >= 0).sum())
-
-
-class Column:
-    """One column as it is encoded: numbers (ranks, for ordered categories) or codes of levels."""
-
-    def __init__(self, kind: str, values: Floats, levels: Sequence[str] = (), codes: Any = None) -> None:
-        self.kind, self.values, self.levels, self.codes = kind, values, list(levels), codes
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.values if self.kind != CATEGORY else self.codes)
-
-
-def frame_kind(X: Any) -> str:
-    if nw.dependencies.is_pandas_dataframe(X):
-        return "pandas"
-    if nw.dependencies.is_polars_dataframe(X):
-        return "polars"
-    if nw.dependencies.is_pyarrow_table(X):
-        return "pyarrow"
-    return "array"
-
-
-def is_temporal(kind: Any) -> bool:
-    return bool(kind.is_temporal())
-
-
-def is_object(kind: Any) -> bool:
-    return kind in (nw.Object, nw.Unknown)
-
-
-def is_ordered(series: Any) -> bool:
-    native = series.to_native()
-    return bool(getattr(getattr(native, "dtype", None), "ordered", False))
-
-
-def is_gap(value: Any) -> bool:
-    """None, NaN, NaT and NA differ from themselves, or cannot say."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)  # noqa: PLR0124
-    except (TypeError, ValueError, ArithmeticError):  # the last of a decimal NaN that signals
-        return True
-
-
-def words(series: Any) -> list[str | None]:
-    return [None if is_gap(value) else word(value) for value in series.to_list()]
-
-
-def word(value: Any) -> str:
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
-
-
-def numbers(series: Any) -> Floats:
-    return np.array(validation.column_as_floats(series), dtype=np.float64)
-
-
-def words_or_numbers(series: Any) -> Any:
-    """A column of Python objects: numbers if all of them are, else words."""
-    entries = series.to_list()
-    if any(isinstance(value, (dt.date, dt.time)) for value in entries):
-        raise ValueError(f"Column {series.name!r} holds dates as objects; convert it to a date column first.")
-    if all(is_gap(value) or isinstance(value, Number) for value in entries):
-        return conversion.objects_as_floats(objects_of(entries), lambda row: (row, repr(series.name)))
-    return [None if is_gap(value) else word(value) for value in entries]
-
-
-def objects_of(entries: Sequence[Any]) -> Any:
-    """An array of objects, one for each entry, whatever these are."""
-    out = np.empty(len(entries), dtype=object)
-    out[:] = entries
-    return out
-
-
-def days(series: Any) -> Floats:
-    if series.dtype == nw.Duration:
-        return numbers(series.dt.total_seconds()) / DAY
-    if series.dtype == nw.Time:
-        raise ValueError(f"Column {series.name!r} holds times of day; convert it to numbers first.")
-    stamps = series.cast(nw.Datetime("ms")) if series.dtype == nw.Date else series
-    gaps = stamps.is_null().to_numpy()
-    return np.where(gaps, np.nan, numbers(stamps.dt.timestamp("ms")) / 1000 / DAY)
-
-
-def finite(values: Floats, name: Any) -> Floats:
-    if np.isinf(values).any():
-        raise ValueError(
-            f"Input X contains infinity in column {name!r}; replace it with NaN or a finite number."
-        )
-    return values
-
-
-def no_numbers(name: Any, entries: Any) -> ValueError:
-    odd = next((entry for entry in entries if isinstance(entry, str)), None)
-    what = "other things than numbers" if odd is None else f"text ({odd!r})"
-    return ValueError(
-        f"Column {name!r} holds {what}, but the encoder was fitted on numbers there. Convert it to "
-        "numbers first."
-    )
-
-
-def category_column(entries: Sequence[str | None], levels: Sequence[str] | None) -> Column:
-    if levels is None:
-        levels = sorted({entry for entry in entries if entry is not None})
-    at = {level: code for code, level in enumerate(levels)}
-    codes = np.array(
-        [MISSING if entry is None else at.get(entry, UNKNOWN) for entry in entries], dtype=np.int64
-    )
-    # Of two levels, a column of 0 and 1, in which what is neither is missing.
-    values = np.where(codes < 0, np.nan, codes) if len(levels) == 2 else np.empty(0)
-    return Column(CATEGORY, values, levels, codes)
-
-
-def ordered_column(name: str, entries: Sequence[str | None], order: Sequence[str]) -> Column:
-    ranks = {level: float(rank) for rank, level in enumerate(order)}
-    odd = next((entry for entry in entries if entry is not None and entry not in ranks), None)
-    if odd is not None:
-        raise ValueError(
-            f"Column {name!r} holds {odd!r}, which is not among its ordered levels {list(order)}."
-        )
-    return Column(ORDERED, np.array([np.nan if e is None else ranks[e] for e in entries]), order)
-
-
-def is_binary(values: Floats) -> bool:
-    """Whether there are just two different values."""
-    if not len(values):
-        return False
-    low, high = values.min(), values.max()
-    return bool(low < high and ((values == low) | (values == high)).all())
-
-
-def scale_of_indicators(column: Column, how: str) -> float:
-    """What the indicators of a category are divided by."""
-    if how == "none":
-        return float(np.sqrt(2.0))
-    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
-    shares = counts / max(1, counts.sum())
-    return float(np.sqrt(max(0.0, 1 - float((shares**2).sum())))) or 1.0
-
-
-def location_and_scale(values: Floats, how: str) -> tuple[float, float]:
-    if how == "none" or not len(values):
-        return 0.0, 1.0
-    mean, spread = float(values.mean()), float(values.std())
-    if how == "robust":
-        low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
-        mean = float(median)
-        spread = float(high - low) / TO_NORMAL or spread  # where half of the values are equal
-    constant = spread <= 10 * np.finfo(np.float64).eps * max(abs(mean), np.finfo(np.float64).tiny)
-    return mean, 1.0 if constant else spread
-
-
-def most_common(block: Floats, levels: Sequence[str]) -> Any:
-    unknown = np.isnan(block).all(axis=1) if block.shape[1] else np.ones(len(block), bool)
-    best = np.nan_to_num(block, nan=-1.0).argmax(axis=1) if block.shape[1] else np.zeros(len(block), int)
-    return np.asarray([*levels, None], dtype=object)[np.where(unknown, len(levels), best)]
-
-
-def as_frame(data: dict[str, Any], kind: str) -> Any:
-    if kind == "array":
-        mixed = any(values.dtype == object for values in data.values())
-        return np.column_stack([v.astype(object) if mixed else v for v in data.values()])
-    plain = data if kind == "pandas" else {name: as_list(values) for name, values in data.items()}
-    backend: Any = kind
-    return nw.from_dict(plain, backend=backend).to_native()
-
-
-def as_list(values: Any) -> list[Any]:
-    return [None if is_gap(value) else value for value in values.tolist()]

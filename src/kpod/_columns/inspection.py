@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns import number_formats, roles
+from kpod._columns import facts, identifiers, number_formats, roles
 from kpod._columns.missing_codes import as_number, spellings
 from kpod._columns.tables import Column
 from kpod._columns.tally import Tally
@@ -49,7 +49,7 @@ def inspect(
         column.marks.update({mark: n for mark, n in (("null", nulls), ("NaN", nans)) if n})
         return role_by_all_digits(finish_numbers(column, missing, integers=integers), values)
     label = "date" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else str(kind)
-    role = roles.Role("date", "dates") if label == "date" else roles.Role("text", f"holds {label} values")
+    role = facts.Role("date", "dates") if label == "date" else facts.Role("text", f"holds {label} values")
     nulls = values.null_count
     return Column(name, label, nulls, Counter({"null": nulls} if nulls else {}), role=role)
 
@@ -165,7 +165,7 @@ def settle_numbers(
         column.kind = "integer" if (tally.whole if integers is None else integers) else "number"
     column.leading_zeros = column.kind == "integer" and leading_zeros
     declared = "boolean" if column.kind in ("true/false", "yes/no") else None
-    contents = roles.Contents(
+    contents = facts.Contents(
         column.name, tally.n_rows, sample, as_read if tally.found else None,
         declared=declared, leading_zeros=column.leading_zeros, tally=tally,
     )  # fmt: skip
@@ -179,11 +179,11 @@ def role_by_all_digits(column: Column, values: pa.ChunkedArray) -> Column:
     if column.role.role == "constant" and numbers is not None and np.nanmax(np.abs(numbers)) >= EXACT:
         observed = pc.filter(values, pa.array(~np.isnan(numbers)))
         if len(pc.unique(observed)) > 1:
-            column.role = roles.Role("identifier", "whole numbers that differ beyond 15 digits")
+            column.role = facts.Role("identifier", "whole numbers that differ beyond 15 digits")
     return column
 
 
-def role_of(column: Column, contents: roles.Contents) -> roles.Role:
+def role_of(column: Column, contents: facts.Contents) -> facts.Role:
     """What the column is; one value is not the same in every row where some have none."""
     role = roles.role_of(contents)
     return replace(role, why=ONE_VALUE) if role.role == "constant" and column.missing else role
@@ -203,7 +203,7 @@ def ask_about_points(columns: Sequence[Column], raw: Any) -> None:
         if column.values is not None and column.role.role == "number" and is_text(raw[column.name].type):
             column.ambiguous = number_formats.points_may_group(raw[column.name])
         if column.ambiguous:
-            column.values, column.kind, column.role = None, "text", roles.Role("text", TWO_WAYS)
+            column.values, column.kind, column.role = None, "text", facts.Role("text", TWO_WAYS)
 
 
 def gaps_of(values: pa.ChunkedArray, marks: Sequence[str]) -> Any:
@@ -259,17 +259,17 @@ def finish_text(
 
 def text_role(
     column: Column, entries: Any, declared: str | None, order: tuple[str, ...], text: pa.ChunkedArray
-) -> roles.Role:
+) -> facts.Role:
     if column.ambiguous:
-        return roles.Role("text", TWO_WAYS)
+        return facts.Role("text", TWO_WAYS)
     if column.numeric_share > 0.5 and declared is None:
-        if roles.names_a_unit(column.name):
-            return roles.Role("identifier", "judging by its name")
-        return roles.Role("number", "mostly numbers")
+        if identifiers.names_a_unit(column.name):
+            return facts.Role("identifier", "judging by its name")
+        return facts.Role("number", "mostly numbers")
     counts = pc.value_counts(entries[: 10 * MOST_LEVELS])
     levels = Counter(
         dict(zip(counts.field(0)[:MOST_LEVELS].to_pylist(), counts.field(1).to_pylist(), strict=False))
     )
     return role_of(
-        column, roles.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
+        column, facts.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
     )

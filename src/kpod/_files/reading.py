@@ -7,42 +7,32 @@ of a gap can be counted.
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
-import os
-import re
-import stat
-import sys
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns import locations, number_formats
-from kpod._columns.inspection import NUMBER, ask_about_points, inspect, shows_points
+from kpod._columns.inspection import ask_about_points, inspect, shows_points
 from kpod._columns.locations import Cells, Lines
 from kpod._columns.missing_codes import MINUS, WORD, Marks, answers_among
-from kpod._columns.tables import Column, Dialect, TableFile, shown
+from kpod._columns.tables import Column, Dialect, TableFile
 from kpod._common.errors import InputError, printable
-from kpod._common.typing import Floats
 from kpod._common.words import option
-from kpod._files import blank_separated, formats, memory_limits, rows_that_are_not_data
-
-DELIMITERS = [",", ";", "\t", "|"]
-SAMPLE = 1 << 18
-SAMPLE_ROWS = 200
-BLOCK = 1 << 23
-STREAM = b"\xff\xff\xff\xff"
-NO_ROWS = "has column names but no rows; there is nothing to cluster."
+from kpod._files import formats, memory_limits
+from kpod._files.delimited import (
+    NO_ROWS,
+    STREAM,
+    check_header,
+    check_header_again,
+    fields_of_any_length,
+    one_line,
+    read_bytes,
+    read_text,
+    without_edges,
+)
 
 
 def read_table(
@@ -193,16 +183,6 @@ def answer_note(column: Column, found: Iterable[str], why: str) -> str:
     return f"{name}: '{first}' is taken as a category, {why}; if it means missing, add {add}."
 
 
-@contextmanager
-def fields_of_any_length() -> Iterator[None]:
-    """Without the limit of the csv module, which a line of many columns passes under a wrong delimiter."""
-    limit = csv.field_size_limit(sys.maxsize)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
-
-
 def is_typed(data: Any) -> bool:
     return data[:4] in (b"PAR1", b"FEA1", STREAM) or data[:6] == b"ARROW1"
 
@@ -221,342 +201,3 @@ def read_typed(data: Any) -> pa.Table:
         raw = feather.read_table(pa.BufferReader(data))
     raw.validate(full=True)
     return raw
-
-
-def one_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return printable(lines[0]) if lines else type(error).__name__
-
-
-def read_bytes(path: str, source: str) -> bytes:
-    if path == "-":
-        if sys.stdin is None:
-            raise InputError("standard input is closed; give the name of a file.")
-        data = sys.stdin.buffer.read()
-    else:
-        try:
-            with Path(path).open("rb") as file:
-                if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
-                    raise InputError(f"{source}: is a device, not a file.")
-                # Not mapped: what is written to the file from now on would be in the table.
-                data = file.read()
-        except OSError as error:
-            raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
-    if not data[:SAMPLE].strip():
-        raise InputError(f"{source}: is empty.")
-    return data
-
-
-def read_text(
-    data: Any, source: str, delimiter: str | None, decimal: str | None, encoding: str | None
-) -> tuple[pa.Table, Dialect, Lines, list[str]]:
-    import pyarrow.csv as pa_csv
-
-    data, encoding = as_utf8(data, encoding, source)
-    if not data[:SAMPLE].strip():  # a mark of the encoding, and nothing that it is of
-        raise InputError(f"{source}: is empty.")
-    sample = sample_of(data)
-    try:
-        data, skipped, found = without_titles(data, sample, delimiter)
-        sample, below_titles = sample_of(data) if skipped else sample, data
-        rows = rows_of(sample, delimiter) if delimiter else None
-        if rows is None:
-            delimiter, rows = sniff_delimiter(sample)
-            if len(rows[0]) == 1 and blank_separated.is_blank_separated(sample):
-                data = blank_separated.with_tabs(data[:], source)
-                delimiter, rows = sniff_delimiter(sample_of(data))
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
-    assert delimiter is not None
-    header = rows[0]
-    check_header([name.strip() for name in header], source)
-    check_no_data_in_header(header, source)
-    data, remarks = without_remarks(data, delimiter, len(header))
-    found += remarks
-    quotes = data.find(b'"') >= 0
-    if quotes:
-        check_quotes(data, delimiter, source, skipped)
-    dialect = Dialect(delimiter, decimal or sniff_decimal(delimiter, rows[1:]), encoding)
-    try:
-        raw = pa_csv.read_csv(
-            pa.BufferReader(data),
-            pa_csv.ReadOptions(block_size=BLOCK),
-            pa_csv.ParseOptions(
-                delimiter=delimiter,
-                newlines_in_values=quotes,
-                ignore_empty_lines=len(header) > 1,
-            ),
-            pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False, check_utf8=False
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        problem = NO_ROWS if "Empty CSV" in str(error) else where_ragged(data, delimiter, skipped)
-        raise InputError(f"{source}: {problem or one_line(error)}") from error
-    blank = locations.first_blank(below_titles, raw.num_rows) if len(header) > 1 else None
-    first = skipped + 2 + sum(name.count("\n") for name in header)
-    place = Lines(first, None if blank is None else skipped + blank)
-    raw = raw.rename_columns([name.strip() for name in raw.column_names])
-    return raw, dialect, place, [one.left_out for one in found]
-
-
-def without_titles(
-    data: Any, sample: str, given: str | None
-) -> tuple[Any, int, list[rows_that_are_not_data.Found]]:
-    """The text without lines of a title above the header; how many lines these are; and what they are."""
-    best, rows = (given, []) if given else sniff_delimiter(sample)
-    # What divides most lines as it divides the first is the delimiter; decimal commas divide some lines, too.
-    is_known = given is not None or fit_of(rows)[0] >= 0.5
-    tried = [titled(sample, delimiter) for delimiter in ([str(best)] if is_known else DELIMITERS)]
-    found = [lines for lines in tried if lines is not None]
-    if not found:
-        return data, 0, []
-    n_lines, rows = min(found, key=lambda lines: lines[0])
-    end = at = 0
-    for _ in range(n_lines):
-        at = data.find(b"\n", end)
-        end = at + 1
-    if at < 0:
-        return data, 0, []
-    return data[end:], n_lines, [rows_that_are_not_data.Found(rows, "first", "a title", "line")]
-
-
-def titled(sample: str, delimiter: str) -> tuple[int, list[list[str]]] | None:
-    """How many lines stand above a header under which most lines are divided like it, and their fields."""
-    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
-    rows, ends = [], []
-    try:
-        for row in islice(reader, SAMPLE_ROWS):
-            rows.append(row or [""])
-            ends.append(reader.line_num)
-    except csv.Error:
-        return None
-    start = rows_that_are_not_data.titles(rows)
-    header, body = rows[start], [row for row in rows[start + 1 :] if row != [""]]
-    if (
-        not start
-        or len(header) < 2
-        or any(map(rows_that_are_not_data.is_number, header))
-        or not all(header[1:])
-    ):
-        return None
-    fitting = sum(len(row) in (len(header), len(header) + 1) for row in body)
-    if fitting < max(len(body) / 2, min(0.9 * len(body), len(body) - 3)):
-        return None
-    return ends[start - 1], rows[:start]
-
-
-def without_remarks(
-    data: Any, delimiter: str, n_fields: int
-) -> tuple[Any, list[rows_that_are_not_data.Found]]:
-    """The text without lines of remarks at its end, which have fewer fields than the table; and these."""
-    end, said = len(data), []
-    for line in reversed(bytes(data[-SAMPLE:]).splitlines(keepends=True)[1:]):
-        text = line.decode(errors="replace").strip()
-        if text and (text.count(delimiter) + 1 > n_fields / 2 or not rows_that_are_not_data.is_remark(text)):
-            break
-        end -= len(line)
-        said += [[text]] if text else []
-    return (
-        (data[:end], [rows_that_are_not_data.Found(said[::-1], "last", "remarks", "line")])
-        if said
-        else (data, [])
-    )
-
-
-def without_edges(raw: pa.Table, place: Lines, decimal: str) -> tuple[pa.Table, Lines, list[str]]:
-    """A table of text without rows of units under its header, and of totals and remarks at its end."""
-    n = raw.num_rows
-
-    def numbers(j: int, start: int) -> Floats:
-        found = inspect("", raw[j].slice(start), decimal, (), decimal_given=True).values
-        return np.full(n - start, np.nan) if found is None else found
-
-    top, bottom, found = rows_that_are_not_data.edges(
-        rows_as_text(
-            raw.slice(0, rows_that_are_not_data.SOME_ROWS + rows_that_are_not_data.MOST_DESCRIPTIONS)
-        ),
-        rows_as_text(raw.slice(max(0, n - rows_that_are_not_data.SOME_ROWS))),
-        numbers,
-    )
-    return raw.slice(top, n - top - bottom), place.below(raw, top), [one.left_out for one in found]
-
-
-def rows_as_text(part: pa.Table) -> list[tuple[str, ...]]:
-    return list(zip(*(column.to_pylist() for column in part.columns), strict=True))
-
-
-def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
-    """The text as UTF-8 and the encoding it was in: given, told by a mark, or guessed."""
-    if given is not None:
-        try:
-            "".encode(given)  # knows of encodings from text to bytes only, not of hex
-        except (LookupError, ValueError) as error:
-            raise InputError(
-                f"--encoding {printable(given)}: no such encoding; try utf-8, cp1252 or latin-1."
-            ) from error
-    if given is None and data[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
-        given = "utf-32"
-    if given is None and data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        given = "utf-16"
-    if given is None and data.find(b"\0") >= 0:
-        raise InputError(
-            f"{source}: not a text file (it contains NUL bytes), nor Parquet or Arrow; "
-            "if it is UTF-16 or UTF-32 text, give --encoding utf-16-le or utf-32-le."
-        )
-    encoding = codecs.lookup(given or "utf-8").name
-    try:
-        if encoding in ("utf-8", "ascii", "utf-8-sig"):
-            check_decodes(data, encoding)
-            return data[3:] if data[:3] == codecs.BOM_UTF8 else data, encoding
-        return data[:].decode(encoding).lstrip("\ufeff").encode(), encoding
-    except UnicodeDecodeError as error:
-        if given is None:
-            return guessed(data[:])
-        line = data[:].count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{source}: byte 0x{data[error.start]:02x} on line {line} is not {encoding}; "
-            "give the right --encoding (cp1252 and latin-1 are common)."
-        ) from error
-
-
-def guessed(data: bytes) -> tuple[bytes, str]:
-    """What Windows writes in the West; or latin-1, which has a character for every byte."""
-    try:
-        return data.decode("cp1252").encode(), "cp1252"
-    except UnicodeDecodeError:
-        return data.decode("latin-1").encode(), "latin-1"
-
-
-def check_decodes(data: Any, encoding: str) -> None:
-    """Raise the UnicodeDecodeError of the whole text, with its place, without holding a copy."""
-    decoder = codecs.getincrementaldecoder(encoding)()
-    for start in range(0, len(data), BLOCK):
-        piece = data[start : start + BLOCK]
-        pending = len(decoder.getstate()[0])
-        try:
-            decoder.decode(piece, final=start + BLOCK >= len(data))
-        except UnicodeDecodeError as error:
-            at = start - pending + error.start
-            raise UnicodeDecodeError(encoding, b"", at, at + 1, error.reason) from error
-
-
-def sample_of(data: Any) -> str:
-    """The first lines, whole ones where there is an end in sight."""
-    sample = bytes(data[:SAMPLE])
-    while len(sample) < len(data) and sample.count(b"\n") < 2:
-        sample = bytes(data[: 2 * len(sample)])
-    if len(sample) < len(data):
-        sample = sample[: sample.rfind(b"\n") + 1]
-    return sample.decode()
-
-
-def rows_of(sample: str, delimiter: str, most: int = SAMPLE_ROWS) -> list[list[str]]:
-    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
-    rows = []
-    try:
-        for row in reader:
-            if row:
-                rows.append(row)
-            if len(rows) > most:
-                break
-    except csv.Error as error:
-        raise InputError(f"line {reader.line_num}: {error}.") from error
-    return rows
-
-
-def sniff_delimiter(sample: str) -> tuple[str, list[list[str]]]:
-    """The delimiter that cuts the most lines into as many fields as the header has."""
-    best = max(DELIMITERS, key=lambda delimiter: fit_of(rows_of(sample, delimiter)))
-    return best, rows_of(sample, best)
-
-
-def fit_of(rows: list[list[str]]) -> tuple[float, int]:
-    """The share of lines with as many fields as the first, and that number; 0 for a single field."""
-    n_fields = len(rows[0])
-    return (sum(len(row) == n_fields for row in rows) / len(rows) if n_fields > 1 else 0), n_fields
-
-
-def sniff_decimal(delimiter: str, rows: list[list[str]]) -> str:
-    """A comma only where it cannot be anything else: "1,234" may be a thousand and more."""
-    if delimiter == ",":
-        return "."
-    cells = pa.array([cell for row in rows for cell in row], pa.string())
-    return "," if number_formats.shows(cells, ",") and not number_formats.shows(cells, ".") else "."
-
-
-def check_header(names: Sequence[str], source: str) -> None:
-    for name, times in Counter(names).items():
-        if times > 1:
-            at = [str(j + 1) for j, other in enumerate(names) if other == name]
-            what = f"the column name {shown(name)}" if name else "a column without a name"
-            raise InputError(
-                f"{source}: {what} appears {times} times (columns {', '.join(at[:8])}); "
-                "rename columns so that every name is unique."
-            )
-
-
-def check_no_data_in_header(header: list[str], source: str) -> None:
-    """A first line of numbers is data, unless it is a run of years and the like."""
-    if not all(re.match(NUMBER, name.strip()) for name in header):
-        return
-    numbers = [float(name) for name in header]
-    steps = {after - before for before, after in pairwise(numbers)}
-    if all(map(float.is_integer, numbers)) and len(steps) == 1 and steps.pop() > 0:
-        return
-    raise InputError(
-        f"{source}: the first line holds numbers ({printable(', '.join(header[:3]))}...), not column names; "
-        "add a line with the names."
-    )
-
-
-def check_header_again(raw: pa.Table, source: str, place: Lines) -> None:
-    """Refuse a header in the middle, left by joining two files."""
-    names = raw.column_names
-    for row in np.flatnonzero(pc.equal(raw[0], names[0]).to_numpy(zero_copy_only=False))[:1000]:
-        if all(raw[j][int(row)].as_py().strip() == name for j, name in enumerate(names)):
-            raise InputError(
-                f"{source}: {place.of(raw, int(row), names[0])} is the header again (two files joined into "
-                "one?); remove that line."
-            )
-
-
-def check_quotes(data: Any, delimiter: str, source: str, skipped: int) -> None:
-    """Refuse a quotation mark that is never closed: it would swallow the rest of the file."""
-    if data[:].count(b'"') % 2 == 0:
-        return
-    reader, line = reader_of(data, delimiter, strict=True), 0
-    try:
-        for _ in reader:
-            line = reader.line_num
-    except csv.Error as error:
-        if "unexpected end" in str(error):
-            raise InputError(
-                f"{source}: a quotation mark opened on line {line + skipped + 1} is never closed; "
-                "close or remove it."
-            ) from error
-
-
-def reader_of(data: Any, delimiter: str, **options: Any) -> Any:
-    text = io.TextIOWrapper(io.BytesIO(data[:]), encoding="utf-8", newline="")
-    return csv.reader(text, delimiter=delimiter, **options)
-
-
-def where_ragged(data: Any, delimiter: str, skipped: int) -> str | None:
-    """The first line with another number of fields than the header."""
-    reader = reader_of(data, delimiter)
-    try:
-        n_fields = len(next(reader))
-        for row in reader:
-            if row and len(row) != n_fields:
-                fields = printable(delimiter.join(row)[:60])
-                # What R's write.table does: row names, and no name for them.
-                unnamed = reader.line_num == 2 and len(row) == n_fields + 1
-                advice = "name the first column" if unnamed else "correct it"
-                return (
-                    f"line {reader.line_num + skipped} has {len(row)} fields where the header has {n_fields} "
-                    f"({fields}); {advice}, or give the right --delimiter."
-                )
-    except (csv.Error, StopIteration) as error:
-        return f"line {reader.line_num + skipped}: {one_line(error)}."
-    return None

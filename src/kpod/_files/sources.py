@@ -22,7 +22,7 @@ import pyarrow as pa
 from kpod._columns import inspection as column_kinds
 from kpod._columns.tables import Dialect, shown
 from kpod._common.errors import InputError, printable
-from kpod._files import blank_separated, formats, memory_limits, reading, rows_that_are_not_data
+from kpod._files import blank_separated, delimited, formats, memory_limits, rows_that_are_not_data
 
 BATCH_ENTRIES = 1 << 20
 TEXT_BLOCK = 1 << 23
@@ -104,7 +104,7 @@ class Source:
         except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
             self.check_same()
             raise InputError(
-                f"{self.name}: damaged, or not in the format it claims to be in: {reading.one_line(error)}"
+                f"{self.name}: damaged, or not in the format it claims to be in: {delimited.one_line(error)}"
             ) from error
 
 
@@ -148,7 +148,7 @@ class ArrowSource(Source):
         data = self.file
         head = data.read(6)
         data.seek(0)
-        if head[:4] == reading.STREAM:
+        if head[:4] == delimited.STREAM:
             return pa.ipc.open_stream(data, options=options)
         reader = pa.ipc.open_file(data, options=options)
         return (reader.get_batch(i) for i in range(reader.num_record_batches))
@@ -157,7 +157,7 @@ class ArrowSource(Source):
     def schema(self) -> pa.Schema:
         with self.naming():
             data = self.file
-            stream = data.read(4) == reading.STREAM
+            stream = data.read(4) == delimited.STREAM
             data.seek(0)
             return (pa.ipc.open_stream(data) if stream else pa.ipc.open_file(data)).schema
 
@@ -181,25 +181,25 @@ class TextSource(Source):
         self.options = options
         head = self.head()
         try:
-            with reading.fields_of_any_length():
+            with delimited.fields_of_any_length():
                 delimiter = options.delimiter
                 if delimiter is None:
-                    delimiter, rows = reading.sniff_delimiter(head)
+                    delimiter, rows = delimited.sniff_delimiter(head)
                 else:
-                    rows = reading.rows_of(head, delimiter)
-                _, _, around_it = reading.without_titles(head.encode(), head, options.delimiter)
+                    rows = delimited.rows_of(head, delimiter)
+                _, _, around_it = delimited.without_titles(head.encode(), head, options.delimiter)
                 if len(rows[0]) == 1 and blank_separated.is_blank_separated(head):
                     raise InputError("columns set apart by blanks cannot be read in pieces; save it as CSV.")
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from error
         self.check_nothing_around(around_it)
-        reading.check_no_data_in_header(rows[0], self.name)
+        delimited.check_no_data_in_header(rows[0], self.name)
         if len(rows) == 1:
-            raise InputError(f"{self.name}: {reading.NO_ROWS}")
+            raise InputError(f"{self.name}: {delimited.NO_ROWS}")
         self.header = rows[0]
-        decimal = options.decimal or reading.sniff_decimal(delimiter, rows[1:])
+        decimal = options.decimal or delimited.sniff_decimal(delimiter, rows[1:])
         self.dialect = Dialect(delimiter, decimal, self.encoding)
-        self.check_nothing_around(reading.without_remarks(self.tail(), delimiter, len(self.header))[1])
+        self.check_nothing_around(delimited.without_remarks(self.tail(), delimiter, len(self.header))[1])
 
     def check_nothing_around(self, found: Sequence[rows_that_are_not_data.Found]) -> None:
         """Refuse what a table in memory is read without."""
@@ -211,21 +211,21 @@ class TextSource(Source):
 
     def tail(self) -> bytes:
         with Path(self.path).open("rb") as file:
-            file.seek(max(0, self.stamp[1] - reading.SAMPLE))
-            return file.read(reading.SAMPLE)
+            file.seek(max(0, self.stamp[1] - delimited.SAMPLE))
+            return file.read(delimited.SAMPLE)
 
     def last_rows(self) -> list[list[str]]:
         """The last rows, as far as they have as many fields as the header."""
         assert self.dialect is not None
         text = self.tail().partition(b"\n")[2].decode(self.encoding, errors="replace")
-        with reading.fields_of_any_length():
-            rows = reading.rows_of(text, self.dialect.delimiter, most=sys.maxsize)
+        with delimited.fields_of_any_length():
+            rows = delimited.rows_of(text, self.dialect.delimiter, most=sys.maxsize)
         return [row for row in rows if len(row) == len(self.header)]
 
     def head(self) -> str:
         """The first lines, and the encoding that they are in."""
         with Path(self.path).open("rb") as file:
-            sample = file.read(reading.SAMPLE)
+            sample = file.read(delimited.SAMPLE)
             while sample.count(b"\n") < 2 and (more := file.read(len(sample))):
                 sample += more
         if not sample.strip():
@@ -236,7 +236,7 @@ class TextSource(Source):
             )
         if len(sample) < self.stamp[1]:
             sample = sample[: sample.rfind(b"\n") + 1]
-        text, self.encoding = reading.as_utf8(sample, self.options.encoding, self.name)
+        text, self.encoding = delimited.as_utf8(sample, self.options.encoding, self.name)
         return bytes(text).decode()
 
     @cached_property
@@ -297,7 +297,7 @@ def open_source(path: str, options: TextOptions) -> Source:
         raise InputError(f"{name}: is empty.")
     if head[:4] == b"PAR1":
         return ParquetSource(path)
-    if head[:6] == b"ARROW1" or head[:4] == reading.STREAM:
+    if head[:6] == b"ARROW1" or head[:4] == delimited.STREAM:
         return ArrowSource(path)
     if head[:4] == b"FEA1" or memory_limits.packing(head) or formats.kind_of(head):
         raise InputError(
@@ -321,11 +321,11 @@ class Sources:
             source = open_source(path, options)
             if not files and source.dialect is not None:  # which holds for all files
                 options = replace(options, delimiter=source.dialect.delimiter, decimal=source.dialect.decimal)
-            reading.check_header(source.schema.names, source.name)
+            delimited.check_header(source.schema.names, source.name)
             if not source.schema.names:
                 raise InputError(f"{source.name}: no columns.")
             if source.most_rows == 0:
-                raise InputError(f"{source.name}: {reading.NO_ROWS}")
+                raise InputError(f"{source.name}: {delimited.NO_ROWS}")
             files.append(source)
         for other in files[1:]:
             check_alike(files[0], other)
@@ -370,7 +370,7 @@ class Sources:
                 yield source, row, batch
                 row += batch.num_rows
             if row == 0:
-                raise InputError(f"{source.name}: {reading.NO_ROWS}")
+                raise InputError(f"{source.name}: {delimited.NO_ROWS}")
             total += row
         self.starts = starts
 

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from kpod._common.typing import Floats
 from kpod._common.words import kind_of, some
 from kpod._engine.blocks import Block, Units, block_of
-from kpod._engine.cluster import dask_executor
-from kpod._engine.cluster.dask_executor import ACTIVE, About, Cluster, RemoteBlock, Resident
+from kpod._engine.cluster import dask_executor, worker
+from kpod._engine.cluster.dask_executor import ACTIVE, Cluster, RemoteBlock
+from kpod._engine.cluster.worker import About, Resident
 from kpod._engine.executors import Executor, threads
 from kpod._inputs import validation
 
@@ -189,7 +190,7 @@ def resident(part: Any, number: int, header: Any, *, checked: bool) -> Resident:
     except (TypeError, ValueError) as error:
         # Not the very type of the error, which may take more than a text.
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"Partition {number} of X{dask_executor.on_worker()}: {error}") from error
+        raise kind(f"Partition {number} of X{worker.on_worker()}: {error}") from error
     block = block_of(values, 0, Units(np.zeros(header.shape[1]), 1.0))
     return Resident(block, block.checksum() if checked else None)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kpod._columns.encoder import CATEGORY, NUMBER, ORDERED, SCALES, TableEncoder
+from kpod._columns.encoded_column import CATEGORY, NUMBER, ORDERED
+from kpod._columns.encoder import SCALES, TableEncoder
 
 ARRAYS = ("mean_", "scale_", "weights_", "offset_", "low_", "high_")
 MAY_BE_ODD = {"offset_": "nan", "low_": "-inf", "high_": "inf"}

@@ -30,7 +30,7 @@ from kpod._common.errors import printable
 from kpod._common.words import counted, number, percent, some
 from kpod._files.atomic import check_writable, written_whole
 from kpod._inputs import validation
-from kpod._missing.diagnosis import AUTO
+from kpod._missing.sentences import AUTO
 
 if TYPE_CHECKING:
     from kpod._analysis.stability import Stability
@@ -122,7 +122,8 @@ def asides_of(frame: Any, n_rows: int) -> list[Aside]:
     """The columns of a data frame, for their profiles: numbers, and text with levels that repeat."""
     import narwhals.stable.v2 as nw
 
-    from kpod._columns.encoder import category_column, days, is_temporal, numbers, words
+    from kpod._columns.encoded_column import category_column
+    from kpod._columns.frames import days, is_temporal, numbers, words
 
     validation.refuse_dask(frame, "profile")
     given = nw.from_native(frame, eager_only=True)

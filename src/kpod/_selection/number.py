@@ -9,8 +9,9 @@ import numpy as np
 
 from kpod._common.typing import Floats
 from kpod._common.words import percent
+from kpod._selection.correlated import Verdict, predicted
 from kpod._selection.holdout import Errors, above
-from kpod._selection.search import Search, Verdict, predicted
+from kpod._selection.search import Search
 
 RIVAL = 2.0  # standard errors above the best: another number that close is a rival of the one chosen
 CLEARLY_WORSE = 3.0  # standard errors; less is no proof against clusters that are separate

@@ -120,7 +120,7 @@ def applied(
 
 def check_levels(table: TableFile, choice: Choice) -> None:
     """Refuse what has no place in the order of an ordered category."""
-    from kpod._columns.encoder import word
+    from kpod._columns.frames import word
     from kpod._columns.tables import shown
     from kpod._common.words import option, some
 
@@ -139,7 +139,7 @@ def check_levels(table: TableFile, choice: Choice) -> None:
 
 def unknown_levels(model: Model, values: Any) -> list[str]:
     """A note on every column with categories that the model has never seen."""
-    from kpod._columns.encoder import word
+    from kpod._columns.frames import word
     from kpod._common.words import counted, some
 
     notes = []
@@ -208,8 +208,8 @@ def takes_ratings(model: Model) -> bool:
 def applied_ratings(
     model: Model, table: TableFile, ratings: dict[str, str | None], notes: list[str]
 ) -> Applied:
+    from kpod._analysis.prepare import as_ratings
     from kpod._common.words import counted, some
-    from kpod.cli.fit import as_ratings
 
     if not takes_ratings(model):
         raise InputError("--rows, --items and --values need a model that was fitted on ratings.")
@@ -249,7 +249,8 @@ def columns_of(table: Any, which: list[int]) -> Any:
 
 def levels_of(model: Model) -> dict[str, list[str]]:
     """The columns that a model takes as categories without an order, and their levels."""
-    from kpod._columns.encoder import CATEGORY, TableEncoder
+    from kpod._columns.encoded_column import CATEGORY
+    from kpod._columns.encoder import TableEncoder
 
     encoder = model.pipeline[0]
     if not isinstance(encoder, TableEncoder):
@@ -260,7 +261,8 @@ def levels_of(model: Model) -> dict[str, list[str]]:
 
 def categories_of(pipeline: Any) -> dict[str, tuple[str, ...]]:
     """The columns that a model takes as categories, with their order if they have one."""
-    from kpod._columns.encoder import NUMBER, ORDERED, TableEncoder
+    from kpod._columns.encoded_column import NUMBER, ORDERED
+    from kpod._columns.encoder import TableEncoder
 
     encoder = pipeline[0]
     if not isinstance(encoder, TableEncoder):

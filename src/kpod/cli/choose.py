@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from kpod.cli.fit import FEW_ROWS, Encode, cluster, notes_on, table_data, without_empty_rows, write_report
+from kpod._analysis.prepare import Encode, table_data
+from kpod.cli.fit import FEW_ROWS, cluster, notes_on, without_empty_rows, write_report
 from kpod.cli.options import checkpoint, choosing, clusters, in_files, out_file, preparing, reading
 from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 from kpod.cli.summaries import summary_of, summary_of_choice, summary_of_data
@@ -57,7 +58,7 @@ def choose_k(
         raise click.UsageError("-k needs numbers to choose from, such as 2-8, or auto")
     check_stdout()
     check_outputs({"data": data}, {"--report": report})
-    from kpod._columns import usage
+    from kpod._columns import table_notes, usage
     from kpod.cli.progress import Progress
     from kpod.cli.show import show_choice
     from kpod.cli.tables import open_table
@@ -87,7 +88,7 @@ def choose_k(
             notes = [*notes_on(table, choice, clustering), *without_empty_rows(warned)]
             summary = summary_of(table, choice, clustering, notes, encode, number)
             write_report(table, choice, clustering, summary, report, number)
-        notes = [*usage.notes_on(table, choice), *warned]
+        notes = [*table_notes.notes_on(table, choice), *warned]
     said = summary_of_choice(number)
     if as_json:
         echo_json({**said, "notes": notes})

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from kpod.cli.fit import Encode, cluster, table_data, write_report
+from kpod._analysis.prepare import Encode, table_data
+from kpod.cli.fit import cluster, write_report
 from kpod.cli.options import FILE
 from kpod.cli.outputs import check_outputs, check_stdout
 from kpod.cli.summaries import summary_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from kpod._analysis.asides import asides
+from kpod._analysis.numbering import number_by_size
+from kpod._analysis.prepare import Data, Encode, as_ratings, ratings_data, table_data, usable_rows
 from kpod._common.errors import InputError, printable
 from kpod.cli.options import (
     checkpoint,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
     from kpod._columns.usage import Choice
     from kpod._estimators.kpod import KPOD
-    from kpod._files.ratings import Ratings
     from kpod._selection.number import KChoice
 
 
@@ -196,66 +196,6 @@ def fit(
     say(summary, quiet, as_json, written(output, centers, model, report))
 
 
-@dataclass(frozen=True)
-class Encode:
-    """How columns are brought to one scale."""
-
-    scale: str = "standard"
-    log: Sequence[str] = ()
-    clip: float | None = None
-
-    def step(self, choice: Choice) -> list[tuple[str, Any]]:
-        """The first step of the pipeline: a scaler where that is all, else a TableEncoder."""
-        from kpod._columns.encoder import TableEncoder
-
-        absent = [name for name in self.log if name not in choice.used or name in choice.categories]
-        if absent:
-            raise InputError(f"--log {printable(absent[0])}: not among the columns clustered as numbers.")
-        if not (choice.categories or self.log or self.clip or self.scale == "robust"):
-            from kpod._estimators.scaler import ObservedScaler
-
-            return [("scale", ObservedScaler())] if self.scale == "standard" else []
-        ordered = {name: list(order) for name, order in choice.categories.items() if order}
-        encoder = TableEncoder(ordered=ordered or None, scale=self.scale, log=list(self.log), clip=self.clip)
-        return [("encode", encoder)]
-
-
-@dataclass(frozen=True)
-class Data:
-    """What is clustered: values, the step that brings them to one scale, and what columns are called."""
-
-    source: str
-    values: Any
-    step: list[tuple[str, Any]]
-    names: list[str] | None
-    weights: Any = None
-
-
-def table_data(table: TableFile, choice: Choice, encode: Encode, weight: str | None = None) -> Data:
-    """The columns of a table that were chosen."""
-    from kpod._files.large import LargeTable
-
-    step = encode.step(choice)
-    weights = None if weight is None else weights_of(table, weight)
-    if isinstance(table, LargeTable):
-        if encode.scale == "robust" or encode.log or encode.clip:
-            raise InputError(
-                f"{table.source}: --robust, --log and --clip need the whole table in memory; leave them out."
-            )
-        return Data(table.source, table.scanned(choice, bool(step)), [], choice.used, weights)
-    encoded = bool(step) and step[0][0] == "encode"
-    values: Any = choice.frame(table) if encoded else choice.matrix(table)
-    return Data(table.source, values, step, None if encoded else choice.used, weights)
-
-
-def ratings_data(ratings: Ratings, encode: Encode) -> Data:
-    """The sparse table that ratings are: what is not there is missing."""
-    from kpod._estimators.scaler import ObservedScaler
-
-    step = [] if encode.scale == "none" else [("scale", ObservedScaler())]
-    return Data(ratings.table.source, ratings.values, step, ratings.items)
-
-
 class Clustered(NamedTuple):
     """A clustering, the pipeline that made it, what its fit warned of, and why this number of clusters."""
 
@@ -341,104 +281,6 @@ def resampled(pipeline: Any, data: Data, seed: int, progress: Any) -> Stability:
     )
 
 
-def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
-    """The sparse table that lines of ratings are."""
-    from kpod._files.large import LargeTable
-    from kpod._files.ratings import pivot
-
-    if isinstance(table, LargeTable):
-        raise InputError(f"{table.source}: ratings need the whole table in memory; give one file.")
-    absent = [option for option, name in columns.items() if name is None]
-    if absent:
-        raise InputError(f"ratings need --rows, --items and --values; {absent[0]} is missing.")
-    return pivot(table, *(table.column(str(name)).name for name in columns.values()))
-
-
-def usable_rows(values: Any) -> int:
-    """Rows with anything observed."""
-    import numpy as np
-    from scipy import sparse
-
-    from kpod._files.scanning import chunks
-    from kpod._inputs.scanned import ScannedTable
-
-    if isinstance(values, ScannedTable):
-        return sum(usable_rows(np.asarray(rows)) for rows in chunks(values.values))
-    if sparse.issparse(values):
-        return int((np.diff(values.tocsr().indptr) > 0).sum())
-    if isinstance(values, np.ndarray):
-        return int((~np.isnan(values)).any(axis=1).sum())
-    observed = np.zeros(values.num_rows, bool)
-    for column in values.columns:
-        observed |= column.is_valid().to_numpy()
-    return int(observed.sum())
-
-
-def weights_of(table: TableFile, name: str) -> Any:
-    """Weights of the rows out of a column: a number for every row, none of them negative."""
-    import numpy as np
-
-    from kpod._columns.tables import check_numeric
-
-    column = table.column(name)
-    check_numeric(table, column)
-    weights = np.array(column.values)
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise InputError(
-            f"{table.source}: {table.where(int(bad[0]), name)}, column '{name}': every row needs a weight, "
-            "0 or more."
-        )
-    return weights
-
-
-def number_by_size(kpod: Any, predict: Callable[[], Any]) -> None:
-    """Number the clusters from the largest to the smallest.
-
-    A row that is as near to another center goes to the lower number of the two: where `predict` would
-    assign rows otherwise, the cluster they are in keeps its place before the other.
-    """
-    import numpy as np
-
-    from kpod._models.archive import ATTRIBUTES, KPOD_CLASS
-
-    labels = np.asarray(kpod.labels_)
-    sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters_)
-    # Everything that a model file keeps by cluster.
-    by_cluster = {
-        name: getattr(kpod, name)
-        for name, (shape, _) in ATTRIBUTES[KPOD_CLASS].items()
-        if shape.split()[:1] == ["k"] and hasattr(kpod, name)
-    }
-    before: set[tuple[int, int]] = set()
-    while True:
-        order = ordered_by_size(sizes, before)
-        new = np.empty(len(order) + 1, labels.dtype)
-        new[order], new[-1] = np.arange(len(order)), -1
-        kpod.labels_ = new[labels]
-        for name, values in by_cluster.items():
-            setattr(kpod, name, np.ascontiguousarray(values[order]))
-        found = np.asarray(predict())
-        other = found != kpod.labels_
-        ties = set(zip(labels[other].tolist(), order[found[other]].tolist(), strict=True)) - before
-        if not ties:
-            return
-        before |= ties
-
-
-def ordered_by_size(sizes: Any, before: set[tuple[int, int]]) -> Any:
-    """The largest first, but none ahead of those that have to come before it."""
-    import numpy as np
-
-    left = np.argsort(-sizes, kind="stable").tolist()
-    order: list[int] = []
-    while left:
-        free = (c for c in left if not any(second == c and first in left for first, second in before))
-        order.append(next(free, left[0]))
-        left.remove(order[-1])
-    return np.array(order)
-
-
 def centers_table(c: Clustering, label: str) -> Any:
     """A row for each cluster: its rows, its centers, and the observed entries behind each."""
     import numpy as np
@@ -457,12 +299,12 @@ def centers_table(c: Clustering, label: str) -> Any:
 def notes_on(table: TableFile, choice: Choice, c: Clustering) -> list[str]:
     """What to know about the columns: those used, and those not used that the clusters follow."""
     from kpod._analysis.profiles import followed
-    from kpod._columns import usage
+    from kpod._columns import table_notes
     from kpod._files.large import LargeTable
 
     compared = table.n_rows <= FEW_ROWS and not isinstance(table, LargeTable)
     follow = followed(asides(table, choice), c.labels, c.k) if compared else []
-    return [*usage.notes_on(table, choice), *follow]
+    return [*table_notes.notes_on(table, choice), *follow]
 
 
 def write_report(
@@ -491,47 +333,6 @@ def write_report(
         stability=again,
         auto="--missingness auto",
     ).save(path)
-
-
-def asides(table: TableFile, choice: Choice) -> list[Any]:
-    """What was not clustered and can tell who is in the clusters."""
-    import pyarrow.compute as pc
-
-    from kpod._analysis.profiles import Aside
-    from kpod._columns import dates
-    from kpod._columns.usage import days_of, words_of
-
-    out = []
-    for name in choice.aside:
-        column, role = table.column(name), choice.roles[name].role
-        if role in ("identifier", "constant", "empty", "text"):
-            continue
-        if role == "date":
-            days = (
-                dates.of_numbers(column.values) if column.values is not None else days_of(table, column).days
-            )
-            unit = "year" if column.values is not None and is_years(column.values) else ""
-            out.append(
-                Aside(name, column.values, unit=unit) if days is None else Aside(name, days, unit="date")
-            )
-        elif column.values is not None and role in ("number", "boolean"):
-            out.append(Aside(name, column.values))
-        else:
-            words = pc.dictionary_encode(words_of(table, column))
-            words = words.combine_chunks() if hasattr(words, "combine_chunks") else words
-            codes = pc.fill_null(words.indices, -1).to_numpy(zero_copy_only=False)
-            out.append(
-                Aside(name, codes=codes, levels=[str(level) for level in words.dictionary.to_pylist()])
-            )
-    return out
-
-
-def is_years(values: Any) -> bool:
-    import numpy as np
-
-    from kpod._columns.roles import YEARS
-
-    return bool(np.nanmin(values) >= YEARS[0] and np.nanmax(values) <= YEARS[1])
 
 
 def command_line() -> str:

@@ -52,7 +52,7 @@ def dialect_text(dialect: dict[str, str] | None) -> str:
 
 
 def show(described: dict[str, Any]) -> None:
-    from kpod._missing.diagnosis import AUTO
+    from kpod._missing.sentences import AUTO
 
     out = console(sys.stdout)
     out.print(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kpod._analysis.clustering import Clustering
+    from kpod._analysis.prepare import Encode
     from kpod._analysis.stability import Stability
     from kpod._columns.tables import TableFile
     from kpod._columns.usage import Choice
     from kpod._selection.number import KChoice
-    from kpod.cli.fit import Encode
 
 
 @contextmanager

@@ -1,0 +1,50 @@
+"""Columns that were not clustered and can tell who is in the clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kpod._columns.tables import TableFile
+    from kpod._columns.usage import Choice
+
+
+def asides(table: TableFile, choice: Choice) -> list[Any]:
+    """What was not clustered and can tell who is in the clusters."""
+    import pyarrow.compute as pc
+
+    from kpod._analysis.profiles import Aside
+    from kpod._columns import dates
+    from kpod._columns.usage import days_of, words_of
+
+    out = []
+    for name in choice.aside:
+        column, role = table.column(name), choice.roles[name].role
+        if role in ("identifier", "constant", "empty", "text"):
+            continue
+        if role == "date":
+            days = (
+                dates.of_numbers(column.values) if column.values is not None else days_of(table, column).days
+            )
+            unit = "year" if column.values is not None and is_years(column.values) else ""
+            out.append(
+                Aside(name, column.values, unit=unit) if days is None else Aside(name, days, unit="date")
+            )
+        elif column.values is not None and role in ("number", "boolean"):
+            out.append(Aside(name, column.values))
+        else:
+            words = pc.dictionary_encode(words_of(table, column))
+            words = words.combine_chunks() if hasattr(words, "combine_chunks") else words
+            codes = pc.fill_null(words.indices, -1).to_numpy(zero_copy_only=False)
+            out.append(
+                Aside(name, codes=codes, levels=[str(level) for level in words.dictionary.to_pylist()])
+            )
+    return out
+
+
+def is_years(values: Any) -> bool:
+    import numpy as np
+
+    from kpod._columns.facts import YEARS
+
+    return bool(np.nanmin(values) >= YEARS[0] and np.nanmax(values) <= YEARS[1])

@@ -1,0 +1,131 @@
+"""Centers in the units of the user's columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+
+from kpod._analysis.entries import DenseEntries, Entries, MappedEntries, entries_of
+from kpod._columns.encoded_column import CATEGORY
+from kpod._columns.encoder import TableEncoder
+from kpod._common.typing import AnyFloats, Floats
+from kpod._estimators.kpod import KPOD
+from kpod._inputs import validation
+from kpod._inputs.scanned import ScannedTable
+
+SMALL = 1e-6
+"""In standard deviations of its column, what is as good as 0."""
+
+
+class Level(NamedTuple):
+    """A level of a category, and of two levels the other one, which has no column of its own."""
+
+    column: str
+    name: str
+    other: str | None = None
+
+
+def in_units(
+    estimator: Any, before: Any, kpod: KPOD, X: Any, values: Entries
+) -> tuple[Entries, Floats, Sequence[str] | None, list[Level | None]]:
+    """The table and the centers in units one can read, the names of the columns, and which are levels."""
+    centers = np.asarray(kpod.cluster_centers_, dtype=np.float64)
+    plain: list[Level | None] = [None] * values.shape[1]
+    if isinstance(X, ScannedTable) and X.scaler_ is not None and before is None:
+        back = np.asarray(X.scaler_.inverse_transform(centers), dtype=np.float64)
+        in_file = MappedEntries(X.values, X.scaler_) if isinstance(values, MappedEntries) else values
+        return in_file, back, X.columns, plain
+    if before is None:
+        return values, centers, names_of(estimator, kpod, X), plain
+    if len(before) == 1 and isinstance(before[0], TableEncoder):
+        encoder = before[0]
+        assert isinstance(values, DenseEntries | MappedEntries)
+        names, levels = list(encoder.get_feature_names_out()), levels_of(encoder)
+        return entries_of(encoder.in_units(values.values)), encoder.in_units(centers), names, levels
+    try:
+        table = entries_of(validation.as_table(X, kpod))
+        if table.shape == values.shape and hasattr(before, "inverse_transform"):
+            back = np.asarray(before.inverse_transform(centers), dtype=np.float64)
+            return table, back, names_of(estimator, kpod, X), plain
+    except (ValueError, TypeError):
+        pass  # text among the columns, or a step that cannot be undone: speak of what came out
+    try:
+        names_out: Sequence[str] | None = list(before.get_feature_names_out())
+    except (AttributeError, ValueError):
+        names_out = names_of(kpod, kpod, None)
+    if len(before) == 1 and isinstance(before[0], ColumnTransformer) and isinstance(values, DenseEntries):
+        undone = entries_of(undo(before[0], values.values))
+        return undone, undo(before[0], centers), without_prefixes(names_out), plain
+    return values, centers, names_out, plain
+
+
+def undo(columns: ColumnTransformer, values: Floats) -> Floats:
+    """Values in the units they had, where a transformer gives one column for each and can be undone."""
+    out = np.array(values, dtype=np.float64)
+    for name, transformer, given in columns.transformers_:
+        block = columns.output_indices_[name]
+        is_one_for_one = block.stop - block.start == np.size(given)
+        if is_one_for_one and block.stop > block.start and hasattr(transformer, "inverse_transform"):
+            try:
+                out[:, block] = transformer.inverse_transform(out[:, block])
+            except (ValueError, TypeError):  # categories for example: there are no numbers to go back to
+                continue
+    return out
+
+
+def without_prefixes(names: Sequence[str] | None) -> Sequence[str] | None:
+    """The names a ColumnTransformer gives, without those of its parts where that leaves them different."""
+    plain = [name.partition("__")[2] or name for name in names or ()]
+    return plain if names is not None and len(set(plain)) == len(plain) else names
+
+
+def is_bent(before: Any) -> bool:
+    """Whether what comes before the model takes logarithms or clips."""
+    encoders = (
+        [step for _, step in before.steps if isinstance(step, TableEncoder)] if before is not None else []
+    )
+    return any(encoder.log or encoder.clip for encoder in encoders)
+
+
+def means_of(before: Any, n_columns: int) -> list[str]:
+    """What the mean of each column was taken of before it was brought back to the units of the table."""
+    if before is None or len(before) > 1 or not isinstance(before[0], TableEncoder):
+        return [""] * n_columns
+    encoder, out = before[0], []
+    for kind, levels, offset in zip(encoder.kinds_, encoder._encoded_levels(), encoder.offset_, strict=True):
+        values = "logarithms" if np.isfinite(offset) else "values" if encoder.clip else ""
+        out += [""] * len(levels) if kind == CATEGORY else [f"clipped {values}" if encoder.clip else values]
+    return out
+
+
+def levels_of(encoder: TableEncoder) -> list[Level | None]:
+    out: list[Level | None] = []
+    columns = zip(encoder._names(), encoder.kinds_, encoder.levels_, strict=True)
+    for name, kind, levels in columns:
+        if kind != CATEGORY:
+            out.append(None)
+        elif len(levels) == 2:
+            out.append(Level(name, levels[1], levels[0]))
+        else:
+            out += [Level(name, level) for level in levels]
+    return out
+
+
+YEAR = re.compile(r"year|decade|yr|jahr|ann[eé]e|\bano\b", re.IGNORECASE)
+
+
+def is_year(name: str, values: AnyFloats) -> bool:
+    """Whether a column holds years, by its name and its values."""
+    return bool(YEAR.search(name) and len(values) and values.min() >= 1500 and values.max() <= 2200)
+
+
+def names_of(estimator: Any, kpod: KPOD, X: Any) -> Sequence[str] | None:
+    for holder in (estimator, kpod):
+        if hasattr(holder, "feature_names_in_"):
+            return list(holder.feature_names_in_)
+    columns = getattr(X, "columns", None)
+    return None if columns is None or callable(columns) else list(map(str, columns))

@@ -1,0 +1,208 @@
+"""What runs on the workers: blocks that stay there, steps over them, and what is kept between steps."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kpod._common.typing import Floats
+from kpod._engine.blocks import Block, Hidden, Units, aligned
+from kpod._engine.cluster.packing import unpack
+from kpod._engine.executors import threads
+
+# Fits whose states a worker keeps: what a client that died has left behind goes with the next ones.
+MOST_FITS = 4
+
+
+# That the workers get to forget a fit, before they are left to it.
+SECONDS_TO_FORGET = 10
+
+
+class Resident:
+    """A block on its worker, in the units and with the hidden entries it was last asked for in.
+
+    Parameters
+    ----------
+    block : the rows
+    checksum : of rows that are computed again, should they be lost; None of those that come as they are
+    """
+
+    def __init__(self, block: Block, checksum: int | None = None) -> None:
+        self.block, self.checksum = block, checksum
+        self._last: Block | None = None
+
+    def block_in(self, first: int, units: Units, hidden: Hidden | None) -> Block:
+        """The block as part of a table; opened rows are kept from one pass to the next."""
+        last = self._last
+        if (
+            last is None
+            or (last.first, last.units.scale, last.hidden) != (first, units.scale, hidden)
+            or not np.array_equal(last.units.shift, units.shift, equal_nan=True)
+        ):
+            last = self.block.replace(units=units, hidden=hidden)
+            last.first = first
+            self._last = last
+        return last
+
+    @property
+    def about(self) -> About:
+        return About.of(self.block)._replace(checksum=self.checksum)
+
+    def check(self, known: About, first: int) -> None:
+        """Refuse rows that are not those that are known: they were lost, and computed again."""
+        if self.checksum != known.checksum:
+            raise ValueError(
+                f"{known.name} (rows {first:,} to {first + known.n_rows - 1:,}) changed while it was in use: "
+                "it was lost with a worker, and has other values now that it was computed again. Fit again "
+                "when its source no longer changes; where every computation gives other rows, save them to "
+                "files first."
+            )
+
+    def weighted(self, weights: Floats) -> Resident:
+        block = self.block.replace(units=self.block.units)
+        block.weights = aligned(weights)
+        return Resident(block, self.checksum)
+
+    def __sizeof__(self) -> int:
+        """What Dask is told, for it to spill blocks to disk in time."""
+        return self.block.n_entries * (self.block.dtype.itemsize + 4)
+
+    def __reduce__(self) -> tuple[type[Resident], tuple[Block, int | None]]:
+        return Resident, (self.block, self.checksum)
+
+
+class About(NamedTuple):
+    """What is known of a block without its rows."""
+
+    n_rows: int
+    n_columns: int
+    n_entries: int
+    dtype: np.dtype[Any]
+    checksum: int | None = None
+    name: str = "A block"
+
+    @classmethod
+    def of(cls, block: Block) -> About:
+        return cls(block.n_rows, block.n_columns, block.n_entries, np.dtype(block.dtype))
+
+
+class Cache:
+    """The states of a worker's blocks, by fit and first row, with the number of the pass that made them."""
+
+    def __init__(self) -> None:
+        self._fits: OrderedDict[str, dict[int, tuple[int, Any]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, fit: str, first: int, wanted: int | None) -> Any:
+        """A state, if it is of the pass that is wanted.
+
+        It is no longer here then: should the pass that changes it fail, nobody must find it half changed.
+        """
+        with self._lock:
+            made, state = self._fits.get(fit, {}).pop(first, (None, None))
+            return state if made == wanted else None
+
+    def put(self, fit: str, first: int, made: int, state: Any) -> None:
+        with self._lock:
+            self._fits.setdefault(fit, {})[first] = made, state
+            self._fits.move_to_end(fit)
+            while len(self._fits) > MOST_FITS:
+                self._fits.popitem(last=False)
+
+    def forget(self, fit: str) -> None:
+        with self._lock:
+            self._fits.pop(fit, None)
+
+
+CACHE = Cache()
+
+
+def forget(fit: str) -> None:
+    CACHE.forget(fit)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one worker does in a pass: the blocks by their first rows, and the states they had."""
+
+    fit: str
+    number: int
+    firsts: list[int]
+    known: list[About]
+    states: list[int | None]
+    n_threads: int
+
+
+def run_share(share: Share, job: bytes, panels: Sequence[bytes], residents: Sequence[Resident]) -> Any:
+    """Run a step on some blocks; returns what they found, merged."""
+    function, empty, units, hidden = unpack(job, panels)
+    for resident, known, first in zip(residents, share.known, share.firsts, strict=True):
+        resident.check(known, first)
+    blocks = [
+        resident.block_in(first, units, hidden)
+        for resident, first in zip(residents, share.firsts, strict=True)
+    ]
+    states = [
+        CACHE.take(share.fit, first, made) for first, made in zip(share.firsts, share.states, strict=True)
+    ]
+    try:
+        with threads(min(share.n_threads, len(blocks))) as executor:
+            states, total = executor.accumulate(function, blocks, states, empty)
+    except MemoryError as error:
+        raise MemoryError(
+            f"Out of memory{on_worker()} at rows {blocks[0].first:,} to "
+            f"{blocks[-1].first + blocks[-1].n_rows:,}. Use smaller partitions or workers with more memory."
+        ) from error
+    for first, state in zip(share.firsts, states, strict=True):
+        if state is not None:
+            CACHE.put(share.fit, first, share.number, state)
+    return total
+
+
+def merged(job: bytes, panels: Sequence[bytes], parts: Sequence[Any]) -> Any:
+    """The sum of several results, all of which stay as they are: they may be merged again."""
+    total = unpack(job, panels)[1]()
+    for part in parts:
+        total.merge(part)
+    return total
+
+
+def made(block: Block) -> Resident:
+    return Resident(block)
+
+
+def about(resident: Resident) -> About:
+    return resident.about
+
+
+def weighted(resident: Resident, weights: Floats) -> Resident:
+    return resident.weighted(weights)
+
+
+def ask(
+    resident: Resident, known: About, first: int, units: Units, hidden: Hidden | None, what: str, *args: Any
+) -> Any:
+    resident.check(known, first)
+    return getattr(resident.block_in(first, units, hidden), what)(*args)
+
+
+def carried(data: bytes) -> bytes:
+    return data
+
+
+def on_worker() -> str:
+    """Where this runs, as the end of a phrase."""
+    if "distributed" not in sys.modules:
+        return ""
+    from distributed import get_worker
+
+    try:
+        return f" on worker {get_worker().address}"
+    except ValueError:  # in no worker
+        return ""
