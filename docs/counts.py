@@ -15,7 +15,7 @@ def collected(*arguments):
 
 
 def odd_calls():
-    """Odd inputs of tests/test_odd_inputs.py, and calls that get one."""
+    """Odd inputs of tests/inputs/test_odd_inputs.py, and calls that get one."""
     from scipy import sparse
 
     from tests import test_odd_inputs as odd
@@ -42,7 +42,7 @@ def rows():
     files = [f"tests/test_{name}.py" for name in ("estimator_checks", "scaler", "encoder")]
     contract = collected(*files, "-k", "test_scikit_learn_contract")
     return [
-        ("kernel cases against the NumPy oracle", collected("tests/test_kernels.py"), "test_kernels.py"),
+        ("kernel cases against the NumPy oracle", collected("tests/kernels/test_kernels.py"), "test_kernels.py"),
         ("random tables, each fit checked against brute force", random_tables, "test_fuzz.py"),
         ("scikit-learn's estimator checks", contract, "test_estimator_checks.py and two more"),
         ("kinds of tables that must give the same clustering", len(test_inputs.CONTAINERS), "test_inputs.py"),

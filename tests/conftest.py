@@ -9,7 +9,7 @@ from kpod._engine import fit
 from kpod._engine.executors import Executor
 from kpod._engine.solvers.lloyd import Settings, Start
 from kpod._engine.table import make_table
-from tests.browser import browser  # noqa: F401  # the fixture
+from tests.helpers.browser import browser  # noqa: F401  # the fixture
 
 # Any seed must pass. It is the same every time unless asked for: KPOD_TEST_SEED=any draws one, and the
 # header says which.

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.browser import in_browser, requested
+from tests.helpers.browser import in_browser, requested
 
 SITE = Path(__file__).parent.parent / "build" / "site"
 PAGES = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
