@@ -39,7 +39,7 @@ ifeq ($(words $(filter /%,$(ASAN) $(UBSAN))),2)
 	$(BIN)/python -m pip install --quiet --no-deps --target $(SANITIZED) $(SANITIZE) .
 	LD_PRELOAD="$(ASAN) $(UBSAN)" ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONPATH=$(SANITIZED) \
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_fuzz.py tests/test_hostile.py
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/kernels
 else
 	@echo "make sanitize: skipped, for $(CC) has no libasan and libubsan; gcc brings them"
 endif
@@ -55,7 +55,7 @@ wheels: $(VENV)/.wheels
 
 # Installed in an empty environment, with no program in reach but its own: nothing can be compiled.
 # WHEEL_TESTS=tests runs the whole suite on the wheel.
-CORE_TESTS := tests/test_estimator.py tests/test_estimator_checks.py tests/test_solvers.py
+CORE_TESTS := tests/estimators/test_estimator.py tests/estimators/test_estimator_checks.py tests/engine/test_solvers.py
 WHEEL_TESTS ?= $(CORE_TESTS)
 TRIED := $(CURDIR)/build/tried
 check-wheel:

@@ -18,7 +18,7 @@ def odd_calls():
     """Odd inputs of tests/inputs/test_odd_inputs.py, and calls that get one."""
     from scipy import sparse
 
-    from tests import test_odd_inputs as odd
+    from tests.inputs import test_odd_inputs as odd
 
     refused = (len(odd.NOT_A_TABLE) + len(odd.NOT_NUMBERS)) * len(odd.ALL_CALLS)
     tables = [make() for make, _ in odd.A_TABLE.values()]
@@ -29,20 +29,24 @@ def odd_calls():
 
 def rows():
     """What is tried, how often in every run of the suite, and where."""
-    from tests import damage, mutants, test_checkpoint, test_damage, test_fuzz, test_hostile, test_inputs
+    from tests.campaigns import damage, mutants
+    from tests.engine import test_checkpoint
+    from tests.files import test_damage
+    from tests.inputs import test_inputs
+    from tests.kernels import test_fuzz, test_hostile
 
     n_checkpoints = test_checkpoint.N_FLIPS + len(test_checkpoint.ODD)
-    n_models = len(list((ROOT / "tests/models").glob("*.kpod")))
+    n_models = len(list((ROOT / "tests/data").glob("*.kpod")))
     kinds = sum(map(len, damage.KINDS.values()))
     n_inputs, n_calls = odd_calls()
     random_tables = sum(
         test._hypothesis_internal_use_settings.max_examples
         for test in (test_fuzz.test_result_or_clean_error, test_fuzz.test_labels_are_those_of_nearest_centers)
     )
-    files = [f"tests/test_{name}.py" for name in ("estimator_checks", "scaler", "encoder")]
-    contract = collected(*files, "-k", "test_scikit_learn_contract")
+    contract = collected("tests/estimators", "tests/columns", "-k", "test_scikit_learn_contract")
+    kernels = collected("tests/kernels/test_kernels.py")
     return [
-        ("kernel cases against the NumPy oracle", collected("tests/kernels/test_kernels.py"), "test_kernels.py"),
+        ("kernel cases against the NumPy oracle", kernels, "test_kernels.py"),
         ("random tables, each fit checked against brute force", random_tables, "test_fuzz.py"),
         ("scikit-learn's estimator checks", contract, "test_estimator_checks.py and two more"),
         ("kinds of tables that must give the same clustering", len(test_inputs.CONTAINERS), "test_inputs.py"),

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
 from kpod import KPOD, ObservedScaler, stability, summary
-from tests.conftest import clustered
+from tests.helpers.tables import clustered
 
 
 def test_frames_keep_their_names(rng):

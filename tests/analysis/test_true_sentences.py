@@ -13,8 +13,9 @@ from kpod import KPOD
 from kpod._common.words import percent
 from kpod.datasets import load_incomplete_wine
 from kpod.missingness import diagnose
-from tests.conftest import FIRST_SEED, clustered
+from tests.conftest import FIRST_SEED
 from tests.helpers.command import kpod
+from tests.helpers.tables import clustered
 
 SINGULAR = r"(?<![\d.,])1 (rows|columns|clusters|starts|values|entries|iterations|notes)\b"
 SHARE = r"([<>]?)(-?[\d.]+)%"

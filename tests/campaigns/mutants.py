@@ -36,7 +36,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
 # What a test takes and which functions it calls, by the first run; delete it after changing tests.
 MEASURED = ROOT / "build" / "mutants.json"
@@ -48,6 +48,11 @@ MOST_MEMORY = 6 << 30
 LEFT_OUT = ["_engine/sizes.py"]
 # The tests of the kernels, which cannot be seen calling anything.
 KERNEL_TESTS = ["test_kernels", "test_solvers", "test_engine", "test_promises", "test_sparse", "test_gaps"]
+
+
+def kernel_tests() -> list[Path]:
+    return [next(TESTS.rglob(f"{name}.py")) for name in KERNEL_TESTS]
+
 
 # Mutants of the kernels: file, what is there, what is put in its place. Not among them is what makes
 # no difference but in speed: looser bounds, and a first look in single precision that sees less or
@@ -538,7 +543,7 @@ def try_kernels(pattern: str, package: Path, choice: Choice, log: Path) -> None:
     """Build and test each mutant of the kernels."""
     with tempfile.TemporaryDirectory() as folder:
         kernels = Kernels(Path(folder), package, log)
-        limit, files = 2 * choice.budget + 8, [str(TESTS / f"{name}.py") for name in KERNEL_TESTS]
+        limit, files = 2 * choice.budget + 8, [str(file) for file in kernel_tests()]
         said = run(package, files, choice, limit, log)
         if said != "survived":
             sys.exit(f"the tests fail without any change: {log.read_text()}")
@@ -567,14 +572,14 @@ def main() -> None:
     with scratch_copy(installed()) as package:
         log = package.parent / "log.txt"
         if options.kernels:
-            measure_tests(package, [TESTS / f"{name}.py" for name in KERNEL_TESTS], options.each, log)
+            measure_tests(package, kernel_tests(), options.each, log)
             try_kernels(options.pattern, package, Choice(options.budget, options.each), log)
             return
         mutants = sampled(all_mutants(package, options.pattern), options.sample, options.seed)
         if options.list:
             print(*sorted(map(str, mutants)), sep="\n")
             return
-        measure_tests(package, sorted(TESTS.glob("test_*.py")), options.each, log)
+        measure_tests(package, sorted(TESTS.rglob("test_*.py")), options.each, log)
         choice = Choice(options.budget, options.each)
         counts: dict[str, Counter[str]] = {}
         for mutant in mutants:

@@ -26,7 +26,7 @@ import numpy as np
 from dask.delayed import delayed
 
 from kpod import KPOD
-from tests.conftest import clustered
+from tests.helpers.tables import clustered
 
 N_WORKERS, N_ROWS = 2, 1000
 FITTED = ("labels_", "cluster_centers_", "counts_", "inertia_", "loss_curve_", "column_means_")

@@ -9,8 +9,9 @@ import pytest
 
 from kpod import KPOD, ObservedScaler, choose_k
 from kpod._estimators.fitting import Fitting
-from tests.conftest import FIRST_SEED, clustered
+from tests.conftest import FIRST_SEED
 from tests.helpers.command import kpod
+from tests.helpers.tables import clustered
 
 
 def gappy(seed):

@@ -21,9 +21,9 @@ from kpod import KPOD
 from kpod._common import system
 from kpod._engine import blocks, checkpoint, fit
 from kpod._estimators import fitting
-
-from .conftest import FIRST_SEED, clustered
-from .test_scan import same_fit
+from tests.conftest import FIRST_SEED
+from tests.files.test_scan import same_fit
+from tests.helpers.tables import clustered
 
 
 class Stop(Exception):  # noqa: N818

@@ -20,9 +20,8 @@ import kpod
 from kpod import KPOD
 from kpod._engine import blocks, seeding
 from kpod._engine.cluster import dask_executor as on_cluster
-
-from .conftest import clustered
-from .test_changing_files import write
+from tests.files.test_changing_files import write
+from tests.helpers.tables import clustered
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

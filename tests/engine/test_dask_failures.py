@@ -16,8 +16,7 @@ import pytest
 
 from kpod import KPOD
 from kpod._engine.cluster import waiting
-
-from .test_dask import da, dask, distributed, in_chunks, same, table, until
+from tests.engine.test_dask import da, dask, distributed, in_chunks, same, table, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed", "ignore::ResourceWarning")
 SAFETY_NET = 240

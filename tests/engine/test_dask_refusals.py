@@ -18,7 +18,7 @@ pytest.importorskip("dask")
 import dask.array as da
 from dask.delayed import delayed
 
-from .conftest import clustered
+from tests.helpers.tables import clustered
 
 # What works in partitions: on the cluster of a client, or without one, as here, in this process.
 WORKS = {f"{name}.{method}" for name in ("KPOD", "MiniBatchKPOD") for method in ("predict", "score")} | {

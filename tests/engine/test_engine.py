@@ -14,10 +14,8 @@ from kpod._engine.sizes import SMALL_ROOM
 from kpod._engine.solvers.lloyd import Settings, Start
 from kpod._engine.table import make_table
 from kpod._engine.windows import scratch_of
-
-from .conftest import clustered, table_of
-from .processes import Processes, process_pool
-from .test_sparse import as_csr_for_engine
+from tests.helpers.processes import Processes, process_pool
+from tests.helpers.tables import as_csr_for_engine, clustered, table_of
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from kpod._engine.solvers.lloyd import Settings, Start, nearest_labels
 from kpod._engine.table import make_table
 from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel
+from tests.helpers.tables import as_csr
 
 
 def speaking(rng, n=200, p=6, k=3, dtype=float, apart=1.0):
@@ -28,11 +29,6 @@ def speaking(rng, n=200, p=6, k=3, dtype=float, apart=1.0):
     rates[:, 0] = 0
     X[rng.random((n, p)) < rates[truth]] = np.nan
     return X, truth
-
-
-def as_csr(X):
-    rows, columns = np.nonzero(~np.isnan(X))
-    return sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
 
 
 def brute_objective(X, labels, k, weights=None, variance=None):

@@ -9,9 +9,8 @@ from kpod._engine import seeding
 from kpod._engine.executors import Executor
 from kpod._engine.seeding import Drawn, FarRows, KMeansParallel
 from kpod._kernels.panel import Panel
-
-from .conftest import clustered, lloyd, table_of
-from .processes import Processes, process_pool
+from tests.helpers.processes import Processes, process_pool
+from tests.helpers.tables import clustered, lloyd, table_of
 
 
 def test_rounds_find_every_cluster_that_is_far_from_the_rest(rng):

@@ -16,10 +16,8 @@ from kpod._engine import fit as engine_fit
 from kpod._engine.executors import Executor
 from kpod._engine.solvers import lloyd as engine_lloyd
 from kpod._kernels.panel import Panel
-
-from . import oracle
-from .conftest import SOLVERS, clustered, hartigan, lloyd, mm, random_rows, table_of
-from .test_sparse import as_csr
+from tests.helpers import oracle
+from tests.helpers.tables import SOLVERS, as_csr, clustered, hartigan, lloyd, mm, random_rows, table_of
 
 
 @pytest.fixture(params=sorted(SOLVERS))

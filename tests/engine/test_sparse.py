@@ -10,14 +10,7 @@ from kpod._engine import blocks
 from kpod._engine import fit as engine_fit
 from kpod._engine.executors import Executor
 from kpod._engine.seeding import SEEDINGS
-
-from .conftest import clustered, lloyd, table_of
-
-
-def as_csr(X, kind=sparse.csr_array):
-    """Every observed entry of X stored, zeros too; no gap stored."""
-    rows, columns = np.nonzero(~np.isnan(X))
-    return kind((X[rows, columns], (rows, columns)), shape=X.shape)
+from tests.helpers.tables import as_csr, as_csr_for_engine, clustered, lloyd, table_of
 
 
 @pytest.fixture(params=[0.3, 0.9], ids=["30 % missing", "90 % missing"])
@@ -57,12 +50,6 @@ def test_the_same_seeds_are_drawn(X, init):
         rng = np.random.default_rng(0)
         starts.append(SEEDINGS[init](table, Executor(), 5, rng).draw(rng).centers)
     assert_allclose(*starts, rtol=1e-5, atol=1e-6)
-
-
-def as_csr_for_engine(X):
-    from kpod._inputs.validation import as_csr as validated
-
-    return validated(X if sparse.issparse(X) else as_csr(X), None)
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])

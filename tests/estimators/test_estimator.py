@@ -10,9 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kpod import KPOD
-
-from . import oracle
-from .conftest import clustered
+from tests.helpers import oracle
+from tests.helpers.tables import clustered
 
 nan = np.nan
 

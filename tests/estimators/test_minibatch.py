@@ -17,9 +17,7 @@ from kpod._engine.solvers.order import Order
 from kpod._engine.table import make_table
 from kpod._engine.windows import pages_of
 from kpod._estimators import mini_batch as minibatch
-
-from .conftest import clustered
-from .test_sparse import as_csr_for_engine
+from tests.helpers.tables import as_csr_for_engine, clustered
 
 
 class Oracle:

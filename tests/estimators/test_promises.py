@@ -22,10 +22,8 @@ from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder
 from kpod._engine import executors
 from kpod._engine.executors import available_threads
 from kpod._engine.solvers import hartigan, lloyd
-
-from . import oracle
-from .conftest import clustered
-from .test_sparse import as_csr
+from tests.helpers import oracle
+from tests.helpers.tables import as_csr, clustered
 
 ATTRIBUTES = ["labels_", "cluster_centers_", "counts_", "inertia_", "loss_curve_", "losses_", "column_means_"]
 

@@ -7,9 +7,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kpod import ObservedScaler
-
-from .conftest import clustered
-from .test_sparse import as_csr
+from tests.helpers.tables import as_csr, clustered
 
 
 @parametrize_with_checks([ObservedScaler(), ObservedScaler(rows="center", scale=False)])

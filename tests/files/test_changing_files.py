@@ -12,8 +12,7 @@ from kpod import KPOD, MiniBatchKPOD
 from kpod._engine import blocks
 from kpod._engine.windows import Window, watched
 from kpod._inputs.scanned import ScannedTable
-
-from .conftest import clustered
+from tests.helpers.tables import clustered
 
 
 @pytest.fixture

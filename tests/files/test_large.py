@@ -17,8 +17,7 @@ from kpod._analysis import entries
 from kpod._engine import checkpoint, executors, windows
 from kpod._files import large, memory_limits, scanning, sources
 from tests.helpers.command import kpod as run
-
-from .conftest import clustered
+from tests.helpers.tables import clustered
 
 N = 900
 

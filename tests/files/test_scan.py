@@ -28,10 +28,9 @@ from kpod._engine.table import make_table
 from kpod._engine.windows import Window
 from kpod._files import memory_limits, scanning, sources
 from kpod._files.sources import ArrowSource
-
-from .conftest import clustered
-from .processes import Processes, process_pool
-from .test_engine import same
+from tests.engine.test_engine import same
+from tests.helpers.processes import Processes, process_pool
+from tests.helpers.tables import clustered
 
 NAMES = list("abcdef")
 N = 1500

@@ -21,6 +21,7 @@ from kpod._engine.table import Table, make_table, with_groups
 from kpod._selection import holdout
 from kpod.missingness import diagnose
 from tests.helpers.command import kpod as run
+from tests.helpers.tables import as_csr_for_engine as as_csr
 
 YES_NO = ("sex", "clutch")
 
@@ -179,13 +180,6 @@ def with_dummies(seed: int, n: int = 200) -> tuple[np.ndarray, list[int]]:
         columns.append(part)
         source += [number] * levels
     return np.ascontiguousarray(np.hstack(columns)), source
-
-
-def as_csr(X: np.ndarray) -> sparse.csr_array:
-    rows, columns = np.nonzero(~np.isnan(X))
-    out = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
-    out.indices, out.indptr = out.indices.astype(np.int32), out.indptr.astype(np.int64)
-    return out
 
 
 def grouped_table(X: np.ndarray | sparse.csr_array) -> Table:

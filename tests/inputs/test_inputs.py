@@ -10,8 +10,7 @@ from scipy import sparse
 
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder, missingness
 from kpod._inputs import validation
-
-from .conftest import clustered
+from tests.helpers.tables import clustered
 
 NAMES = list("abcd")
 X = clustered(np.random.default_rng(1), 60, 4, k=3)[0]

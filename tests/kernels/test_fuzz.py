@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from kpod import KPOD
-
-from . import oracle
+from tests.helpers import oracle
 
 VALUES = st.one_of(
     st.just(np.nan), st.floats(-1e3, 1e3, width=32), st.sampled_from([0.0, 1.0, np.inf, -np.inf, 1e300])

@@ -13,8 +13,7 @@ import pytest
 from scipy import sparse
 
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, metrics
-
-from .conftest import FIRST_SEED
+from tests.conftest import FIRST_SEED
 
 N_CASES = int(os.environ.get("KPOD_HOSTILE", "300"))
 N_PARTS = 10

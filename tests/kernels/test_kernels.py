@@ -15,10 +15,8 @@ from kpod._engine.solvers.lloyd import Descent, nearest_labels, transfer
 from kpod._inputs.validation import as_csr as validated_csr
 from kpod._kernels import lloyd, moves, rows, seeds
 from kpod._kernels.panel import Panel, aligned_zeros
-
-from . import oracle
-from .conftest import clustered, table_of
-from .test_sparse import as_csr
+from tests.helpers import oracle
+from tests.helpers.tables import as_csr, clustered, table_of
 
 RTOL = {np.float32: 2e-5, np.float64: 1e-12}
 

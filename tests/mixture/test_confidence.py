@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -19,13 +18,8 @@ from kpod import KPOD
 from kpod._analysis.numbering import number_by_size
 from kpod._common.words import best_found, starts_text
 from kpod.missingness import mcar
-from tests.conftest import clustered
 from tests.helpers.command import kpod as command
-
-
-def as_csr(X):
-    rows, columns = np.nonzero(~np.isnan(X))
-    return sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+from tests.helpers.tables import as_csr, clustered
 
 
 def brute_force(model, X):

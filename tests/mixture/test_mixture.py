@@ -3,19 +3,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
 from kpod import KPOD
 from kpod._mixture import confidence, em
-from tests.conftest import clustered
-
-
-def as_csr(X):
-    rows, columns = np.nonzero(~np.isnan(X))
-    return sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+from tests.helpers.tables import as_csr, clustered
 
 
 def some_mixture(rng, k, p, q, own):

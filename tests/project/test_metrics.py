@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from scipy import sparse
 from sklearn import metrics as sk
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
@@ -15,14 +14,9 @@ from kpod.metrics import (
     silhouette_samples,
     silhouette_score,
 )
-from tests.conftest import clustered
+from tests.helpers.tables import as_csr, clustered
 
 SCORES = ["silhouette_samples", "silhouette_score", "calinski_harabasz_score", "davies_bouldin_score"]
-
-
-def as_csr(X):
-    rows, columns = np.nonzero(~np.isnan(X))
-    return sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
 
 
 @pytest.fixture(params=["dense", "csr"])

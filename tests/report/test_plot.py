@@ -20,7 +20,7 @@ from kpod import KPOD, plot
 from kpod._analysis.clustering import Clustering
 from kpod.missingness import mcar
 from kpod.plot import _display, _gaps, _rows
-from tests.conftest import clustered
+from tests.helpers.tables import clustered
 
 # But for the one that is not of a clustering.
 DISPLAYS = [getattr(plot, name) for name in plot.__all__ if name != "ChooseKDisplay"]

@@ -24,9 +24,9 @@ from kpod._report import page
 from kpod.datasets import load_incomplete_wine, make_mixture, make_ratings
 from kpod.missingness import mcar
 from kpod.plot import _rows
-from tests.conftest import clustered
 from tests.helpers.browser import in_browser, requested
 from tests.helpers.command import kpod as run_here
+from tests.helpers.tables import clustered
 
 WINE = load_incomplete_wine()
 HOSTILE = [

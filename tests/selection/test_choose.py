@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from kpod import KPOD, choose_k, load, save
@@ -24,11 +23,7 @@ from kpod.datasets import make_mixture
 from kpod.missingness import mcar
 from kpod.plot import ChooseKDisplay
 from tests.helpers.command import kpod
-
-
-def as_csr(X):
-    rows, columns = np.nonzero(~np.isnan(X))
-    return sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+from tests.helpers.tables import as_csr
 
 
 def correlated(rng, n, p, r):

@@ -3,19 +3,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 
 from kpod._engine import blocks
 from kpod._engine.executors import Executor, threads
 from kpod._engine.solvers.lloyd import Solution
-from kpod._inputs import validation
 from kpod._selection import holdout
-from tests.conftest import clustered, table_of
-
-
-def as_csr(X):
-    rows, columns = np.nonzero(~np.isnan(X))
-    return validation.as_csr(sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape), None)
+from tests.helpers.tables import as_csr_for_engine as as_csr
+from tests.helpers.tables import clustered, table_of
 
 
 @pytest.fixture(params=[np.asarray, as_csr], ids=["dense", "sparse"])

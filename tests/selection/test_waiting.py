@@ -8,8 +8,8 @@ import pytest
 from kpod import KPOD, choose_k
 from kpod._common.waiting import LONG, Wait, duration, seconds_left
 from kpod.cli.progress import Choosing, Progress
-from tests.conftest import clustered
 from tests.helpers.command import kpod as run
+from tests.helpers.tables import clustered
 
 
 class Clock:
