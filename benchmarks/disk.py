@@ -33,7 +33,7 @@ warnings.simplefilter("ignore")
 X = kpod.scan(sys.argv[1]) if sys.argv[2] == "disk" else np.load(sys.argv[1])
 times = []
 model = kpod.KPOD(20, algorithm="lloyd", n_init=1, max_iter=6, tol=0, random_state=0)
-model._listener = lambda line: times.append(time.perf_counter())
+model._progress_line = lambda line: times.append(time.perf_counter())
 model.fit(X)
 print(json.dumps({"seconds": float(np.median(np.diff(times[:6]))), "loss": model.inertia_}))
 """

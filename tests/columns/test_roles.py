@@ -12,7 +12,7 @@ import pytest
 
 from kpod._columns import date_notation, facts, ordered, roles
 from kpod._columns.inspection import inspect
-from kpod._columns.missing_codes import Marks
+from kpod._columns.missing_codes import MissingCodes
 
 TABLES = json.loads(lzma.decompress((Path(__file__).parents[1] / "data" / "columns.json.xz").read_bytes()))
 USED = ("number", "boolean")
@@ -279,7 +279,7 @@ def test_answers_that_say_nothing_are_pointed_out_with_the_remedy():
     (note,) = column("my status", answers).role.notes
     assert note.text == "'No answer', 'Don't know' and 'Refused' (3 times) may stand for missing"
     (given,) = shlex.split(note.remedy)[1:]
-    marks = Marks.parse([given], ["my status"], "t.csv").of("my status")
+    marks = MissingCodes.parse([given], ["my status"], "t.csv").of("my status")
     assert column("my status", answers, missing=marks).missing == 3
     assert column("person", ["Missing teeth and more than that", "ill"] * 5).role.notes == ()
 

@@ -71,17 +71,17 @@ def test_stopped_anywhere_it_ends_in_the_same_bits(algorithm, missingness, X, tm
     settings = {"algorithm": algorithm, "n_init": 2, "random_state": 3, "tol": 0, "max_iter": 60}
     settings["missingness"] = missingness
     whole = KPOD(6, **settings)
-    whole._listener, heard = stopping(-1)
+    whole._progress_line, heard = stopping(-1)
     whole.fit(X, sample_weight=weights)
     stages = {line.split()[0] for line in heard}
     assert "start" in stages
     assert algorithm != "hartigan" or {"lloyd", "moves"} <= stages
     for after in sorted({1, 2, len(heard) // 3, len(heard) // 2, *range(len(heard) - 4, len(heard))} - {0}):
         model = KPOD(6, **settings, checkpoint=tmp_path / "kept", n_threads=2)
-        model._listener, _ = stopping(after)
+        model._progress_line, _ = stopping(after)
         with pytest.raises(Stop):
             model.fit(X, sample_weight=weights)
-        model._listener, again = stopping(-1)
+        model._progress_line, again = stopping(-1)
         model.fit(X, sample_weight=weights)
         same_fit(whole, model)
         assert len(again) <= len(heard) - after + 3
@@ -95,11 +95,11 @@ def test_starts_side_by_side(X, tmp_path):
     whole = KPOD(6, **settings).fit(X)
     for after in (5, 30, 60):
         model = KPOD(6, **settings, checkpoint=tmp_path)
-        model._listener, _ = stopping(after)
+        model._progress_line, _ = stopping(after)
         with pytest.raises(Stop):
             model.fit(X)
         assert (tmp_path / "fit.npz").exists()
-        model._listener, _ = stopping(-1)
+        model._progress_line, _ = stopping(-1)
         same_fit(whole, model.fit(X))
 
 
@@ -111,11 +111,11 @@ def test_a_random_start_is_the_one_that_was_drawn(tmp_path, monkeypatch):
         fit, "draw", lambda seeding, number: numbers.append(int(number)) or drawn(seeding, number)
     )
     model = KPOD(5, n_init=3, checkpoint=tmp_path, n_threads=1)
-    model._listener, _ = stopping(2)
+    model._progress_line, _ = stopping(2)
     with pytest.raises(Stop):
         model.fit(X)
     first = list(numbers)
-    model._listener, _ = stopping(-1)
+    model._progress_line, _ = stopping(-1)
     model.fit(X)
     assert numbers[: len(first)] == first
     assert len(numbers) == 3  # the one under way was not drawn again
@@ -137,7 +137,7 @@ FIT = """
         heard.append(line)
         if len(heard) == int(sys.argv[5]):
             os.kill(os.getpid(), signal.SIGKILL)
-    model._listener = hear
+    model._progress_line = hear
     model.fit(table)
     found = {"labels": model.labels_, "centers": model.cluster_centers_, "loss": model.inertia_}
     np.savez(sys.argv[6], **found, n=len(heard))
@@ -181,10 +181,10 @@ def test_killed_and_taken_up_again(algorithm, tmp_path):
 
 def stopped(directory, X, after=4, **settings):
     model = KPOD(**{"n_clusters": 5, "random_state": 0, "tol": 0, **settings}, checkpoint=directory)
-    model._listener, _ = stopping(after)
+    model._progress_line, _ = stopping(after)
     with pytest.raises(Stop):
         model.fit(X)
-    model._listener, _ = stopping(-1)
+    model._progress_line, _ = stopping(-1)
     return model
 
 
@@ -328,15 +328,15 @@ def test_a_full_disk_does_not_end_a_fit(tmp_path, monkeypatch):
 def test_after_a_full_disk_the_last_good_checkpoint_is_there(tmp_path, monkeypatch):
     full_at(monkeypatch, *range(3, 1000))
     model = KPOD(5, random_state=0, tol=0, n_init=2, n_threads=1, checkpoint=tmp_path)
-    model._listener, _ = stopping(8)
+    model._progress_line, _ = stopping(8)
     with pytest.raises(Stop), pytest.warns(RuntimeWarning, match="could not be written"):
         model.fit(SMALL)
     assert [path.name for path in tmp_path.iterdir()] == ["fit.npz"]
     monkeypatch.undo()
-    model._listener, again = stopping(-1)
+    model._progress_line, again = stopping(-1)
     same_fit(KPOD(5, random_state=0, tol=0, n_init=2).fit(SMALL), model.fit(SMALL))
     whole = KPOD(5, random_state=0, tol=0, n_init=2, n_threads=1)
-    whole._listener, lines = stopping(-1)
+    whole._progress_line, lines = stopping(-1)
     whole.fit(SMALL)
     assert len(again) < len(lines)
 
@@ -437,7 +437,7 @@ def test_a_checkpoint_outlives_the_stages_after_the_descent(tmp_path, monkeypatc
             with pytest.raises(Stop):
                 model.fit(SMALL)
         assert (tmp_path / "fit.npz").exists()
-        model._listener, heard = stopping(-1)
+        model._progress_line, heard = stopping(-1)
         model.fit(SMALL)
         assert not any(line.split()[0] in ("lloyd", "moves") for line in heard)
         same_fit(whole, model)

@@ -212,7 +212,7 @@ def test_a_worker_killed_in_an_iteration_costs_a_read(client, tmp_path):
         killed.append(victim)
         threading.Timer(0.5, os.kill, [pid, signal.SIGKILL]).start()
 
-    model._listener = kill
+    model._progress_line = kill
     with client.as_current():
         there = model.fit(logged_array(X, reads))
     same(here, there)
@@ -246,7 +246,7 @@ def test_a_partition_that_changes_is_refused_when_it_is_read_again(weighted, cli
             os.kill(client.run(os.getpid, workers=[victim])[victim], signal.SIGKILL)
             until(lambda: victim not in client.nthreads())
 
-    model._listener = change
+    model._progress_line = change
     changed = r"Partition [0-3] of X \(rows \d+ to \d+\).*changed while it was in use.*Fit again"
     with client.as_current(), pytest.raises(ValueError, match=changed):
         model.fit(da.concatenate(parts), sample_weight=np.ones(1000) if weighted else None)
@@ -339,7 +339,7 @@ def test_mapped_files_that_change_are_refused_by_workers(client, tmp_path, monke
         path = tmp_path / f"{unnoticed}.npy"
         np.save(path, X)
         model = KPOD(5, init=X[:5], tol=0)
-        model._listener = lambda line: (
+        model._progress_line = lambda line: (
             write(path, 1500, unnoticed=unnoticed) if "lloyd 2:" in line else None  # noqa: B023
         )
         with (
@@ -588,7 +588,7 @@ def test_scattered_data_that_are_lost_are_explained(client):
             os.kill(client.run(os.getpid, workers=[ours])[ours], signal.SIGKILL)
             until(lambda: ours not in client.nthreads())
 
-    model._listener = kill
+    model._progress_line = kill
     with client.as_current(), pytest.raises(RuntimeError, match="cannot be recomputed"):
         model.fit(array)
     client.wait_for_workers(2, 240)
@@ -629,7 +629,7 @@ def test_clients_that_are_closed_are_refused(cluster):
 def test_clients_that_are_closed_between_passes_are_told_of(cluster):
     X = table()
     model = KPOD(5, init=X[:5], tol=0)
-    model._listener = lambda line: client.close() if "lloyd 2:" in line else None
+    model._progress_line = lambda line: client.close() if "lloyd 2:" in line else None
     with (
         distributed.Client(cluster, set_as_default=False) as client,
         kpod.on_dask(client),

@@ -74,7 +74,7 @@ def ended(function):
 def fit_and(act, client, X, at="lloyd 2:"):
     """A fit in which something happens after an iteration."""
     model = KPOD(5, init=X[:5], tol=0)
-    model._listener = lambda line: act() if at in line else None
+    model._progress_line = lambda line: act() if at in line else None
 
     def fit():
         with client.as_current():

@@ -105,10 +105,10 @@ def test_with_any_momentum_the_loss_never_rises_and_centers_come_to_rest(momentu
         rounding = 1e-6 if dtype is np.float32 else 1e-12
         assert (np.diff(end.trace) <= rounding * end.loss).all()
         assert end.n_iter == len(end.trace)
-    at_rest = lloyd(table, start, max_iter=2000)
-    assert at_rest.converged
-    again = lloyd(table, at_rest.centers, max_iter=1)
-    assert (again.labels != at_rest.labels).mean() < (1e-2 if dtype is np.float32 else 1e-12)
+    labels_unchanged = lloyd(table, start, max_iter=2000)
+    assert labels_unchanged.converged
+    again = lloyd(table, labels_unchanged.centers, max_iter=1)
+    assert (again.labels != labels_unchanged.labels).mean() < (1e-2 if dtype is np.float32 else 1e-12)
 
 
 def test_complete_tables_get_no_momentum(rng, monkeypatch):

@@ -39,7 +39,7 @@ def write(path, row, *, unnoticed=False):
 
 def fit_and(act, X, at="lloyd 2:", model=None):
     model = KPOD(5, init=table()[:5], tol=0) if model is None else model
-    model._listener = lambda line: act() if at in line else None
+    model._progress_line = lambda line: act() if at in line else None
     return model.fit(X)
 
 

@@ -13,12 +13,12 @@ from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
 from kpod._selection import search
 from kpod._selection.informative import (
-    GapChoice,
-    choose_gaps,
-    hang_together,
+    MissingnessDecision,
+    decide_missingness,
     prediction_errors,
     share_lost,
     verdict,
+    within_cluster_dependence,
 )
 from kpod._selection.search import Search
 from kpod.missingness import by_class, by_driver, by_row, detection_limit, mcar, modules
@@ -182,9 +182,13 @@ def test_prediction_errors_leave_the_entry_out(rng):
 def test_gaps_that_hang_together(rng):
     labels = rng.integers(3, size=500).astype(np.int32)
     alone = np.isnan(by_class(np.zeros((500, 12)), 0.3, rng, labels=labels))
-    assert 0.8 < hang_together(alone, labels, rng) < 1.3
-    assert hang_together(np.isnan(modules(np.zeros((500, 12)), 0.3, rng, size=6)), labels, rng) > 3
-    assert hang_together(np.isnan(by_row(np.zeros((500, 12)), 0.3, rng, spread=3)), labels, rng) > 3
+    assert 0.8 < within_cluster_dependence(alone, labels, rng) < 1.3
+    assert (
+        within_cluster_dependence(np.isnan(modules(np.zeros((500, 12)), 0.3, rng, size=6)), labels, rng) > 3
+    )
+    assert (
+        within_cluster_dependence(np.isnan(by_row(np.zeros((500, 12)), 0.3, rng, spread=3)), labels, rng) > 3
+    )
 
 
 def test_a_second_clustering_predicts_what_the_first_leaves(rng):
@@ -241,7 +245,7 @@ def test_the_verdict():
     elsewhere = verdict(better, 0.4, 0.01, 1.2)
     assert not elsewhere.use
     assert "but they miss 40% of what clusters of the values alone explain" in elsewhere.reason
-    assert str(GapChoice(use=True, reason="why not")) == "gaps used: why not"
+    assert str(MissingnessDecision(use=True, reason="why not")) == "gaps used: why not"
 
 
 def test_more_clusters_are_tried_only_for_gaps_that_have_to_do_with_clusters(monkeypatch):
@@ -286,7 +290,8 @@ def test_gaps_have_to_beat_the_clusters_that_would_be_taken_without_them(rng):
 
     table = make_table(X, Executor())
     decisions = [
-        choose_gaps(X, table, Executor(), fit, 8, np.random.default_rng(0), n_plain) for n_plain in (None, 4)
+        decide_missingness(X, table, Executor(), fit, 8, np.random.default_rng(0), n_plain)
+        for n_plain in (None, 4)
     ]
     assert [decision.use for decision in decisions] == [True, False]
     assert decisions[1].n_better == 0

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
-    from kpod._columns.usage import Choice
+    from kpod._columns.usage import ColumnUsage
 
 
-def asides(table: TableFile, choice: Choice) -> list[Any]:
+def asides(table: TableFile, choice: ColumnUsage) -> list[Any]:
     """What was not clustered and can tell who is in the clusters."""
     import pyarrow.compute as pc
 

@@ -97,11 +97,11 @@ def choose_k(
     if not isinstance(estimator, KPOD):
         raise TypeError(f"estimator must be a KPOD, got {type(estimator).__name__}.")
     model = clone(estimator).set_params(n_clusters="auto")
-    if estimator._listener is not None:
-        model._listener = estimator._listener
+    if estimator._progress_line is not None:
+        model._progress_line = estimator._progress_line
     if random_state is not None:
         model.set_params(random_state=random_state)
     choice = model._fit(X, sample_weight, k, progress).choice_
     del model.choice_
-    model.__dict__.pop("_listener", None)
+    model.__dict__.pop("_progress_line", None)
     return replace(choice, model_=model.set_params(n_clusters=choice.best_k_))

@@ -10,7 +10,7 @@ from kpod._common.errors import InputError, printable
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
-    from kpod._columns.usage import Choice
+    from kpod._columns.usage import ColumnUsage
     from kpod._files.ratings import Ratings
 
 
@@ -22,7 +22,7 @@ class Encode:
     log: Sequence[str] = ()
     clip: float | None = None
 
-    def step(self, choice: Choice) -> list[tuple[str, Any]]:
+    def step(self, choice: ColumnUsage) -> list[tuple[str, Any]]:
         """The first step of the pipeline: a scaler where that is all, else a TableEncoder."""
         from kpod._columns.encoder import TableEncoder
 
@@ -49,7 +49,7 @@ class Data:
     weights: Any = None
 
 
-def table_data(table: TableFile, choice: Choice, encode: Encode, weight: str | None = None) -> Data:
+def table_data(table: TableFile, choice: ColumnUsage, encode: Encode, weight: str | None = None) -> Data:
     """The columns of a table that were chosen."""
     from kpod._files.large import LargeTable
 

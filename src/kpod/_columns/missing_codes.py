@@ -23,14 +23,14 @@ MINUS = "-"
 
 
 @dataclass(frozen=True)
-class Marks:
+class MissingCodes:
     """What was given with --missing: for every column, and for some."""
 
     everywhere: tuple[str, ...] = ()
     by_column: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, given: Sequence[str], names: Sequence[str], source: str) -> Marks:
+    def parse(cls, given: Sequence[str], names: Sequence[str], source: str) -> MissingCodes:
         """From --missing 98, --missing 98,99, --missing income=98,99 or --missing 'q*=98,99'."""
         everywhere: list[str] = []
         by_column: dict[str, list[str]] = {}

@@ -18,7 +18,7 @@ FINEST = 12
 
 @dataclass(frozen=True)
 class Notation:
-    """Marks, currency and decimals of the numbers of a column."""
+    """Grouping marks, currency and decimals of the numbers of a column."""
 
     decimal: str = "."
     group: str = ""

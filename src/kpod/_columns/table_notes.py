@@ -18,7 +18,7 @@ from kpod._columns.usage import (
     LONG_RUN,
     MOST_PAIRED,
     WEIGHTS,
-    Choice,
+    ColumnUsage,
     codes_of,
     days_of,
     decoded,
@@ -30,7 +30,7 @@ from kpod._common.typing import Floats
 from kpod._common.words import MOST_LISTED, listed, option, some
 
 
-def notes_on(table: TableFile, choice: Choice) -> list[str]:
+def notes_on(table: TableFile, choice: ColumnUsage) -> list[str]:
     """What to know about the columns used, those alike in one sentence; and marks that occur nowhere."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name in choice.used:
@@ -106,7 +106,7 @@ def are_equal(one: Floats, other: Floats) -> bool:
     return bool(both.sum() >= enough and (one[both] == other[both]).all() and np.ptp(one[both]) > 0)
 
 
-def panel(table: TableFile, choice: Choice) -> list[str]:
+def panel(table: TableFile, choice: ColumnUsage) -> list[str]:
     """A note where the table has one row for each unit and time: rows of a unit are alike."""
     if table.raw.num_rows != table.n_rows:  # only the beginning of a large table is at hand
         return []

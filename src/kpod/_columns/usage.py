@@ -39,7 +39,7 @@ LEAST_COMMON = 10
 
 
 @dataclass
-class Choice:
+class ColumnUsage:
     """The columns that are clustered, and those set aside with the reason."""
 
     used: list[str]
@@ -136,7 +136,7 @@ def choose_columns(
     decided: Sequence[str] = (),
     categories: Sequence[str] = (),
     weight: str | None = None,
-) -> Choice:
+) -> ColumnUsage:
     """Decide about every column: what the user said, else by its role."""
     wanted, excluded, identifiers = (table.names(asked) for asked in (columns, exclude, ids))
     roles = {column.name: column.role for column in table.columns}
@@ -151,7 +151,7 @@ def choose_columns(
             )
     use_all = ALL in categories and ALL not in table.by_name
     named = table.names([name for name in categories if not (use_all and name == ALL)])
-    choice = Choice([], {}, roles)
+    choice = ColumnUsage([], {}, roles)
     set_aside: dict[str | None, str] = {
         weight: WEIGHTS,
         **dict.fromkeys(excluded, "excluded (--exclude)"),
@@ -196,7 +196,7 @@ def parse_decisions(table: TableFile, decided: Sequence[str]) -> dict[str, Role]
     return out
 
 
-def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *, asked: bool) -> None:
+def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Role, *, asked: bool) -> None:
     if column.kind == "empty":
         choice.aside[column.name] = "nothing observed"
         return
@@ -236,7 +236,7 @@ def use_category(table: TableFile, choice: Choice, column: Column, role: Role, *
     choice.categories[column.name] = order
 
 
-def use_number(table: TableFile, choice: Choice, column: Column) -> None:
+def use_number(table: TableFile, choice: ColumnUsage, column: Column) -> None:
     if column.kind == "empty":
         choice.aside[column.name] = "nothing observed"
         return
@@ -252,7 +252,7 @@ def use_number(table: TableFile, choice: Choice, column: Column) -> None:
     choice.used.append(column.name)
 
 
-def use_by_role(table: TableFile, choice: Choice, column: Column, role: Role) -> None:
+def use_by_role(table: TableFile, choice: ColumnUsage, column: Column, role: Role) -> None:
     if role.role in USED or column.ambiguous:
         check_ambiguous(table, column)
         check_numeric(table, column)
@@ -313,7 +313,7 @@ def whole_numbers(values: Any) -> Any:
         return values
 
 
-def nothing_to_use(table: TableFile, choice: Choice) -> str:
+def nothing_to_use(table: TableFile, choice: ColumnUsage) -> str:
     reasons = [f"{shown(name)} ({why})" for name, why in list(choice.aside.items())[:8]]
     categories = any(role.role in ("category", "ordered") for role in choice.roles.values())
     if table.in_pieces and not any(column.values is not None for column in table.columns):

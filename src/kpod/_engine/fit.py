@@ -96,7 +96,7 @@ def best_on_sample(
     seed, of_starts = numbers.tolist()
     own = Executor() if executor.remote or len(table.blocks) == 1 else executor
     sample = sample_of(table, executor, size, np.random.default_rng(seed))
-    settings = replace(settings, observer=None)
+    settings = replace(settings, iteration_callback=None)
     starts = drawn_starts(
         sample, own, init, n_clusters, STARTS, np.random.RandomState(of_starts), algorithm, settings
     )

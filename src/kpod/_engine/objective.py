@@ -69,10 +69,10 @@ def panel_of(centers: Floats, gaps: GapModel | None = None) -> Panel:
     if gaps is None:
         return Panel(centers)
     rates, worth = gaps.missing_rates, 2 * gaps.variance
-    speaks = ((rates > 0) & (rates < 1)).all(axis=0)
+    informative = ((rates > 0) & (rates < 1)).all(axis=0)
     with np.errstate(divide="ignore"):
-        observed = np.where(speaks, -worth * np.log1p(-rates), 0.0)
-        missing = np.where(speaks, -worth * np.log(rates), 0.0)
+        observed = np.where(informative, -worth * np.log1p(-rates), 0.0)
+        missing = np.where(informative, -worth * np.log(rates), 0.0)
         share = -worth * np.log(np.minimum(gaps.shares, 1))  # of one cluster, rounding makes it more
     roots = np.sqrt(np.stack([observed, missing, np.broadcast_to(share[:, None], rates.shape)]))
     return Panel(centers, share + missing.sum(axis=1), observed - missing, roots)
@@ -241,20 +241,20 @@ class GapObjective(Objective):
     def model(self, totals: Sums, loss: float) -> GapModel:
         weight = totals.weights[::-1].sum(axis=0)
         gaps = weight[:, None] - self.counts(totals) + (1 - self.observed)
-        rates = np.where(self.speaks, gaps / (weight[:, None] + 1), 1 - self.observed)
+        rates = np.where(self.informative, gaps / (weight[:, None] + 1), 1 - self.observed)
         shares = (weight + 1) / (self.weight + self.k)
         return GapModel(np.clip(rates, 0, 1), shares, self.variance(loss))
 
     @property
-    def speaks(self) -> Any:
+    def informative(self) -> Any:
         """Columns that some rows observe and others do not."""
         return (self.observed > 0) & (self.observed < 1)
 
     def value(self, loss: float, totals: Sums) -> float:
         variance = self.variance(loss)
         weight = totals.weights[::-1].sum(axis=0)
-        seen = self.counts(totals)[:, self.speaks]
-        q, of_gaps = self.observed[self.speaks], weight[:, None] - seen
+        seen = self.counts(totals)[:, self.informative]
+        q, of_gaps = self.observed[self.informative], weight[:, None] - seen
         likelihood = (xlogy(seen + q, seen + q) + xlogy(of_gaps + 1 - q, of_gaps + 1 - q)).sum()
         likelihood += (1 - len(q)) * xlogy(weight + 1, weight + 1).sum()
         return float(loss / variance + self.degrees * np.log(variance) - 2 * likelihood)

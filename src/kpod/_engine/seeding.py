@@ -353,13 +353,13 @@ class GapSeeds:
         self.seen = ~np.isnan(self.z)
         self.observed = self.weights @ self.seen / self.weights.sum()
         spread = self.observed * (1 - self.observed)
-        speaks = (spread > 0) & table.groups.first
-        size_of_gap = np.sqrt(table.variance * weight * np.minimum(1 / spread[speaks], LARGEST_GAP))
+        informative = (spread > 0) & table.groups.first
+        size_of_gap = np.sqrt(table.variance * weight * np.minimum(1 / spread[informative], LARGEST_GAP))
         self.joint = make_table(
-            np.ascontiguousarray(np.hstack([self.z, self.seen[:, speaks] * size_of_gap])),
+            np.ascontiguousarray(np.hstack([self.z, self.seen[:, informative] * size_of_gap])),
             Executor(),
             weights=None if table.weights is None else self.weights,
-            groups=ColumnGroups.of_sizes([*table.groups.sizes, *np.ones(int(speaks.sum()), np.intp)]),
+            groups=ColumnGroups.of_sizes([*table.groups.sizes, *np.ones(int(informative.sum()), np.intp)]),
         )
         self.seeds = KMeansPlusPlus(self.joint, Executor(), n_clusters, rng)
 

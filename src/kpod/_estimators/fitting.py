@@ -29,7 +29,7 @@ from kpod._engine.seeding import fill_gaps
 from kpod._engine.solvers.lloyd import Settings, Solution, Start
 from kpod._engine.table import Table
 from kpod._inputs import validation
-from kpod._selection.informative import LEVEL, Fit, GapChoice, choose_gaps
+from kpod._selection.informative import LEVEL, Fit, MissingnessDecision, decide_missingness
 from kpod._selection.number import KChoice, conclusion, too_little
 from kpod._selection.search import YOURSELF, Progress, Search, TooLittleError
 
@@ -47,7 +47,7 @@ class Chosen:
     shrinkage: float
     choice: KChoice | None = None
     gaps: bool = False  # whether they count
-    gap_choice: GapChoice | None = None
+    gap_choice: MissingnessDecision | None = None
 
     def attributes(self) -> dict[str, Any]:
         found: dict[str, Any] = {"shrinkage_": self.shrinkage}
@@ -129,10 +129,12 @@ class Fitting:
         seed = self._drawn_seed()
 
         @cache
-        def decision(n_clusters: int, shrinkage: float) -> GapChoice:
+        def decision(n_clusters: int, shrinkage: float) -> MissingnessDecision:
             fit = self._labels_by_gaps(seed, {False: without.shrinkage, True: shrinkage})
             rng = np.random.default_rng(seed)
-            return choose_gaps(self.values, table, self.executor, fit, n_clusters, rng, without.n_clusters)
+            return decide_missingness(
+                self.values, table, self.executor, fit, n_clusters, rng, without.n_clusters
+            )
 
         with_gaps = replace(without, gaps=True)
         if table.has_gaps and (is_auto(kpod.n_clusters) or is_auto(kpod.shrinkage)):
@@ -141,7 +143,7 @@ class Fitting:
             with_gaps = search(gaps=True, extend=lambda k: decision(k, without.shrinkage).p <= LEVEL)
         n_clusters = max(with_gaps.n_clusters, without.n_clusters if with_gaps.n_clusters == 1 else 1)
         found = decision(n_clusters, with_gaps.shrinkage)
-        tell = teller(kpod, 1)
+        tell = progress_printer(kpod, 1)
         if tell is not None:
             tell(str(found))
         n_empty = int((table.observed == 0).sum())
@@ -168,7 +170,7 @@ class Fitting:
         if hasattr(self.values, "blocks") or not isinstance(self.kpod.init, str):
             return
         fit = self._labels_by_gaps(0, {False: chosen.shrinkage})
-        found = choose_gaps(
+        found = decide_missingness(
             self.values, self.table, self.executor, fit, chosen.n_clusters, np.random.default_rng(0),
             first_only=True,
         )  # fmt: skip
@@ -201,7 +203,7 @@ class Fitting:
             return Chosen(int(kpod.n_clusters), shrinkage, gaps=gaps)
         rng = np.random.RandomState(self._drawn_seed())
         fitter = partial(self._fit_part, int(rng.randint(2**31 - 1)), gaps)
-        progress = progress or tell_search(kpod)
+        progress = progress or search_callback(kpod)
         try:
             search = Search.of(
                 self.values, self.table, self.executor, fitter, shrinkage, rng, progress,
@@ -225,7 +227,7 @@ class Fitting:
             if shrinkage > 0:
                 search = search.with_shrinkage(shrinkage)
                 choice = conclusion(search, search.try_all("auto" if numbers is None else numbers))
-        tell = teller(kpod, 1)
+        tell = progress_printer(kpod, 1)
         if tell is not None:
             tell(choice.sentence_)
         return Chosen(choice.best_k_, shrinkage, choice, gaps)
@@ -270,9 +272,13 @@ class Fitting:
     ) -> tuple[Solution, list[float]]:
         """The best of several starts, and the losses of all."""
         kpod, table = self.kpod, self.table
-        value = told_value(table, chosen.n_clusters, gaps=chosen.gaps)
+        value = format_objective(table, chosen.n_clusters, gaps=chosen.gaps)
         settings = Settings(
-            kpod.max_iter, kpod.tol, chosen.shrinkage, chosen.gaps, observer(kpod, value) if told else None
+            kpod.max_iter,
+            kpod.tol,
+            chosen.shrinkage,
+            chosen.gaps,
+            iteration_callback(kpod, value) if told else None,
         )
         algorithm = algorithm or kpod.algorithm
         starts = self._starts(chosen.n_clusters, n_starts, random_state, algorithm, settings)
@@ -283,7 +289,7 @@ class Fitting:
             algorithm,
             chosen.n_clusters,
             settings,
-            tell_start(kpod, len(starts), value) if told else None,
+            start_callback(kpod, len(starts), value) if told else None,
             self.checkpoint,
         )
 
@@ -332,12 +338,12 @@ def start_at(kpod: KPOD, centers: Any, table: Table, n_clusters: int) -> Start:
     return Start(fill_gaps(table, np.where(gaps, np.nan, table.units.to(centers))))
 
 
-def teller(kpod: KPOD, level: int) -> Callable[[str], None] | None:
-    """Who is told in a line what a fit is doing: a listener, or standard output if verbose."""
-    return kpod._listener or (print if kpod.verbose >= level else None)
+def progress_printer(kpod: KPOD, level: int) -> Callable[[str], None] | None:
+    """The callback for lines on progress: the one that was set, or print if `verbose`."""
+    return kpod._progress_line or (print if kpod.verbose >= level else None)
 
 
-def told_value(table: Table, n_clusters: int, *, gaps: bool = False) -> Callable[[float], str]:
+def format_objective(table: Table, n_clusters: int, *, gaps: bool = False) -> Callable[[float], str]:
     """What is minimised, in words: the loss in the units of the table, or the objective where gaps count."""
     if gaps:
         objective = GapObjective(table, n_clusters)
@@ -346,24 +352,24 @@ def told_value(table: Table, n_clusters: int, *, gaps: bool = False) -> Callable
     return lambda value: f"loss {plain.in_own_units(value):.6g}"
 
 
-def observer(kpod: KPOD, value: Callable[[float], str]) -> Callable[[str, int, float], None] | None:
-    tell = teller(kpod, 2)
+def iteration_callback(kpod: KPOD, value: Callable[[float], str]) -> Callable[[str, int, float], None] | None:
+    tell = progress_printer(kpod, 2)
     if tell is None:
         return None
     return lambda what, iteration, now: tell(f"  {what} {iteration}: {value(now)}")
 
 
-def tell_start(
+def start_callback(
     kpod: KPOD, n_starts: int, value: Callable[[float], str]
 ) -> Callable[[int, Solution], None] | None:
-    tell = teller(kpod, 1)
+    tell = progress_printer(kpod, 1)
     if tell is None:
         return None
     return lambda number, solution: tell(f"start {number + 1}/{n_starts}: {value(solution.objective)}")
 
 
-def tell_search(kpod: KPOD) -> Progress | None:
-    tell = teller(kpod, 2)
+def search_callback(kpod: KPOD) -> Progress | None:
+    tell = progress_printer(kpod, 2)
     if tell is None:
         return None
     return lambda done, total, text: tell(f"choosing, fit {done} of {total} ({text})")
@@ -372,7 +378,7 @@ def tell_search(kpod: KPOD) -> Progress | None:
 def announcer(kpod: KPOD, progress: Progress | None) -> Callable[[float], None] | None:
     """What is called with the seconds that a choice takes, where these are many; None for nobody."""
     announce: Callable[[float], None] | None = getattr(progress, "announce", None)
-    tell = teller(kpod, 1)
+    tell = progress_printer(kpod, 1)
     if announce is not None or tell is None:
         return announce
     return lambda seconds: tell(long_wait(seconds, "n_clusters=3"))

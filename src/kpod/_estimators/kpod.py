@@ -34,7 +34,7 @@ from kpod._engine.objective import GapModel, GapObjective, Objective, panel_of
 from kpod._engine.seeding import SEEDINGS
 from kpod._engine.solvers.lloyd import Solution, loss_of, nearest, nearest_labels, sizes_of
 from kpod._engine.table import Table, make_table, with_groups
-from kpod._estimators.fitting import Fitting, checkpoint_of, is_auto, teller, warn_of_empty
+from kpod._estimators.fitting import Fitting, checkpoint_of, is_auto, progress_printer, warn_of_empty
 from kpod._inputs import dask_tables, validation
 from kpod._kernels.panel import Panel
 from kpod._mixture.confidence import SoftClustering, soften
@@ -273,8 +273,8 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     array([ True,  True])
     """
 
-    # Told in a line what a fit is doing; set on an instance by whoever wants to show it.
-    _listener: Callable[[str], None] | None = None
+    # Callback for lines on progress; set on an instance by whoever wants to show them.
+    _progress_line: Callable[[str], None] | None = None
 
     def __init__(
         self,
@@ -356,7 +356,7 @@ class KPOD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 solution, losses = fitting.solve(chosen, random_state, algorithm=algorithm, told=True)
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)
-                tell = teller(self, 1)
+                tell = progress_printer(self, 1)
                 if tell is not None and len(losses) > 1:
                     tell(starts_text(losses))
                 self._warn_of(solution, table)

@@ -30,7 +30,15 @@ from kpod._engine.solvers.minibatch import Pace, Running
 from kpod._engine.solvers.order import Order
 from kpod._engine.table import Table, make_table
 from kpod._engine.windows import pages_of
-from kpod._estimators.fitting import Chosen, Fitting, is_auto, observer, start_at, teller, told_value
+from kpod._estimators.fitting import (
+    Chosen,
+    Fitting,
+    format_objective,
+    is_auto,
+    iteration_callback,
+    progress_printer,
+    start_at,
+)
 from kpod._estimators.kpod import KPOD, check_integer
 from kpod._inputs import validation
 from kpod._kernels.panel import Panel
@@ -325,7 +333,7 @@ class MiniBatchKPOD(KPOD):
         self._order = None
 
     def _run_epochs(self, values: Any, weights: Floats | None, table: Table, executor: Executor) -> None:
-        tell = teller(self, 1)
+        tell = progress_printer(self, 1)
         usable = np.flatnonzero(table.usable)
         for epoch in range(1, self.n_epochs + 1):
             losses = []
@@ -343,7 +351,7 @@ class MiniBatchKPOD(KPOD):
         """Move the centers; returns the loss of a row before."""
         pace = Pace(self.half_life, self.reassignment_ratio)
         loss = self._note_loss(self._running.learn(table, executor, pace, self._random), table)
-        tell = teller(self, 2)
+        tell = progress_printer(self, 2)
         if tell is not None:
             tell(f"  batch {self.n_steps_}: loss of a row {loss:.6g}")
         return loss
@@ -356,8 +364,8 @@ class MiniBatchKPOD(KPOD):
         return self._batch_losses[-1]
 
     def _run_full_passes(self, table: Table, executor: Executor) -> None:
-        told = observer(self, told_value(table, int(self.n_clusters)))
-        settings = Settings(self.full_passes, self.tol, observer=told)
+        told = iteration_callback(self, format_objective(table, int(self.n_clusters)))
+        settings = Settings(self.full_passes, self.tol, iteration_callback=told)
         solution = lloyd(table, executor, Start(table.units.to(self._running.filled)), settings)
         self.n_iter_ += solution.n_iter
         self._running.centers = table.units.back(solution.centers)

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from kpod._columns import ordered
 from kpod._columns.locations import Cells, letters
-from kpod._columns.missing_codes import Marks
+from kpod._columns.missing_codes import MissingCodes
 from kpod._columns.number_formats import PAIRS
 from kpod._columns.vocabulary import NO_ANSWER
 from kpod._common.errors import InputError, printable
@@ -250,7 +250,7 @@ def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -
         raise InputError(f"{source}: truncated; get a complete copy of the file.")
     about, *columns = parent.parsed(data, kind, source)
     names = [name for name, *_ in about]
-    marks = Marks.parse(missing, names, source)
+    marks = MissingCodes.parse(missing, names, source)
     notes: list[str] = []
     out = []
     for (name, labels, measure), values in zip(about, columns, strict=True):

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from kpod._columns import inspection as kinds
 from kpod._columns.facts import SAMPLE
-from kpod._columns.missing_codes import Marks
+from kpod._columns.missing_codes import MissingCodes
 from kpod._columns.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
 from kpod._columns.tally import Tally
-from kpod._columns.usage import Choice
+from kpod._columns.usage import ColumnUsage
 from kpod._common.errors import InputError, printable
 from kpod._common.typing import Floats
 from kpod._engine.windows import gathered
@@ -89,7 +89,7 @@ class LargeTable(TableFile):
     in_pieces = True
     sources: Sources
     decoded: Decoded
-    marks: Marks
+    marks: MissingCodes
     numeric: list[str]
     typed: dict[str, tuple[pa.DataType, list[float]]]
     """Of each column that a typed format gets as numbers, their type, and those that mean missing."""
@@ -116,7 +116,7 @@ class LargeTable(TableFile):
             raise InputError(f"{printable(paths[0])}: not a workbook; --sheet only applies to workbooks.")
         given = TextOptions(**options)
         sources = Sources.open(paths, given)
-        marks = Marks.parse(missing, sources.schema.names, sources.name)
+        marks = MissingCodes.parse(missing, sources.schema.names, sources.name)
         head = cls.head(sources, marks, ask=given.decimal is None)
         if not every_row:
             check_descriptions(sources, head)
@@ -160,7 +160,7 @@ class LargeTable(TableFile):
         return table
 
     @staticmethod
-    def head(sources: Sources, marks: Marks, *, ask: bool) -> TableFile:
+    def head(sources: Sources, marks: MissingCodes, *, ask: bool) -> TableFile:
         """The first rows of the first file, which tell numbers from text."""
         raw = first_rows(sources, sources.files[:1], sources.schema.names)
         columns = [look(sources, raw, name, marks) for name in raw.column_names]
@@ -179,7 +179,7 @@ class LargeTable(TableFile):
             if column.values is None:
                 self.columns[at] = look(self.sources, self.raw, column.name, self.marks)
 
-    def scanned(self, choice: Choice, scale: bool) -> ScannedTable:
+    def scanned(self, choice: ColumnUsage, scale: bool) -> ScannedTable:
         """What is clustered: the columns chosen, standardised; the scratch file holds nothing else then."""
         absent = [name for name in choice.used if name not in self.decoded.names]
         for name in absent:
@@ -331,12 +331,12 @@ def first_rows(sources: Sources, files: Sequence[Source], names: Sequence[str]) 
     return pa.concat_tables([pa.Table.from_batches([batch]).cast(schema) for batch in batches])
 
 
-def look(sources: Sources, rows: pa.Table, name: str, marks: Marks) -> Column:
+def look(sources: Sources, rows: pa.Table, name: str, marks: MissingCodes) -> Column:
     decimal = sources.dialect.decimal if sources.dialect else "."
     return kinds.inspect(name, rows[name], decimal, marks.of(name), decimal_given=True)
 
 
-def look_at_words(head: TableFile, sources: Sources, marks: Marks) -> None:
+def look_at_words(head: TableFile, sources: Sources, marks: MissingCodes) -> None:
     """Tell the roles of columns that hold no numbers by all files: a name may be in each of them once."""
     names = [column.name for column in head.columns if column.values is None]
     if len(sources.files) == 1 or not names:
@@ -392,7 +392,7 @@ def inspected(decoded: Decoded) -> dict[str, Column]:
     return columns
 
 
-def typed_of(column: Column, marks: Marks) -> tuple[pa.DataType, list[float]]:
+def typed_of(column: Column, marks: MissingCodes) -> tuple[pa.DataType, list[float]]:
     return pa.int64() if column.kind == "integer" else pa.float64(), numbers_in(marks.of(column.name))
 
 

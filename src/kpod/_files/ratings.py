@@ -13,7 +13,7 @@ from scipy import sparse
 from kpod._columns.facts import Role
 from kpod._columns.inspection import inspect
 from kpod._columns.tables import TableFile, check_numeric, shown
-from kpod._columns.usage import Choice, words_of
+from kpod._columns.usage import ColumnUsage, words_of
 from kpod._common.errors import InputError, printable
 
 
@@ -27,9 +27,9 @@ class Ratings:
     values: Any
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ColumnUsage:
         name = self.table.columns[0].name
-        return Choice(self.items, {name: "names the rows"}, {name: Role("identifier", "names the rows")})
+        return ColumnUsage(self.items, {name: "names the rows"}, {name: Role("identifier", "names the rows")})
 
 
 def pivot(table: TableFile, rows: str, items: str, values: str) -> Ratings:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from kpod._columns.inspection import ask_about_points, inspect, shows_points
 from kpod._columns.locations import Cells, Lines
-from kpod._columns.missing_codes import MINUS, WORD, Marks, answers_among
+from kpod._columns.missing_codes import MINUS, WORD, MissingCodes, answers_among
 from kpod._columns.tables import Column, Dialect, TableFile
 from kpod._common.errors import InputError, printable
 from kpod._common.words import option
@@ -77,7 +77,7 @@ def read_table(
             if not every_row:
                 raw, place, said = without_edges(raw, place, dialect.decimal)
                 notes += said
-        marks = Marks.parse(missing, raw.column_names, source)
+        marks = MissingCodes.parse(missing, raw.column_names, source)
         columns, dialect, said = look_at_columns(raw, dialect, decimal, marks, answers or {})
         notes += said
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
@@ -90,7 +90,11 @@ def read_table(
 
 
 def look_at_columns(
-    raw: pa.Table, dialect: Dialect | None, decimal: str | None, marks: Marks, answers: Mapping[str, Any]
+    raw: pa.Table,
+    dialect: Dialect | None,
+    decimal: str | None,
+    marks: MissingCodes,
+    answers: Mapping[str, Any],
 ) -> tuple[list[Column], Dialect | None, list[str]]:
     """What each column is; the dialect with the decimal mark that they show; notes on answers."""
     # Between quotation marks in a file with commas between fields, a comma divides thousands.
@@ -136,7 +140,7 @@ def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | 
     return "."
 
 
-def answers_none(columns: Sequence[Column], marks: Marks) -> dict[int, str]:
+def answers_none(columns: Sequence[Column], marks: MissingCodes) -> dict[int, str]:
     """Columns of text in which None is an answer, as gaps in the rest are marked otherwise; with a note."""
     having = [at for at, column in enumerate(columns) if any(map(is_none, column.marks))]
     others = any(not is_none(mark) for column in columns for mark in column.marks)
@@ -154,7 +158,7 @@ def is_none(mark: str) -> bool:
     return mark.lower() == WORD.lower()
 
 
-def answers_minus(columns: Sequence[Column], raw: pa.Table, marks: Marks) -> dict[int, str]:
+def answers_minus(columns: Sequence[Column], raw: pa.Table, marks: MissingCodes) -> dict[int, str]:
     """Columns of signs, in which a minus is the opposite of a plus and not a gap, with a note."""
     return {
         at: answer_note(column, [MINUS], "because the other values are '+'")

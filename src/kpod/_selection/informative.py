@@ -61,7 +61,7 @@ class TooFewRowsError(ValueError):
 
 
 @dataclass(frozen=True)
-class GapChoice:
+class MissingnessDecision:
     """Whether gaps are used, and why.
 
     Attributes
@@ -96,7 +96,7 @@ class GapChoice:
         return f"gaps {'used' if self.use else 'ignored'}: {self.reason}"
 
 
-def choose_gaps(
+def decide_missingness(
     values: Any,
     table: Table,
     executor: Executor,
@@ -106,7 +106,7 @@ def choose_gaps(
     n_plain: int | None = None,
     *,
     first_only: bool = False,
-) -> GapChoice:
+) -> MissingnessDecision:
     """Decide whether the gaps of a table are to be used for so many clusters.
 
     `values` is the table as an array with NaN or CSR; `fit` gives labels. Where another number of clusters
@@ -120,7 +120,7 @@ def choose_gaps(
     columns = np.flatnonzero(table.live)
     cannot = why_not(table, n_clusters, len(rows), table.n_live)
     if cannot:
-        return GapChoice(use=False, reason=cannot)
+        return MissingnessDecision(use=False, reason=cannot)
     weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
     part = _columns(some_rows(values, rows), columns)
     groups = table.groups.among(columns)
@@ -133,14 +133,14 @@ def choose_gaps(
         return fit(of_columns, executor, n_clusters, gaps)
 
     try:
-        return asked(
+        return run_checks(
             part, groups, labels, weights, n_clusters, n_plain or n_clusters, rng, first_only=first_only
         )
     except TooFewRowsError:
-        return GapChoice(use=False, reason="too little is observed to check the gaps by")
+        return MissingnessDecision(use=False, reason="too little is observed to check the gaps by")
 
 
-def asked(
+def run_checks(
     part: Any,
     groups: ColumnGroups,
     labels: Callable[..., Labels],
@@ -150,7 +150,7 @@ def asked(
     rng: np.random.Generator,
     *,
     first_only: bool = False,
-) -> GapChoice:
+) -> MissingnessDecision:
     """The four questions; `labels(columns, gaps=)` clusters by some of the columns.
 
     The indicators of a category are one column: left out together, and predicted together.
@@ -163,12 +163,12 @@ def asked(
     if test.p > LEVEL:
         clearly = "clearly " if test.p <= UNCLEAR else ""
         reason = f"the clusters do not {clearly}differ in what they lack (p = {test.p:.2f})"
-        return GapChoice(use=False, reason=reason, p=test.p)
+        return MissingnessDecision(use=False, reason=reason, p=test.p)
     if first_only:
-        return GapChoice(
+        return MissingnessDecision(
             use=True, reason=f"the clusters differ in what they lack (p = {test.p:.2f})", p=test.p
         )
-    together = hang_together(gaps, plain[placed], rng)
+    together = within_cluster_dependence(gaps, plain[placed], rng)
     n_folds = min(N_FOLDS, n_sources)
     errors = np.zeros((N_DIVISIONS, 5, n_columns))
     most = max(n_clusters, n_plain)
@@ -213,7 +213,7 @@ def share_lost(errors: Floats) -> float:
     return float((gaps - both).sum()) / explained if explained > 0 else 0.0
 
 
-def verdict(change: Floats, lost: float, p: float, together: float) -> GapChoice:
+def verdict(change: Floats, lost: float, p: float, together: float) -> MissingnessDecision:
     """What follows from the log ratios of errors, column by column, and from what is lost."""
     change = change[np.isfinite(change)]
     n, n_better = len(change), int((change < 0).sum())
@@ -222,7 +222,7 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> GapChoice
         reason = (
             f"the clusters differ in what they lack (p = {p:.2f}), but there is too little to check that by"
         )
-        return GapChoice(use=False, reason=reason, p=p, together=together)
+        return MissingnessDecision(use=False, reason=reason, p=p, together=together)
     spread = float(change.std(ddof=1) / np.sqrt(n))
     t = float(change.mean()) / max(spread, 1e-12)
     tied = together > TOGETHER
@@ -251,7 +251,7 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> GapChoice
         )
     else:
         reason = f"{lack}, but {found}"
-    return GapChoice(use, reason, p, together, n, n_better, median, lost)
+    return MissingnessDecision(use, reason, p, together, n, n_better, median, lost)
 
 
 def prediction_errors(unseen: Any, weights: Floats, n_clusters: int, *labels: Labels) -> Floats:
@@ -274,7 +274,7 @@ def prediction_errors(unseen: Any, weights: Floats, n_clusters: int, *labels: La
     return np.bincount(columns, w * x**2, p).astype(np.float64)
 
 
-def hang_together(gaps: Gaps, labels: Labels, rng: np.random.Generator) -> float:
+def within_cluster_dependence(gaps: Gaps, labels: Labels, rng: np.random.Generator) -> float:
     """The largest eigenvalue of the correlations of gaps within clusters, over that of shuffled gaps.
 
     Shuffled is each column by itself within each cluster, so that 1 is what chance does.

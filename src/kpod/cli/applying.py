@@ -12,7 +12,7 @@ from kpod.cli.summaries import noting
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
-    from kpod._columns.usage import Choice
+    from kpod._columns.usage import ColumnUsage
     from kpod._models.archive import Model
 
 
@@ -22,7 +22,7 @@ class Applied:
 
     model: Model
     table: TableFile
-    choice: Choice
+    choice: ColumnUsage
     values: Any
     notes: list[str]
 
@@ -98,7 +98,7 @@ def applied(
     opened: Model, table: TableFile, notes: list[str], ratings: dict[str, str | None] | None = None
 ) -> Applied:
     """A table as a model takes it: columns by name, or ratings with a line each."""
-    from kpod._columns.usage import Choice
+    from kpod._columns.usage import ColumnUsage
     from kpod._files.large import LargeTable
 
     if ratings and any(ratings.values()):
@@ -107,7 +107,7 @@ def applied(
     check_columns(opened, table, known)
     check_kinds(opened, table)
     aside = dict.fromkeys(sorted(known - set(opened.columns)), "not in the model")
-    choice = Choice(opened.columns, aside, categories=categories_of(opened.pipeline))
+    choice = ColumnUsage(opened.columns, aside, categories=categories_of(opened.pipeline))
     with_words = any(name == "encode" for name, _ in opened.pipeline.steps)
     if isinstance(table, LargeTable):
         return Applied(opened, table, choice, table.scanned(choice, scale=False).values, notes)
@@ -118,7 +118,7 @@ def applied(
     return Applied(opened, table, choice, values, notes)
 
 
-def check_levels(table: TableFile, choice: Choice) -> None:
+def check_levels(table: TableFile, choice: ColumnUsage) -> None:
     """Refuse what has no place in the order of an ordered category."""
     from kpod._columns.frames import word
     from kpod._columns.tables import shown
@@ -157,7 +157,7 @@ def unknown_levels(model: Model, values: Any) -> list[str]:
     return notes
 
 
-def codes(table: TableFile, choice: Choice) -> list[str]:
+def codes(table: TableFile, choice: ColumnUsage) -> list[str]:
     """Notes on numbers that may stand for missing."""
     numbers = [table.column(name) for name in choice.used if name not in choice.categories]
     return [

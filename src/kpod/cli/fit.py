@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kpod._analysis.clustering import Clustering
     from kpod._analysis.stability import Stability
     from kpod._columns.tables import TableFile
-    from kpod._columns.usage import Choice
+    from kpod._columns.usage import ColumnUsage
     from kpod._estimators.kpod import KPOD
     from kpod._selection.number import KChoice
 
@@ -296,7 +296,7 @@ def centers_table(c: Clustering, label: str) -> Any:
     return pa.table(columns)
 
 
-def notes_on(table: TableFile, choice: Choice, c: Clustering) -> list[str]:
+def notes_on(table: TableFile, choice: ColumnUsage, c: Clustering) -> list[str]:
     """What to know about the columns: those used, and those not used that the clusters follow."""
     from kpod._analysis.profiles import followed
     from kpod._columns import table_notes
@@ -309,7 +309,7 @@ def notes_on(table: TableFile, choice: Choice, c: Clustering) -> list[str]:
 
 def write_report(
     table: TableFile,
-    choice: Choice,
+    choice: ColumnUsage,
     clustering: Clustering,
     summary: dict[str, Any],
     path: str,

@@ -64,11 +64,11 @@ class Progress:
         if not self.visible:
             yield
             return
-        kpod._listener = lambda line: self.doing(f"clustering, {line.strip()}")
+        kpod._progress_line = lambda line: self.doing(f"clustering, {line.strip()}")
         try:
             yield
         finally:
-            del kpod._listener
+            del kpod._progress_line
 
 
 class Choosing:

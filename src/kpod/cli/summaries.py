@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kpod._analysis.prepare import Encode
     from kpod._analysis.stability import Stability
     from kpod._columns.tables import TableFile
-    from kpod._columns.usage import Choice
+    from kpod._columns.usage import ColumnUsage
     from kpod._selection.number import KChoice
 
 
@@ -27,7 +27,7 @@ def noting() -> Iterator[list[str]]:
     notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
 
 
-def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
+def summary_of_data(table: TableFile, choice: ColumnUsage) -> dict[str, Any]:
     from kpod import __version__
 
     used = [table.by_name[name] for name in choice.used if name in table.by_name]
@@ -52,7 +52,7 @@ def summary_of_data(table: TableFile, choice: Choice) -> dict[str, Any]:
 
 def summary_of(
     table: TableFile,
-    choice: Choice,
+    choice: ColumnUsage,
     c: Clustering,
     notes: list[str],
     encode: Encode,

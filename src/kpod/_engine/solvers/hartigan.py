@@ -41,7 +41,7 @@ class Moves:
             before = descent.value
             n_moves, lowered = self.sweep()
             if n_moves == 0:
-                descent.at_rest = True
+                descent.labels_unchanged = True
                 return True
             descent.loss -= lowered
             fall = max(before - descent.value, 0.0) if settings.gaps else lowered
@@ -95,13 +95,13 @@ def hartigan(table: Table, executor: Executor, start: Start, settings: Settings)
     descent = Descent(table, executor, start.centers, settings, start.gaps)
     kept = settings.resume
     if kept is not None:
-        descent.take_up(kept)
+        descent.restore(kept)
     if kept is not None and "sweeps" in kept:
         descent.states = states_of(table, kept["labels"])
         n_iter, n_sweeps = kept["sweeps"].tolist()
     else:
         descent.lloyd()
-        descent.at_rest = False
+        descent.labels_unchanged = False
         n_iter, n_sweeps = len(descent.falls), 0
         descent.settle_relabelled()
     converged = Moves(descent, n_iter, n_sweeps).sweep_until_none()

@@ -33,7 +33,7 @@ class Settings:
     Lloyd stops when a step moves the centers by no more than `tol` times the mean variance of the
     columns (squared, in all); with 0, when no row changes its label or the objective no longer
     falls. Single-row moves stop when no row moves, or when a sweep lowers the objective by no more
-    than a tenth of `tol` of it. `observer` is told of every iteration: what was done, its number
+    than a tenth of `tol` of it. `iteration_callback` is told of every iteration: what was done, its number
     and the objective. `bounded=False` compares every row in every iteration. `keep` is given a function
     after every iteration that makes a snapshot to go on from; `resume` is such a snapshot. `gaps` says
     whether those count (`GapObjective`).
@@ -43,7 +43,7 @@ class Settings:
     tol: float = 0.0
     shrinkage: float = 0.0
     gaps: bool = False
-    observer: Callable[[str, int, float], None] | None = None
+    iteration_callback: Callable[[str, int, float], None] | None = None
     bounded: bool = True
     keep: Callable[[Callable[[], Snapshot]], None] | None = None
     resume: Snapshot | None = None
@@ -107,7 +107,7 @@ class Descent:
         self.loss = np.inf
         self.falls: list[float] = []
         self.losses: list[float] = []
-        self.at_rest = False  # whether the last thing done changed no label
+        self.labels_unchanged = False  # whether the last thing done changed no label
         self.spaces = step.Spaces()
         self.iteration = 0
         self.lowest = self.value
@@ -136,7 +136,7 @@ class Descent:
             "relabelled_as": recall.labels,
         }
 
-    def take_up(self, kept: Snapshot) -> None:
+    def restore(self, kept: Snapshot) -> None:
         """Go on from a snapshot."""
         parts = (kept.get(f"panel_{name}") for name in ("offsets", "terms", "roots"))
         self.panel = Panel(kept["panel_centers"], *parts)
@@ -263,7 +263,7 @@ class Descent:
             self.note("lloyd", iteration, max(fall, 0.0))
             self.lowest = self.value
             if self.run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
-                self.at_rest = True
+                self.labels_unchanged = True
                 return True
             if moved <= settings.tol * table.variance and (
                 not settings.gaps or self.objective.is_little(fall, settings.tol, self.value)
@@ -282,8 +282,8 @@ class Descent:
         """Remember an iteration, and tell who wants to know."""
         self.falls.append(fall)
         self.losses.append(max(self.loss, 0.0))  # a difference, which rounding may take below 0
-        if self.settings.observer is not None:
-            self.settings.observer(what, iteration, self.value)
+        if self.settings.iteration_callback is not None:
+            self.settings.iteration_callback(what, iteration, self.value)
 
     def finish(self, n_iter: int, converged: bool) -> Solution:
         """Labels, centers and loss that belong together.
@@ -297,7 +297,7 @@ class Descent:
             self.centers = rounded(self.centers, self.table)
             value = self.value
             changed = self.assign()
-            settled = not changed or not self.at_rest or (number and self.value >= value)
+            settled = not changed or not self.labels_unchanged or (number and self.value >= value)
             if settled or number == MOST_ROUNDS - 1:  # or else labels would not be those of the centers
                 break
             self.centers = self.means.centers  # type: ignore[union-attr]
@@ -413,6 +413,6 @@ def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) ->
     """Assign every row to its nearest center, move the centers to their rows, repeat."""
     descent = Descent(table, executor, start.centers, settings, start.gaps)
     if settings.resume is not None:
-        descent.take_up(settings.resume)
+        descent.restore(settings.resume)
     converged = descent.lloyd()
     return descent.finish(len(descent.falls), converged)

@@ -53,8 +53,8 @@ def mm(table: Table, executor: Executor, start: Start, settings: Settings) -> So
         labels[members] = found
         centers = inner.centers
         trace.append(loss_of(table, executor, states_of(table, labels), centers))
-        if settings.observer is not None:
-            settings.observer("mm", len(trace), trace[-1])
+        if settings.iteration_callback is not None:
+            settings.iteration_callback("mm", len(trace), trace[-1])
         if settings.keep is not None and not converged:
             now = {"centers": centers, "labels": labels, "trace": np.array(trace)}
             settings.keep(now.copy)
