@@ -1,0 +1,267 @@
+"""What a model with centers does with new rows: labels, distances, probabilities, imputed entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import softmax
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kpod._common.column_groups import ColumnGroups
+from kpod._common.typing import AnyFloats, Floats, Labels
+from kpod._engine import step
+from kpod._engine.blocks import Block, Units
+from kpod._engine.executors import Executor, available_threads, threads
+from kpod._engine.objective import GapModel, panel_of
+from kpod._engine.solvers.lloyd import loss_of, nearest, nearest_labels
+from kpod._engine.table import Table, make_table
+from kpod._inputs import dask_tables, validation
+from kpod._kernels.panel import Panel
+from kpod._mixture.confidence import SoftClustering
+
+# What `probability` adds to a fitted model.
+MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
+
+
+def has_probability(model: NearestCenter) -> bool:
+    """Whether `predict_proba` is there; scikit-learn gives the reason why not beside its own words."""
+    if not model.probability:
+        raise AttributeError("predict_proba needs probability=True: set it, and fit again.")
+    return True
+
+
+class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """A fitted table of centers: each row belongs to the nearest by its observed columns."""
+
+    n_clusters: int | str
+    n_threads: int | None
+    probability: bool
+    cluster_centers_: AnyFloats
+    counts_: Floats
+    column_means_: Floats
+    labels_: Labels
+    n_features_in_: int
+    cluster_shares_: Floats
+    mixture_centers_: Floats
+    missing_rates_: Floats
+    noise_variance_: float
+
+    @property
+    def n_clusters_(self) -> int:
+        """The number of clusters of the fit."""
+        return len(self.cluster_centers_)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
+        """Cluster the rows of X and return their labels."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnyFloats:
+        """Cluster the rows of X and return their distances to the centers, see `transform`."""
+        dask_tables.refuse(X, self, "fit_transform")
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def predict(self, X: Any) -> Labels:
+        """The nearest center of each row by its observed columns; -1 where there are none."""
+        with self._fitted_table(X) as (table, executor):
+            return self._labels(table, executor)
+
+    @available_if(has_probability)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        r"""How likely each cluster is for each row, given the row's observed entries.
+
+        .. math:: P(l \mid x_i) \propto \pi_l \exp\Bigl(-\frac{1}{2 \sigma^2}
+                  \sum_{j\ \text{observed}} (x_{ij} - \mu_{lj})^2\Bigr)
+
+        with the shares :math:`\pi` (`cluster_shares_`), the variance :math:`\sigma^2`
+        (`noise_variance_`) and the centers :math:`\mu` (`mixture_centers_`) of the mixture of round
+        clusters that was fitted from the clustering. Only with ``probability=True``. With informative
+        gaps it is the posterior of the model that was fitted, gaps included. The most likely
+        cluster may be another one than `predict` says, the nearest: a large cluster takes more of
+        the rows between it and a small one. A row with nothing observed gets the shares.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kpod import KPOD
+        >>> X = np.random.default_rng(0).normal(size=(100, 3)) + 4 * (np.arange(100) % 2)[:, None]
+        >>> model = KPOD(2, probability=True, random_state=0).fit(X)
+        >>> model.predict_proba([[0, np.nan, 0], [2, 2, np.nan]]).max(axis=1).round(1)
+        array([1. , 0.6])
+        """
+        check_is_fitted(self)
+        dask_tables.refuse(X, self, "predict_proba")
+        if getattr(self, "missing_rates_", None) is not None:
+            logs = -(self.transform(X).astype(np.float64) ** 2) / (2 * self.noise_variance_)
+            return softmax(logs, axis=1)
+        check_is_fitted(self, MIXTURE)
+        with self._fitted_table(X, here=True):  # refuses what cannot be computed with
+            values = validation.as_table(X, self)
+        mixture = SoftClustering(
+            self.cluster_shares_, self.mixture_centers_, self.noise_variance_, self.column_means_
+        )
+        return mixture.probabilities(values)
+
+    def transform(self, X: Any) -> AnyFloats:
+        r"""Distance of each row to each center, rescaled for the columns not observed.
+
+        .. math:: d_{il} = \sqrt{\frac{p}{m_i} \sum_{j\ \text{observed}} (x_{ij} - c_{lj})^2}
+
+        with :math:`m_i` of p columns observed, as `nan_euclidean_distances` has it, so that
+        rows with many and with few gaps compare; the indicators of a category are one column. Because
+        of the factor, the squares of the distances to the nearest center do not sum to `inertia_`.
+        NaN for a row with nothing observed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
+        dask_tables.refuse(X, self, "transform")
+        with self._fitted_table(X, here=True) as (table, executor):
+            panel, groups = self._panel(table), self._groups()
+            n_columns = float(groups.n_sources)
+            out = np.empty((table.n_rows, self.n_clusters_), table.dtype)
+
+            def measure(block: Block) -> None:
+                rows = slice(block.first, block.first + block.n_rows)
+                if panel.terms is not None:
+                    out[rows] = np.sqrt(np.maximum(step.distances(block, panel), 0)) / table.units.scale
+                    return
+                observed = observed_sources(block, groups) if groups.present else table.observed[rows]
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    scale = np.where(observed > 0, n_columns / observed, np.nan)
+                out[rows] = np.sqrt(step.distances(block, panel) * scale[:, None]) / table.units.scale
+
+            executor.map(measure, table.blocks)
+            return out
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the loss of X with every row at its nearest center."""
+        with self._fitted_table(X, sample_weight) as (table, executor):
+            states, recall = nearest(table, executor, self._panel(table))
+            loss = loss_of(table, executor, states, self._centers(table), recall)
+            return -loss / table.units.scale / table.units.scale
+
+    def impute(self, X: Any) -> Any:
+        """X with its gaps filled from the center of each row's cluster.
+
+        These are cluster means, good for looking at and for tools that need a complete
+        table; they understate how much the missing values vary. A row with nothing observed
+        gets the column means; a column of which nothing was observed in `fit` stays missing.
+
+        Returns
+        -------
+        A table of the same kind: array, pandas, polars or pyarrow. Of a dataframe, columns
+        without gaps are returned as they are.
+        """
+        if sparse.issparse(X):
+            raise ValueError(
+                "impute does not accept sparse tables: the result would be dense. Look up the centers "
+                "instead, cluster_centers_[predict(X)], or pass the rows you need as an array with NaN."
+            )
+        dask_tables.refuse(X, self, "impute")
+        with self._fitted_table(X, here=True) as (table, executor):
+            labels = self._labels(table, executor)
+        values = validation.as_array(X, self)
+        fill = np.vstack([self.cluster_centers_, self.column_means_]).astype(values.dtype)
+        gaps = np.isnan(values)
+        return validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
+
+    def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
+        """What the engine takes; the columns are those of the model, or become so."""
+        if validation.is_dask(X):
+            values: Any = dask_tables.DaskTable(X, executor)
+            validate_data(self, values.header, reset=reset, skip_check_array=True)
+            return values
+        values = validation.as_table(X, self)
+        validate_data(self, validation.named(X, values), reset=reset, skip_check_array=True)
+        return values
+
+    def _n_threads(self) -> int:
+        return available_threads() if self.n_threads is None else int(self.n_threads)
+
+    def _units(self) -> Units:
+        """The units of the fit, in which the same row gets the same label again."""
+        # A model of version 0.1 has no units of its own.
+        shift = np.asarray(getattr(self, "_shift", self.column_means_), np.float64)
+        scale = float(getattr(self, "_scale", 1.0))
+        if shift.shape != (self.n_features_in_,) or not 0 < scale < np.inf:
+            raise ValueError("The model is damaged: its scales do not match its columns. Fit it again.")
+        return Units(shift, scale)
+
+    @contextmanager
+    def _fitted_table(
+        self, X: Any, sample_weight: Any = None, *, here: bool = False
+    ) -> Iterator[tuple[Table, Executor]]:
+        """Another table in the units of the fit, and what runs over it for as long as it is in use.
+
+        That is threads of this process, if it has to be `here`.
+        """
+        check_is_fitted(self)
+        n_threads = self._n_threads()
+        with threads(n_threads) if here else dask_tables.executor_for(X, n_threads) as executor:
+            values = self._validate(X, executor, reset=False)
+            weights = validation.check_weights(sample_weight, values.shape[0])
+            table = make_table(values, executor, weights=weights, units=self._units())
+            validation.check_finite(table, getattr(self, "feature_names_in_", None))
+            yield table, executor
+
+    def _centers(self, table: Table) -> Floats:
+        """The centers in the units of a table."""
+        centers = np.asarray(self.cluster_centers_, np.float64)
+        # Not `n_clusters`, which may have been set for the next fit.
+        if centers.ndim != 2 or centers.shape != (len(self.counts_), table.n_columns):
+            raise ValueError(
+                f"The model is damaged: its centers have shape {centers.shape}, expected "
+                f"{(len(self.counts_), table.n_columns)}. Fit it again."
+            )
+        return table.units.to(centers)
+
+    def _labels(self, table: Table, executor: Executor) -> Labels:
+        """The nearest center of each row; -1 where nothing is observed and gaps are ignored."""
+        labels = nearest_labels(table, executor, self._panel(table))
+        if self._gap_model(table) is None:
+            labels[table.observed == 0] = -1
+        return labels
+
+    def _panel(self, table: Table) -> Panel:
+        """What rows are compared with."""
+        return panel_of(self._centers(table), self._gap_model(table))
+
+    def _groups(self) -> ColumnGroups:
+        """Which columns come from the same one; a model of version 0.1 knows of none."""
+        source = getattr(self, "column_groups_", None)
+        return ColumnGroups.none(self.n_features_in_) if source is None else ColumnGroups(np.asarray(source))
+
+    def _gap_model(self, table: Table) -> GapModel | None:
+        """What the gaps of a row say, in the units of a table."""
+        if getattr(self, "missing_rates_", None) is None:
+            return None
+        rates, shares = (np.asarray(a, np.float64) for a in (self.missing_rates_, self.cluster_shares_))
+        if rates.shape != (self.n_clusters_, table.n_columns) or shares.shape != (self.n_clusters_,):
+            raise ValueError(
+                "The model is damaged: its missing rates do not match its clusters. Fit it again."
+            )
+        rates = np.where(self._groups().first, rates, 0.0)  # of a group, the first column speaks for all
+        return GapModel(rates, shares, float(self.noise_variance_) * table.units.scale * table.units.scale)
+
+
+def observed_sources(block: Block, groups: ColumnGroups) -> Floats:
+    """How many columns each row of a block observes, the indicators of a category but once."""
+    shares = np.where(np.isnan(block.units.shift), 0.0, groups.shares)
+    parts = block.columns(np.arange(block.n_columns))
+    return np.concatenate([~np.isnan(part) @ shares for part in parts])
