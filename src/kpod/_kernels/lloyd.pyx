@@ -296,6 +296,8 @@ cdef Py_ssize_t assign_rows(
             i = near_rows(of, i, stop - start, space.chunk, space.looked, space.before, &n)
             if i < 0:
                 return -1
+            if n == 0:  # bounds settle all that were left
+                break
             if clear:
                 n_left = assign_in_single(rows, start, n, panel, few, of, space)
                 clear = 2 * n_left < n
