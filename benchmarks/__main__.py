@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 
 import kpod
 
-IN_ALL = ["small", "dense", "step", "growth", "memory", "sparse", "gap_speed"]
+IN_ALL = ["small", "dense", "step", "rows", "growth", "memory", "sparse", "gap_speed"]
 NAMES = [
     *IN_ALL,
     "command_line",

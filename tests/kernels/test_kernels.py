@@ -191,7 +191,7 @@ def test_nearest(case, dtype, rng):
         assert_array_equal(labels[known], oracle.assign(X, centers)[known])
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 8, 9, lloyd.SIDE_BY_SIDE, lloyd.SIDE_BY_SIDE + 1, 34, 70])
+@pytest.mark.parametrize("k", [1, 2, 7, 8, 9, 16, 17, 34, 70])
 @pytest.mark.parametrize("extras", ["", "offsets", "terms", "offsets and terms"])
 def test_every_kernel_takes_the_whole_panel(k, extras, rng, dtype, n_columns, container):
     """Few centers and many, dense and sparse: offsets and terms are never dropped."""
@@ -221,6 +221,61 @@ def test_every_kernel_takes_the_whole_panel(k, extras, rng, dtype, n_columns, co
         others = expected.copy()
         others[np.arange(len(X)), state.labels] = np.inf
         assert (np.sqrt(others.min(axis=1)) >= state.lower * (1 - 1e-6)).all()
+
+
+@pytest.fixture
+def use_level():
+    """`lloyd.use_level`, undone after the test."""
+    yield lloyd.use_level
+    lloyd.use_level(lloyd.LEVELS[-1])
+
+
+@pytest.mark.parametrize("hides", [False, True], ids=["shown", "hidden"])
+@pytest.mark.parametrize("missing", [0.1, 0.9])
+@pytest.mark.parametrize("k", [1, 8, 17, 45])
+def test_every_instruction_set_finds_the_same(k, missing, hides, rng, dtype, n_columns, use_level):
+    """Labels, sums and gains to the bit, with ties and bounds; side by side or not."""
+    X, _ = clustered(rng, 501, n_columns, missing=missing, dtype=dtype)
+    table = table_of(np.round(X, 1), rng.random(501))
+    if hides:
+        table = table.hiding(Hidden(seed=1, low=0.0, high=0.3), Executor())
+    (block,) = table.blocks
+    first = np.round(rng.normal(size=(k, n_columns)), 1)
+    panels = [Panel(first), Panel(first + 0.1 * rng.integers(-1, 2, size=first.shape))]
+    drift = Objective(table, k).drift(*panels)
+    found = []
+    for level in lloyd.LEVELS:
+        use_level(level)
+        partial, state = step.Partial(rows.Sums(k, *table.sums_units)), None
+        for panel, moved in zip(panels, (step.Drift.none(k), drift), strict=True):
+            state = step.Assign(panel, moved, bounded=panel is not panels[0])(block, state, partial)
+            distances = np.sqrt(step.distances(block, panel).astype(float))
+            own = distances[np.arange(501), state.labels]
+            assert (own <= state.upper * (1 + 1e-6)).all()
+            distances[np.arange(501), state.labels] = np.inf
+            assert (distances.min(axis=1) >= state.lower * (1 - 1e-6)).all()
+        sums = [getattr(partial.sums, name).tobytes() for name in ("sums", "counts", "weights")]
+        found.append((state.labels.tobytes(), partial.changed, partial.gain, sums))
+    assert all(other == found[0] for other in found)
+    assert_array_equal(state.labels, nearest_labels(table, Executor(), panels[1]))
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 4, 9])
+def test_what_a_column_holds_does_not_depend_on_its_place(n_rows, rng, dtype):
+    """Columns are measured four at a time, the last ones together with some that are done."""
+    X, _ = clustered(rng, n_rows, 9, missing=0.4, dtype=dtype)
+
+    def measured(values):
+        opened = rows.Rows(values, np.zeros(values.shape[1], dtype))
+        about, exponents = np.zeros((4, values.shape[1])), np.zeros((2, values.shape[1]), np.int64)
+        observed = np.empty(n_rows, np.int32)
+        rows.measure(opened, 0, n_rows, about, exponents, observed, rows.Workspace(opened, 0, 4))
+        assert_array_equal(observed, (~np.isnan(values)).sum(axis=1))
+        return np.vstack([about, exponents])
+
+    every = measured(X)
+    for p in range(1, 9):
+        assert_array_equal(measured(np.ascontiguousarray(X[:, :p])), every[:, :p])
 
 
 @pytest.mark.parametrize("scale", [1e-22, 1.0, 1e30])

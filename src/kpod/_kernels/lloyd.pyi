@@ -2,8 +2,9 @@ from kpod._common.typing import AnyFloats, Floats, Labels, Singles
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
 
-SIDE_BY_SIDE: int
+LEVELS: tuple[str, ...]
 
+def use_level(level: str) -> None: ...
 def assign(
     rows: Rows,
     start: int,

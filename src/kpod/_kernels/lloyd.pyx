@@ -4,7 +4,7 @@
 
 Distances run over a row's entries and, in vector registers, over the centers side by side: only
 what was observed costs time, nothing cancels, and no copy of the table is filled in. With few
-centers, eight dense rows are compared side by side instead, their gaps masked out.
+centers, or few gaps, dense rows are compared side by side instead, their gaps masked out.
 (A matrix product of packed rows ``[z | observed]`` against ``[-2 c | c^2]`` was built first; see
 docs/speed.md.)
 
@@ -13,60 +13,28 @@ distances in double precision. Bounds and the first look, in single precision, p
 that could come out otherwise.
 """
 
-from libc.math cimport INFINITY, sqrt, sqrtf
-from libc.stdint cimport int16_t, int32_t, uint8_t
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, uint8_t
 
 from kpod._kernels.panel cimport Panel, slack_of_terms
 from kpod._kernels.rows cimport (
-    GAP_BYTES, Rows, Sums, Workspace, chunk_entries, entries_of, join, compact_gaps_f32, compact_gaps_f64, real,
-    row_at
+    GAP_BYTES, MOST_LANES, Rows, Sums, Workspace, chunk_entries, compact_gaps_f32, compact_gaps_f64, entries_of,
+    join_entries, join_rows, real, row_at, weight_of
 )
-
-cdef extern from "distances.h" nogil:
-    void distances_f32(
-        const int32_t*, const float*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
-        const float*, const float*, const float*, const float*, Py_ssize_t, Py_ssize_t, float*
-    ) noexcept
-    void distances_f64(
-        const int32_t*, const double*, const Py_ssize_t*, const Py_ssize_t*, Py_ssize_t,
-        const double*, const double*, const double*, const double*, Py_ssize_t, Py_ssize_t, double*
-    ) noexcept
-    void two_smallest_f32(const float*, Py_ssize_t, Py_ssize_t, float*, float*, int32_t*) noexcept
-    void two_smallest_f64(const double*, Py_ssize_t, Py_ssize_t, double*, double*, int32_t*) noexcept
-
-cdef extern from "bounds.h" nogil:
-    float UNDERFLOW_SLACK
-    Py_ssize_t near_rows(
-        Py_ssize_t, Py_ssize_t, int32_t, const int32_t*, float*, float*, const float*, const float*, float,
-        Py_ssize_t, Py_ssize_t*, Py_ssize_t*
-    ) noexcept
-
-cdef extern from "gaps.h" nogil:
-    void start_with_gaps(
-        const uint8_t*, Py_ssize_t, Py_ssize_t, const float*, const int16_t*, float, Py_ssize_t, const float*,
-        Py_ssize_t, float*, float*
-    ) noexcept
-
-cdef extern from "few.h" nogil:
-    int FEW_CENTERS
-    void few_nearest_f32(
-        const float**, const float*, float, Py_ssize_t, Py_ssize_t, const float*, const float*, const float*,
-        Py_ssize_t, Py_ssize_t, float*, float*, float*, int32_t*
-    ) noexcept
-    void few_nearest_f64(
-        const double**, const double*, double, Py_ssize_t, Py_ssize_t, const float*, const float*, const float*,
-        Py_ssize_t, Py_ssize_t, float*, float*, float*, int32_t*
-    ) noexcept
 
 # Unit roundoff of single and double precision.
 cdef double SINGLE = 2.0 ** -24
 cdef double DOUBLE = 2.0 ** -53
 
-# A distance that single precision holds: a lower bound must not be infinite, which is for good.
-cdef float LARGEST = 1e37
+# The instruction sets that rows are compared side by side with (lanes.h) on this machine, slowest first.
+LEVELS = ("portable", "avx2", "avx512")[:highest_level() + 1]
+kpod_level = len(LEVELS) - 1
 
-# The most centers that rows are compared with side by side.
-SIDE_BY_SIDE = FEW_CENTERS
+# Rows that say how much of a block is observed.
+cdef Py_ssize_t SHARE_ROWS = 32
+
+# Rows of one call, which are numbered in 32 bits.
+MOST_ROWS = 2 ** 31 - 1 - MOST_LANES
 
 
 cdef int check(Rows rows, Panel panel, Workspace space) except -1:
@@ -74,6 +42,32 @@ cdef int check(Rows rows, Panel panel, Workspace space) except -1:
         raise ValueError(f"the panel has {panel.n_columns} columns, the rows have {rows.n_columns}")
     space.check_fits(rows, max(panel.stride, panel.single_stride))
     return 0
+
+
+def use_level(str level):
+    """Compare rows with the loops for one of `LEVELS`; the last one is used unless another is asked for."""
+    global kpod_level
+    kpod_level = LEVELS.index(level)
+
+
+cdef bint is_side_by_side(
+    Rows rows, Py_ssize_t start, Py_ssize_t stop, Panel panel, Workspace space, const real* like
+) noexcept nogil:
+    """Whether rows are compared side by side, rather than one at a time; nothing but time depends on it."""
+    cdef const int32_t* columns
+    cdef const real* values
+    cdef Py_ssize_t r, m = 0, p = rows.n_columns, n = min(stop - start, SHARE_ROWS)
+    if rows.is_sparse:
+        return False
+    if panel.single_terms != NULL:  # of more centers, what gaps take off is looked up
+        return panel.k <= FEW_CENTERS
+    if panel.k <= most_side_by_side(p, 0) or n == 0:
+        return True
+    if panel.k > most_side_by_side(p, 1):
+        return False
+    for r in range(n):
+        m += entries_of(rows, start + r * ((stop - start) // n), space, &columns, &values)
+    return panel.k <= most_side_by_side(p, <double> m / (n * p))
 
 
 cdef inline float slack_of(Py_ssize_t m, double epsilon) noexcept nogil:
@@ -158,151 +152,169 @@ cdef void double_distances(Rows rows, Py_ssize_t i, Panel panel, Workspace space
                   panel.double_offsets, 0, panel.stride, <double*> space.distances)
 
 
-cdef void nearest_in_single(Rows rows, Py_ssize_t n, Panel panel, Workspace space) noexcept nogil:
-    """Each row's nearest center, and the distances to that and to the next, in single precision."""
-    cdef Py_ssize_t r, p = rows.n_columns
-    if rows.is_sparse or panel.k > FEW_CENTERS:
-        single_distances(rows, n, panel, space)
-        two_smallest_f32(<float*> space.distances, n, panel.single_stride, <float*> space.best, <float*> space.second,
-                         space.nearest)
+cdef inline void open_rows(Rows rows, Py_ssize_t start, Py_ssize_t n, Workspace space) noexcept nogil:
+    """space.pointers[:n] = the dense rows space.looked[:n], counted from `start` on."""
+    cdef Py_ssize_t r, p = rows.n_columns, size = p * (sizeof(double) if rows.is_double else sizeof(float))
+    cdef const char* first = <const char*> rows.values + start * size
+    cdef const int32_t* looked = space.looked
+    cdef const void** pointers = space.pointers
+    if rows.hidden == NULL:
+        for r in range(n):
+            pointers[r] = first + looked[r] * size
         return
     for r in range(n):
         if rows.is_double:
-            space.pointers[r] = row_at(rows, space.index[r], (<double*> space.copies) + r * p)
+            pointers[r] = row_at(rows, start + looked[r], (<double*> space.copies) + r * p)
         else:
-            space.pointers[r] = row_at(rows, space.index[r], (<float*> space.copies) + r * p)
+            pointers[r] = row_at(rows, start + looked[r], (<float*> space.copies) + r * p)
+
+
+cdef void nearest_in_single(
+    Rows rows, Py_ssize_t start, Py_ssize_t n, Panel panel, bint few, Workspace space
+) noexcept nogil:
+    """Each row's nearest center, and the distances to that and to the next, in single precision."""
+    cdef Py_ssize_t r
+    cdef float* best = <float*> space.best
+    cdef float* second = <float*> space.second
+    cdef singles of
+    if not few:
+        for r in range(n):
+            space.index[r] = start + space.looked[r]
+        single_distances(rows, n, panel, space)
+        two_smallest_f32(<float*> space.distances, n, panel.single_stride, best, second, space.nearest)
+        return
+    of.centers, of.terms, of.offsets = panel.singles, panel.single_terms, panel.single_offsets
+    of.p, of.k, of.stride = rows.n_columns, panel.k, panel.single_stride
+    open_rows(rows, start, n, space)
     if rows.is_double:
-        few_nearest_f64(<const double**> space.pointers, <const double*> rows.shift, rows.scale, p, n, panel.singles,
-                        panel.single_terms, panel.single_offsets, panel.single_stride, panel.k, space.singles,
-                        <float*> space.best, <float*> space.second, space.nearest)
+        few_nearest_f64(<const double**> space.pointers, <const double*> rows.shift, rows.scale, n, &of,
+                        space.singles, best, second, space.nearest)
     else:
-        few_nearest_f32(<const float**> space.pointers, <const float*> rows.shift, <float> rows.scale, p, n,
-                        panel.singles, panel.single_terms, panel.single_offsets, panel.single_stride, panel.k,
-                        space.singles, <float*> space.best, <float*> space.second, space.nearest)
+        few_nearest_f32(<const float**> space.pointers, <const float*> rows.shift, <float> rows.scale, n, &of,
+                        space.singles, best, second, space.nearest)
+
+
+cdef inline void set_slack(Panel panel, Py_ssize_t m, double gap_error, Py_ssize_t r, Workspace space) noexcept nogil:
+    """How far what row r of a chunk, of m entries, is compared by may be off in single precision."""
+    space.slack[r] = slack_of(m, SINGLE)
+    space.absolute[r] = <float> (slack_of_terms(panel, m, 2 * SINGLE) + gap_error)
 
 
 cdef Py_ssize_t assign_in_single(
     Rows rows,
-    Py_ssize_t n,                 # rows in the chunk: space.index[:n]
+    Py_ssize_t start,
+    Py_ssize_t n,                 # rows in the chunk: space.looked[:n]
     Panel panel,
-    int32_t* labels,
-    float* upper,
-    float* lower,
+    bint few,                     # whether rows are compared side by side
+    const bounds* of,
     Workspace space,
 ) noexcept nogil:
-    """Assign those rows for which single precision leaves no doubt.
-
-    Rounding a row and a center changes their distance by at most the norms of what was rounded
-    off, a unit roundoff of their own norms; and a row is no longer than a center and its distance
-    from it together. Returns how many rows are left: the first in space.index.
-    """
-    cdef float* best = <float*> space.best
-    cdef float* second = <float*> space.second
-    cdef Py_ssize_t r, i, n_left = 0
-    cdef float slack = slack_of(rows.n_columns, SINGLE), margin, own, other
-    cdef float absolute = <float> (slack_of_terms(panel, rows.n_columns, 2 * SINGLE) + panel.gap_error)
-    cdef float roundoff = <float> (2 * SINGLE), of_centers = <float> (4 * SINGLE * panel.longest) + UNDERFLOW_SLACK
-    nearest_in_single(rows, n, panel, space)
-    for r in range(n):
-        i = space.index[r]
-        if rows.is_sparse:
-            slack = slack_of(space.end[r] - space.begin[r], SINGLE)
-            absolute = <float> slack_of_terms(panel, space.end[r] - space.begin[r], 2 * SINGLE)
-        own = sqrtf(best[r] + absolute)
-        other = sqrtf(max(second[r] - absolute, 0))
-        margin = roundoff * own + of_centers
-        own = own * (1 + slack) + margin
-        other = other * (1 - slack) - margin
-        # A little more, so that double precision says the same. A single center has no second.
-        if own * (1 + slack) < other and (other < INFINITY or panel.k == 1) and own < INFINITY:
-            labels[i] = space.nearest[r]
-            upper[i] = own
-            lower[i] = min(other, LARGEST)
-        else:
-            space.index[n_left] = i
-            n_left += 1
-    return n_left
+    """Assign those rows for which single precision leaves no doubt; returns how many are left in space.doubtful."""
+    cdef first_look look
+    cdef Py_ssize_t r
+    look.best, look.second = <float*> space.best, <float*> space.second
+    look.slack, look.absolute = space.slack, space.absolute
+    look.roundoff = <float> (2 * SINGLE)
+    look.of_centers = <float> (4 * SINGLE * panel.longest) + UNDERFLOW_SLACK
+    nearest_in_single(rows, start, n, panel, few, space)
+    if rows.is_sparse:
+        for r in range(n):
+            set_slack(panel, space.end[r] - space.begin[r], 0, r, space)
+    return settle(of, &look, n, space.looked, space.nearest, space.doubtful)
 
 
 cdef void assign_in_double(
     Rows rows,
-    Py_ssize_t n,                 # rows in the chunk: space.index[:n]
+    Py_ssize_t start,
+    Py_ssize_t n,                 # rows in the chunk: those at space.doubtful[:n] of space.looked
     Panel panel,
-    int32_t* labels,
-    float* upper,
-    float* lower,
+    const bounds* of,
     Workspace space,
 ) noexcept nogil:
     """Assign the rows of one chunk."""
     cdef double best, second
-    cdef int32_t nearest
-    cdef Py_ssize_t r, i
+    cdef Py_ssize_t d, r
+    cdef int32_t i
     cdef float slack = slack_of(rows.n_columns, DOUBLE)
     cdef double absolute = slack_of_terms(panel, rows.n_columns, 2 * DOUBLE)
-    for r in range(n):
-        i = space.index[r]
-        double_distances(rows, i, panel, space)
-        two_smallest_f64(<double*> space.distances, 1, panel.stride, &best, &second, &nearest)
-        labels[i] = nearest
-        upper[i] = <float> (sqrt(best + absolute) * (1 + slack)) + UNDERFLOW_SLACK
-        lower[i] = <float> min(sqrt(max(second - absolute, 0)) * (1 - slack), LARGEST) - UNDERFLOW_SLACK
+    for d in range(n):
+        r = space.doubtful[d]
+        i = space.looked[r]
+        double_distances(rows, start + i, panel, space)
+        two_smallest_f64(<double*> space.distances, 1, panel.stride, &best, &second, &space.nearest[r])
+        of.labels[i] = space.nearest[r]
+        of.upper[i] = <float> (sqrt(best + absolute) * (1 + slack)) + UNDERFLOW_SLACK
+        of.lower[i] = <float> min(sqrt(max(second - absolute, 0)) * (1 - slack), LARGEST_BOUND) - UNDERFLOW_SLACK
 
 
-cdef Py_ssize_t carry_over(
+cdef void carry_over(
     Rows rows,
-    Py_ssize_t n,                 # rows in the chunk: space.looked[:n], with labels space.before[:n] until now
-    Panel panel,
-    const int32_t* labels,
-    Sums to,                      # INOUT, or None
+    Py_ssize_t start,
+    Py_ssize_t n,                 # rows space.looked[:n], with labels space.nearest[:n], space.before[:n] until now
+    const double* centers,        # (k, p)
+    Sums to,                      # INOUT
     double* gain,                 # INOUT
     Workspace space,
     const real* like,             # chooses the precision
 ) noexcept nogil:
-    """Take the rows that changed their label from one cluster to the other; returns how many did."""
-    cdef Py_ssize_t r, i, changed = 0
-    cdef int32_t now, before
-    for r in range(n):
-        i = space.looked[r]
-        now = labels[i]
-        before = space.before[r]
-        if now == before:
-            continue
-        changed += 1
-        if to is not None:
-            gain[0] += join(to, rows, i, now, before, panel.by_row, space, like)
-    return changed
+    """Take rows that changed their label from one cluster to the other."""
+    cdef double* weights = <double*> space.best
+    cdef double* gains = <double*> space.second
+    cdef const int32_t* looked = space.looked
+    cdef double total = gain[0]
+    cdef Py_ssize_t r
+    if rows.is_sparse:
+        for r in range(n):
+            gains[r] = join_entries(to, rows, start + looked[r], space.nearest[r], space.before[r], centers, space,
+                                    like)
+    else:
+        open_rows(rows, start, n, space)
+        for r in range(n):
+            weights[r] = weight_of(rows, start + looked[r])
+        join_rows(to, rows, space.pointers, n, weights, space.nearest, space.before, centers, gains)
+    for r in range(n):  # in the order of the rows: the same sum however many are looked at
+        total += gains[r]
+    gain[0] = total
 
 
 cdef Py_ssize_t assign_rows(
-    Rows rows, Py_ssize_t start, Py_ssize_t stop, Panel panel, const float* drift, const float* other_drift,
-    int32_t* labels, float* upper, float* lower, Sums to, double* gain, Workspace space
+    Rows rows, Py_ssize_t start, Py_ssize_t stop, Panel panel, const bounds* of, Sums to, double* gain,
+    Workspace space
 ) noexcept:
-    cdef Py_ssize_t i = start, r, n, n_left, changed = 0
+    cdef Py_ssize_t i = 0, r, n, n_left, changed = 0
     cdef bint looks = not (rows.is_sparse and rows.is_double)  # whether there is a first look in single precision
     cdef bint clear = looks                                    # and whether it settles most rows
-    cdef float leaving = 1 + 2 * slack_of(rows.n_columns, DOUBLE)
+    cdef bint few
     with nogil:
-        while i < stop:
-            i = near_rows(i, stop, <int32_t> panel.k, labels, upper, lower, drift, other_drift, leaving,
-                          space.chunk, space.looked, &n)
+        if rows.is_double:
+            few = is_side_by_side[double](rows, start, stop, panel, space, NULL)
+        else:
+            few = is_side_by_side[float](rows, start, stop, panel, space, NULL)
+        for r in range(space.chunk):
+            set_slack(panel, rows.n_columns, panel.gap_error, r, space)
+        while i < stop - start:
+            i = near_rows(of, i, stop - start, space.chunk, space.looked, space.before, &n)
             if i < 0:
                 return -1
-            if n == 0:
+            if n == 0:  # bounds settle all that were left
                 break
-            for r in range(n):
-                space.index[r] = space.looked[r]
-                space.before[r] = labels[space.looked[r]]
-            n_left = n
             if clear:
-                n_left = assign_in_single(rows, n, panel, labels, upper, lower, space)
+                n_left = assign_in_single(rows, start, n, panel, few, of, space)
                 clear = 2 * n_left < n
             else:
+                n_left = n
+                for r in range(n):
+                    space.doubtful[r] = <int32_t> r
                 clear = looks  # it may settle the next ones
-            assign_in_double(rows, n_left, panel, labels, upper, lower, space)
+            assign_in_double(rows, start, n_left, panel, of, space)
+            n = keep_changed(n, space.looked, space.nearest, space.before)
+            changed += n
+            if to is None:
+                continue
             if rows.is_double:
-                changed += carry_over[double](rows, n, panel, labels, to, gain, space, NULL)
+                carry_over[double](rows, start, n, panel.by_row, to, gain, space, NULL)
             else:
-                changed += carry_over[float](rows, n, panel, labels, to, gain, space, NULL)
+                carry_over[float](rows, start, n, panel.by_row, to, gain, space, NULL)
     return changed
 
 
@@ -326,6 +338,7 @@ def assign(
     """
     cdef Py_ssize_t changed
     cdef double gain = 0
+    cdef bounds of
     rows.check_span(start, stop)
     check(rows, panel, space)
     if not (labels.shape[0] == upper.shape[0] == lower.shape[0] == rows.n_rows):
@@ -334,8 +347,12 @@ def assign(
         raise ValueError("drifts for another number of centers")
     if to is not None and (to.k != panel.k or to.n_columns != panel.n_columns):
         raise ValueError("sums of another shape than the centers")
-    changed = assign_rows(rows, start, stop, panel, &drift[0], &other_drift[0], &labels[0], &upper[0], &lower[0],
-                          to, &gain, space)
+    if stop - start > MOST_ROWS:
+        raise ValueError(f"at most {MOST_ROWS} rows are assigned at a time")
+    of.labels, of.upper, of.lower = &labels[0] + start, &upper[0] + start, &lower[0] + start
+    of.drift, of.other_drift, of.k = &drift[0], &other_drift[0], <int32_t> panel.k
+    of.leaving = 1 + 2 * slack_of(rows.n_columns, DOUBLE)
+    changed = assign_rows(rows, start, stop, panel, &of, to, &gain, space)
     if changed < 0:
         raise IndexError(f"a label beyond the {panel.k} clusters")
     return changed, gain
@@ -362,7 +379,7 @@ def drift(
         for j in range(before.shape[1]):
             d = after[c, j] - before[c, j]
             squares += d * d
-        own[c] = <float> min(sqrt(squares) * (1 + 1e-6), LARGEST)
+        own[c] = <float> min(sqrt(squares) * (1 + 1e-6), LARGEST_BOUND)
         second = max(second, min(first, own[c]))
         first = max(first, own[c])
     for c in range(k):

@@ -49,6 +49,27 @@ struct exact_sums {
     int n_levels, n_count_levels;
 };
 
+/* Those of all k clusters, of which `first` points to the first, and the weights of their rows (n_count_levels, k). */
+struct cluster_sums {
+    struct exact_sums first;
+    double *weights;
+    const double *weight_units; /* anchors, (n_count_levels,) */
+    ptrdiff_t k;
+};
+
+/* A row's weight joins a cluster, and leaves another unless that is -1; `parts` gets it in parts. */
+KPOD_INLINE void join_weight(double weight, ptrdiff_t now, ptrdiff_t before, struct cluster_sums all, double *parts)
+{
+    parts[0] = weight;
+    if (all.first.n_count_levels > 1)
+        split(weight, all.weight_units, 1, all.first.n_count_levels, parts);
+    for (int l = 0; l < all.first.n_count_levels; l++) {
+        all.weights[l * all.k + now] += parts[l];
+        if (before >= 0)
+            all.weights[l * all.k + before] -= parts[l];
+    }
+}
+
 #define SUFFIX f32
 #define REAL float
 #include "passes.inc"

@@ -7,6 +7,7 @@ ctypedef fused real:
     double
 
 cdef extern from "vectors.h" nogil:
+    int MOST_LANES
     Py_ssize_t GAP_BYTES(Py_ssize_t) noexcept
 
 cdef extern from "compact.h" nogil:
@@ -30,14 +31,19 @@ cdef extern from "passes.h" nogil:
         const double* anchors
         int n_levels
         int n_count_levels
-    void split(double, const double*, Py_ssize_t, int, double*) noexcept
-    double join_row_f32(
-        const float*, const float*, float, Py_ssize_t, double, const double*, exact_sums, exact_sums,
-        const double*, const double*
+    struct cluster_sums:
+        exact_sums first
+        double* weights
+        const double* weight_units
+        Py_ssize_t k
+    void join_weight(double, Py_ssize_t, Py_ssize_t, cluster_sums, double*) noexcept
+    void join_rows_f32(
+        const float**, const float*, float, Py_ssize_t, Py_ssize_t, const double*, const int32_t*, const int32_t*,
+        cluster_sums, const double*, double*
     ) noexcept
-    double join_row_f64(
-        const double*, const double*, double, Py_ssize_t, double, const double*, exact_sums, exact_sums,
-        const double*, const double*
+    void join_rows_f64(
+        const double**, const double*, double, Py_ssize_t, Py_ssize_t, const double*, const int32_t*,
+        const int32_t*, cluster_sums, const double*, double*
     ) noexcept
     double join_list_f32(
         const int32_t*, const float*, Py_ssize_t, Py_ssize_t, double, const double*, exact_sums, exact_sums,
@@ -83,8 +89,9 @@ cdef class Rows:
 cdef class Workspace:
     cdef readonly Py_ssize_t chunk, stride, n_entries, n_copies, longest_row, n_columns
     cdef Py_ssize_t* index
-    cdef Py_ssize_t* looked
+    cdef int32_t* looked
     cdef int32_t* before
+    cdef int32_t* doubtful
     cdef const void** pointers
     cdef Py_ssize_t* begin
     cdef Py_ssize_t* end
@@ -96,6 +103,8 @@ cdef class Workspace:
     cdef void* distances
     cdef void* best
     cdef void* second
+    cdef float* slack
+    cdef float* absolute
     cdef int32_t* nearest
     cdef uint8_t* gaps
     cdef float* common
@@ -218,7 +227,13 @@ cdef inline void chunk_entries(
         space.end[r] = at
 
 
-cdef inline double join(
+cdef inline cluster_sums all_of(Sums to) noexcept nogil:
+    cdef cluster_sums every
+    every.first, every.weights, every.weight_units, every.k = to.kept, to.kept_weights, to.weight_units, to.k
+    return every
+
+
+cdef inline double join_entries(
     Sums to,
     Rows rows,
     Py_ssize_t i,
@@ -228,23 +243,16 @@ cdef inline double join(
     Workspace space,
     const real* like,             # chooses the precision
 ) noexcept nogil:
-    """Add a row to a cluster, take it out of another; returns what that takes off the loss."""
-    cdef double weight = weight_of(rows, i), nearer
+    """Add a sparse row to a cluster, take it out of another; returns what that takes off the loss."""
+    cdef double weight = weight_of(rows, i)
     cdef double parts[3]
     cdef exact_sums joined = to.kept, left = to.kept
     cdef const double* center = NULL
     cdef const double* center_before = NULL
     cdef const int32_t* columns
     cdef const real* values
-    cdef Py_ssize_t m, p = rows.n_columns
-    cdef int level
-    parts[0] = weight
-    if joined.n_count_levels > 1:
-        split(weight, to.weight_units, 1, joined.n_count_levels, parts)
-    for level in range(joined.n_count_levels):
-        to.kept_weights[level * to.k + now] += parts[level]
-        if before >= 0:
-            to.kept_weights[level * to.k + before] -= parts[level]
+    cdef Py_ssize_t p = rows.n_columns, m = entries_of(rows, i, space, &columns, &values)
+    join_weight(weight, now, before, all_of(to), parts)
     joined.sums += now * p
     joined.counts += now * p
     if before >= 0:
@@ -255,19 +263,51 @@ cdef inline double join(
     if centers != NULL:
         center = centers + now * p
         center_before = centers + max(before, 0) * p
-    if rows.is_sparse:
-        m = entries_of(rows, i, space, &columns, &values)
-        if real is float:
-            nearer = join_list_f32(columns, values, m, p, weight, parts, joined, left, center, center_before)
-        else:
-            nearer = join_list_f64(columns, values, m, p, weight, parts, joined, left, center, center_before)
-    elif real is float:
-        nearer = join_row_f32(row_at(rows, i, <float*> space.copies), <const float*> rows.shift, <float> rows.scale,
-                              p, weight, parts, joined, left, center, center_before)
+    if real is float:
+        return weight * join_list_f32(columns, values, m, p, weight, parts, joined, left, center, center_before)
     else:
-        nearer = join_row_f64(row_at(rows, i, <double*> space.copies), <const double*> rows.shift, rows.scale,
-                              p, weight, parts, joined, left, center, center_before)
-    return weight * nearer
+        return weight * join_list_f64(columns, values, m, p, weight, parts, joined, left, center, center_before)
+
+
+cdef inline void join_rows(
+    Sums to,
+    Rows rows,
+    const void** some,            # n dense rows
+    Py_ssize_t n,
+    const double* weights,        # of each
+    const int32_t* now,           # the cluster that each joins
+    const int32_t* before,        # the one it leaves, -1 for none
+    const double* centers,        # (k, p); NULL if no row leaves a cluster: nothing is compared
+    double* gains,                # OUT what each takes off the loss
+) noexcept nogil:
+    """Add dense rows to clusters, take them out of others."""
+    if rows.is_double:
+        join_rows_f64(<const double**> some, <const double*> rows.shift, rows.scale, rows.n_columns, n, weights,
+                      now, before, all_of(to), centers, gains)
+    else:
+        join_rows_f32(<const float**> some, <const float*> rows.shift, <float> rows.scale, rows.n_columns, n, weights,
+                      now, before, all_of(to), centers, gains)
+
+
+cdef inline double join(
+    Sums to,
+    Rows rows,
+    Py_ssize_t i,
+    int32_t now,                  # the cluster that the row joins
+    int32_t before,               # the one it leaves, -1 for none
+    const double* centers,        # (k, p); NULL for a row that leaves no cluster: nothing is compared
+    Workspace space,
+    const real* like,             # chooses the precision
+) noexcept nogil:
+    """Add a row to a cluster, take it out of another; returns what that takes off the loss."""
+    cdef double weight, gain
+    cdef const void* row
+    if rows.is_sparse:
+        return join_entries(to, rows, i, now, before, centers, space, like)
+    weight = weight_of(rows, i)
+    row = row_at(rows, i, <real*> space.copies)
+    join_rows(to, rows, &row, 1, &weight, &now, &before, centers, &gain)
+    return gain
 
 
 cdef inline double loss_of(

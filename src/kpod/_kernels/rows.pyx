@@ -111,7 +111,7 @@ cdef class Rows:
     @property
     def chunk(self):
         """How many rows are compared with the centers at a time."""
-        return min(max(CHUNK_ENTRIES // max(1, self.n_entries // max(1, self.n_rows)), 8), 64)
+        return min(max(CHUNK_ENTRIES // max(1, self.n_entries // max(1, self.n_rows)), 8), 128)
 
 
 cdef class Workspace:
@@ -124,27 +124,32 @@ cdef class Workspace:
         self.n_columns = rows.n_columns
         self.n_entries = rows.longest_row * chunk if lists else 0
         self.n_copies = rows.n_columns * chunk if not rows.is_sparse and rows.hidden != NULL else 0
+        cdef Py_ssize_t whole = chunk + MOST_LANES  # whole vectors are written to what is of each row
         self.index = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
-        self.looked = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
-        self.before = <int32_t*> malloc(chunk * sizeof(int32_t))
+        self.looked = <int32_t*> malloc(whole * sizeof(int32_t))
+        self.before = <int32_t*> malloc(whole * sizeof(int32_t))
+        self.doubtful = <int32_t*> malloc(whole * sizeof(int32_t))
         self.pointers = <const void**> malloc(chunk * sizeof(void*))
         self.begin = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
         self.end = <Py_ssize_t*> malloc(chunk * sizeof(Py_ssize_t))
         self.columns = <int32_t*> malloc((self.n_entries + COMPACT_SLACK) * sizeof(int32_t))
         self.values = malloc((self.n_entries + COMPACT_SLACK) * sizeof(double))
         self.copies = malloc((self.n_copies + 1) * sizeof(double))
-        cdef Py_ssize_t n_singles = max(self.n_entries, 8 * rows.n_columns)
+        cdef Py_ssize_t n_singles = max(self.n_entries, MOST_LANES * rows.n_columns)
         self.singles = <float*> allocate_lines((n_singles * sizeof(float) // 64 + 1) * 64)
         self.widened = <double*> malloc((rows.longest_row + 1) * sizeof(double))
         self.longest_row = rows.longest_row
         self.distances = allocate_lines((chunk * stride * sizeof(double) // 64 + 1) * 64)
-        self.best = malloc(chunk * sizeof(double))
-        self.second = malloc(chunk * sizeof(double))
-        self.nearest = <int32_t*> malloc(chunk * sizeof(int32_t))
+        self.best = malloc(whole * sizeof(double))
+        self.second = malloc(whole * sizeof(double))
+        self.slack = <float*> malloc(whole * sizeof(float))
+        self.absolute = <float*> malloc(whole * sizeof(float))
+        self.nearest = <int32_t*> malloc(whole * sizeof(int32_t))
         self.gaps = <uint8_t*> malloc(1 if rows.is_sparse else GAP_BYTES(rows.n_columns) * chunk)
         self.common = <float*> malloc(chunk * sizeof(float))
         if not (
-            self.index and self.looked and self.before and self.pointers and self.begin and self.end
+            self.index and self.looked and self.before and self.doubtful and self.pointers and self.begin
+            and self.end and self.slack and self.absolute
             and self.columns and self.values and self.copies and self.singles and self.widened
             and self.distances and self.best and self.second and self.nearest and self.gaps
             and self.common
@@ -155,6 +160,7 @@ cdef class Workspace:
         free(self.index)
         free(self.looked)
         free(self.before)
+        free(self.doubtful)
         free(self.pointers)
         free(self.begin)
         free(self.end)
@@ -166,6 +172,8 @@ cdef class Workspace:
         free_lines(self.distances)
         free(self.best)
         free(self.second)
+        free(self.slack)
+        free(self.absolute)
         free(self.nearest)
         free(self.gaps)
         free(self.common)

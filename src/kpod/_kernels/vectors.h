@@ -42,6 +42,9 @@
 /* So many centers are compared with rows side by side (few.h), more with one row at a time (distances.h). */
 #define FEW_CENTERS 16
 
+/* Rows side by side, at most (lanes.h): lists of rows are so much longer than the rows they are for. */
+#define MOST_LANES 16
+
 /* Bytes for the gaps of a row of p columns, one bit each: compact.h writes them, gaps.h reads them. */
 #define GAP_BYTES(p) (((p) + 7) / 8)
 
