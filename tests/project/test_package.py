@@ -51,11 +51,14 @@ MODULES = {"scikit-learn": "sklearn", "python-calamine": "python_calamine"}
 EXTRAS = {
     "plot/": ["plot"],
     "_report/": ["report"],
-    "_io/": ["cli", "excel", "stats"],
+    "_analysis/": ["cli"],
+    "_columns/": ["cli"],
+    "_files/": ["cli", "excel", "stats"],
+    "_models/": ["cli"],
     "cli/": ["cli"],
     "_inputs/scanned.py": ["cli"],
     "_inputs/dask_tables.py": ["dask"],
-    "_engine/cluster/dask_executor.py": ["dask"],
+    "_engine/cluster/": ["dask"],
 }
 
 
