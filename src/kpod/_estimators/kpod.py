@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,15 @@ from kpod._common.column_groups import ColumnGroups
 from kpod._common.typing import Floats, Labels
 from kpod._common.warnings import warn
 from kpod._common.words import starts_text
-from kpod._engine.executors import Executor
-from kpod._engine.fit import SOLVERS
 from kpod._engine.objective import GapObjective, Objective
-from kpod._engine.seeding import SEEDINGS
 from kpod._engine.solvers.lloyd import Solution, sizes_of
 from kpod._engine.table import Table, make_table, with_groups
 from kpod._estimators.fitting import Fitting, checkpoint_of, is_auto, progress_printer, warn_of_empty
 from kpod._estimators.nearest_center import MIXTURE, NearestCenter
+from kpod._estimators.parameters import check_parameters, check_place
 from kpod._inputs import dask_tables, validation
 from kpod._mixture.confidence import soften
 from kpod._selection.search import Progress
-
-MISSINGNESS = ("ignore", "informative", "auto")
 
 
 class KPOD(NearestCenter):
@@ -310,12 +305,12 @@ class KPOD(NearestCenter):
 
     def _fit(self, X: Any, sample_weight: Any, numbers: Any = None, progress: Progress | None = None) -> KPOD:
         """Fit; `numbers` are those that `kpod.choose_k` chooses from."""
-        self._check_parameters()
+        check_parameters(self)
         # Nothing of a fitted model changes before the new fit has succeeded.
         new = copy.copy(self)
         random_state = check_random_state(self.random_state)
         with dask_tables.executor_for(X, self._n_threads()) as executor:
-            algorithm = self._check_place(X, executor)
+            algorithm = check_place(self, X, executor)
             values = new._validate(X, executor, reset=True)
             if sparse.issparse(values) and self._fills_in():
                 raise ValueError(
@@ -350,62 +345,6 @@ class KPOD(NearestCenter):
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
         return self
-
-    def _check_place(self, X: Any, executor: Executor) -> str:
-        """The algorithm for a table in this place; refuses what needs the whole table in memory."""
-        if not executor.remote and not validation.is_dask(X):
-            return self.algorithm
-        for name, wants in {
-            "algorithm='mm'": self.algorithm == "mm",
-            "init='mean-fill'": isinstance(self.init, str) and self.init == "mean-fill",
-            "a callable init": callable(self.init),
-            "probability=True": self.probability,
-            "n_clusters='auto'": is_auto(self.n_clusters),
-            "shrinkage='auto'": is_auto(self.shrinkage),
-            "missingness='auto'": is_auto(self.missingness),
-        }.items():
-            if wants:
-                raise ValueError(
-                    f"{name} needs the whole table in memory; Dask tables and clusters are not supported. "
-                    "Use it on a sample of the rows that fits into memory."
-                )
-        return "lloyd"
-
-    def _check_parameters(self) -> None:
-        for name, least in (("n_clusters", 1), ("max_iter", 1), ("n_threads", 1), ("verbose", 0)):
-            value = getattr(self, name)
-            if (name == "n_threads" and value is None) or (name == "n_clusters" and is_auto(value)):
-                continue
-            auto = "'auto' or " if name == "n_clusters" else ""
-            check_integer(name, value, least, auto)
-        for name, auto in (("tol", ""), ("shrinkage", "'auto' or ")):
-            value = getattr(self, name)
-            if not (auto and is_auto(value)) and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-                raise ValueError(f"{name} must be {auto}a finite number of at least 0, got {value!r}.")
-        if self.algorithm not in SOLVERS:
-            raise ValueError(f"algorithm must be one of {sorted(SOLVERS)}, got {self.algorithm!r}.")
-        if isinstance(self.init, str) and self.init not in SEEDINGS:
-            raise ValueError(
-                f"init must be one of {sorted(SEEDINGS)}, an array or a callable, got {self.init!r}."
-            )
-        chosen = [n for n in ("n_clusters", "shrinkage", "missingness") if is_auto(getattr(self, n))]
-        if chosen and not isinstance(self.init, str):
-            raise ValueError(
-                f"{chosen[0]}='auto' also fits parts of the table, so init must be one of "
-                f"{sorted(SEEDINGS)}, not an array or a callable."
-            )
-        if not is_auto(self.n_init) and (
-            not isinstance(self.n_init, Integral) or isinstance(self.n_init, bool) or self.n_init < 1
-        ):
-            raise ValueError(f"n_init must be 'auto' or an integer of at least 1, got {self.n_init!r}.")
-        if self.algorithm == "mm" and self.shrinkage != 0:
-            raise ValueError("shrinkage is not supported with algorithm='mm'.")
-        if not isinstance(self.missingness, str) or self.missingness not in MISSINGNESS:
-            raise ValueError(f"missingness must be one of {list(MISSINGNESS)}, got {self.missingness!r}.")
-        if self.algorithm == "mm" and self.missingness != "ignore":
-            raise ValueError(
-                f"missingness={self.missingness!r} is not supported with algorithm='mm', which fills gaps in."
-            )
 
     def _fills_in(self) -> bool:
         return self.algorithm == "mm" or (isinstance(self.init, str) and self.init == "mean-fill")
@@ -497,8 +436,3 @@ class KPOD(NearestCenter):
         tags.input_tags.sparse = not self._fills_in()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def check_integer(name: str, value: Any, least: int, auto: str = "") -> None:
-    if not isinstance(value, Integral) or (isinstance(value, bool) and name != "verbose") or value < least:
-        raise ValueError(f"{name} must be {auto}an integer of at least {least}, got {value!r}.")

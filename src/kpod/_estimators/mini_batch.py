@@ -39,7 +39,8 @@ from kpod._estimators.fitting import (
     progress_printer,
     start_at,
 )
-from kpod._estimators.kpod import KPOD, check_integer
+from kpod._estimators.kpod import KPOD
+from kpod._estimators.parameters import check_integer, check_parameters
 from kpod._inputs import validation
 from kpod._kernels.panel import Panel
 
@@ -391,7 +392,7 @@ class MiniBatchKPOD(KPOD):
         self.labels_[table.observed == 0] = -1
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_parameters(self)
         for name, least in (("n_clusters", 1), ("batch_size", 1), ("n_epochs", 1), ("full_passes", 0)):
             check_integer(name, getattr(self, name), least)
         if self.half_life is not None and not 0 < number("half_life", self.half_life) < np.inf:
