@@ -403,7 +403,7 @@ class Undecodable:
         (None, "it is NoneType, expected an array"),
         ([[1.0] * 6], "it is list, expected an array"),
         ("text", "it is str, expected an array"),
-        (np.full((3, 6), Undecodable()), "'utf-8' codec can't decode"),
+        (np.full((3, 6), Undecodable()), "column 0 holds a Undecodable object in row 0"),
     ],
 )
 def test_partitions_that_are_no_arrays_are_named(odd, why, client):

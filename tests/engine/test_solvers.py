@@ -17,6 +17,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.solvers import lloyd as engine_lloyd
 from kpod._kernels.panel import Panel
 from tests.helpers import oracle
+from tests.helpers.marks import INFORMATIVE_BY_HAND
 from tests.helpers.tables import SOLVERS, as_csr, clustered, hartigan, lloyd, mm, random_rows, table_of
 
 
@@ -437,6 +438,7 @@ def sample_in(monkeypatch):
 
 @pytest.mark.parametrize("options", [{}, {"algorithm": "lloyd"}, {"missingness": "informative"}])
 @pytest.mark.usefixtures("small_is_large")
+@INFORMATIVE_BY_HAND
 def test_a_large_table_goes_on_from_the_best_of_ten_on_a_sample(options, rng, dtype, monkeypatch):
     X, _ = clustered(rng, 2000, 8, k=6, missing=0.4, spread=0.3, dtype=dtype)
     made = sample_in(monkeypatch)

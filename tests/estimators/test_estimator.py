@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kpod import KPOD
 from tests.helpers import oracle
+from tests.helpers.marks import INFORMATIVE_BY_HAND
 from tests.helpers.tables import clustered
 
 nan = np.nan
@@ -121,6 +122,7 @@ def test_verbose_prints_every_iteration(X, capsys):
     ("algorithm", "missingness"),
     [("hartigan", "ignore"), ("lloyd", "ignore"), ("mm", "ignore"), ("lloyd", "informative")],
 )
+@INFORMATIVE_BY_HAND
 def test_what_verbose_prints_is_what_is_minimised(X, size, algorithm, missingness, capsys):
     """In the units of the table."""
     settings = {"algorithm": algorithm, "missingness": missingness, "n_init": 1, "random_state": 0}

@@ -23,6 +23,7 @@ from kpod._engine import executors
 from kpod._engine.executors import available_threads
 from kpod._engine.solvers import hartigan, lloyd
 from tests.helpers import oracle
+from tests.helpers.marks import INFORMATIVE_BY_HAND
 from tests.helpers.tables import as_csr, clustered
 
 ATTRIBUTES = ["labels_", "cluster_centers_", "counts_", "inertia_", "loss_curve_", "losses_", "column_means_"]
@@ -55,6 +56,7 @@ class TestARefitThatFails:
         ],
         ids=["infinity", "nothing observed", "too few rows", "text", "three dimensions"],
     )
+    @INFORMATIVE_BY_HAND
     def test_when_refused(self, model, refused, message):
         model, X = model
         before, predicted = dict(vars(model)), model.predict(X)
@@ -137,6 +139,7 @@ def calls_until(call, stop=None):
     ],
     ids=lambda value: value if isinstance(value, str) else repr(value)[:60],
 )
+@INFORMATIVE_BY_HAND
 def test_a_refit_interrupted_anywhere_changes_nothing(model, method, share, rng):
     pandas = pytest.importorskip("pandas")
     X, Y = (pandas.DataFrame(clustered(rng, 120, 4)[0], columns=list(names)) for names in ("abcd", "efgh"))
@@ -317,6 +320,7 @@ class TestLossCurve:
         assert curve[-1] == model.inertia_
 
     @pytest.mark.parametrize("spread", [1e-5, 1e-8, 0.0])
+    @INFORMATIVE_BY_HAND
     def test_with_gaps_that_count(self, spread, rng, dtype):
         """The loss may rise then, and what is minimised may not; neither falls below what it can be."""
         X, _ = clustered(rng, 300, 6, k=5, missing=0.3, spread=spread, dtype=dtype)
@@ -376,6 +380,7 @@ class TestScaleFree:
         ],
         ids=["gaps", "shrinkage", "mini-batches", "one batch"],
     )
+    @INFORMATIVE_BY_HAND
     def test_every_way_of_fitting(self, model, method, squares, container, power, rng):
         X, _ = clustered(rng, 400, 6, spread=1.0)
         tables = [container(X), container(np.ldexp(X, power))]
@@ -410,6 +415,7 @@ class TestScaleFree:
         assert_array_equal(model.predict(container(X)), model.labels_)
 
     @pytest.mark.parametrize(("size", "fits"), [(1e-145, True), (1e-170, False)])
+    @INFORMATIVE_BY_HAND
     def test_gaps_need_a_variance(self, size, fits, rng):
         X = size * clustered(rng, 200, 4)[0]
         model = KPOD(3, missingness="informative", n_init=1, random_state=0)
@@ -566,6 +572,7 @@ def test_a_model_whose_centers_do_not_fit_is_refused(rng):
 
 
 @pytest.mark.parametrize(("name", "value"), [("missing_rates_", [[0.5]]), ("cluster_shares_", [1.0])])
+@INFORMATIVE_BY_HAND
 def test_a_model_whose_gaps_do_not_fit_is_refused(name, value, rng):
     X, _ = clustered(rng, 100, 5)
     model = KPOD(3, missingness="informative", random_state=0).fit(X)

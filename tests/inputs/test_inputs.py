@@ -10,6 +10,7 @@ from scipy import sparse
 
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder, missingness
 from kpod._inputs import validation
+from tests.helpers.marks import INFORMATIVE_BY_HAND
 from tests.helpers.tables import clustered
 
 NAMES = list("abcd")
@@ -247,6 +248,7 @@ def with_all_stored(X):
 @pytest.mark.parametrize(
     ("dtype", "bits"), [(np.float64, np.uint64(0x7FF00000000007A2)), (np.float32, np.uint32(0x7F800001))]
 )
+@INFORMATIVE_BY_HAND
 def test_a_nan_that_signals_is_a_gap_like_any_other(dtype, bits):
     """NA of R is one: arithmetic on it sets off a warning, which is an error in this suite."""
     plain = (40 * X + 700).astype(dtype)

@@ -19,6 +19,7 @@ from kpod._analysis.numbering import number_by_size
 from kpod._common.words import best_found, starts_text
 from kpod.missingness import mcar
 from tests.helpers.command import kpod as command
+from tests.helpers.marks import INFORMATIVE_BY_HAND
 from tests.helpers.tables import as_csr, clustered
 
 
@@ -218,6 +219,7 @@ def test_names_that_are_taken_and_models_without(monkeypatch, table, tmp_path):
     assert "m.kpod: no probabilities in this model; fit it again with kpod fit --confidence" in done.err
 
 
+@INFORMATIVE_BY_HAND
 def test_numbering_by_size_takes_everything_along(rng):
     X, truth = clustered(rng, k=3, spread=0.3)
     X = np.vstack([X[truth == 0][:10], X[truth != 0]])

@@ -316,9 +316,9 @@ def test_a_setting_that_is_not_one_value(path, content):
 
 
 def test_a_part_that_is_there_twice(path):
-    with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as archive:
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as file:
         warnings.simplefilter("ignore")
-        archive.writestr("schema.json", b"{}")
+        file.writestr("schema.json", b"{}")
     with pytest.raises(InputError, match="a part appears twice"):
         archive.load(path)
 

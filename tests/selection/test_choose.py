@@ -23,6 +23,7 @@ from kpod.datasets import make_mixture
 from kpod.missingness import mcar
 from kpod.plot import ChooseKDisplay
 from tests.helpers.command import kpod
+from tests.helpers.marks import INFORMATIVE_BY_HAND
 from tests.helpers.tables import as_csr
 
 
@@ -460,6 +461,7 @@ def speaking(rng, container=np.asarray):
 
 
 @pytest.mark.parametrize("container", [np.asarray, as_csr])
+@INFORMATIVE_BY_HAND
 def test_where_gaps_count_they_are_predicted_too(container):
     X, truth = speaking(np.random.default_rng(3), container)
     plain, informed = (
@@ -477,6 +479,7 @@ def test_where_gaps_count_they_are_predicted_too(container):
     assert labels == [f"squared error on hidden entries{more}" for more in ("", " and gaps")]
 
 
+@INFORMATIVE_BY_HAND
 def test_gaps_that_say_nothing_change_no_number(rng):
     X, _ = make_mixture(3, n_samples=200, n_features=8, rng=rng)
     X = mcar(X, 0.3, rng)
@@ -484,6 +487,7 @@ def test_gaps_that_say_nothing_change_no_number(rng):
         assert choose_k(X, range(1, 6), estimator=KPOD(missingness=word), random_state=0).best_k_ == 3
 
 
+@INFORMATIVE_BY_HAND
 def test_weights_are_repetition_where_gaps_count(rng):
     X, _ = speaking(rng)
     X = X[:120]
@@ -494,6 +498,7 @@ def test_weights_are_repetition_where_gaps_count(rng):
     assert_allclose(one.table_["error"], two.table_["error"], rtol=0.03)
 
 
+@INFORMATIVE_BY_HAND
 def test_choices_in_files_know_whether_gaps_counted(tmp_path):
     X, _ = speaking(np.random.default_rng(3))
     model = KPOD("auto", missingness="informative", random_state=0, n_init=2).fit(X)

@@ -148,7 +148,7 @@ def stability(
         for b in range(n_resamples):
             drawn = rng.multinomial(len(rows), chance / chance.sum()).astype(np.float64)
             seed = int(rng.randint(2**31 - 1))
-            whole = make_table(table, executor, weights=drawn, groups=kpod._common.column_groups())
+            whole = make_table(table, executor, weights=drawn, groups=kpod._groups())
             (fold,) = holdout.folds(whole, executor, seed, n_folds=1)
             chosen = Chosen(k, getattr(kpod, "shrinkage_", 0.0), gaps=hasattr(kpod, "missing_rates_"))
             fitting = Fitting(again, fold.table, executor)

@@ -66,7 +66,7 @@ def may_be_scanned(path: str) -> bool:
 def fits(path: str) -> bool:
     """Whether a table fits into memory, by what its file says; what is wrong with it is said later."""
     try:
-        with pa.OSFile(path) as file:
+        with pa.OSFile(os.fsencode(path)) as file:
             return memory_limits.fits(memory_limits.declared_size(file))
     except OSError:  # not a regular file
         return True

@@ -189,7 +189,7 @@ def resident(part: Any, number: int, header: Any, *, checked: bool) -> Resident:
         values = validation.as_table(part, None) if part.shape[0] else np.empty(part.shape)
     except (TypeError, ValueError) as error:
         # Not the very type of the error, which may take more than a text.
-        kind = TypeError if isinstance(error, TypeError) else ValueError
+        kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(f"Partition {number} of X{worker.on_worker()}: {error}") from error
     block = block_of(values, 0, Units(np.zeros(header.shape[1]), 1.0))
     return Resident(block, block.checksum() if checked else None)

@@ -350,7 +350,7 @@ def check_values(estimators: list[Any], kpod: Any) -> None:
                 wrong |= numbers < 0
             if wrong.any():
                 raise ValueError(f"{name} holds {numbers[wrong][0]:g}")
-    if not kpod._common.column_groups().is_valid:
+    if not kpod._groups().is_valid:
         raise ValueError("column_groups_ are not numbers from 0 in order")
     names = OF_GAPS if hasattr(kpod, "missing_rates_") else MIXTURE
     there = [name for name in names if hasattr(kpod, name)]
