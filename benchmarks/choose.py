@@ -372,7 +372,7 @@ def confidence() -> None:
 def with_gaps() -> None:
     """The number of clusters and whether gaps count, both left open, on designs of `benchmarks.gaps`."""
     sheet = Sheet(
-        "decide_missingness",
+        "choose_gaps",
         f"KPOD('auto', missingness='auto') on draws from seed {FIRST_SEED} on; (k): no clear choice",
         ["design", "true", "draws", "gaps used", "chosen", "ari", "ari, gaps ignored"],
     )

@@ -211,7 +211,7 @@ def choose_gaps_table():
             f"{float(line['ari']):.2f}",
             f"{float(line['ari, gaps ignored']):.2f}",
         ]
-        for line in read_results("decide_missingness")
+        for line in read_results("choose_gaps")
     ]
     return markdown(header, rows)
 
