@@ -52,7 +52,7 @@ class TestARefitThatFails:
             (np.full((100, 5), np.nan), "0 have an observed entry"),
             (np.eye(2), "should be >= n_clusters"),
             (np.array([["a", "b"]]), "needs numbers"),
-            (np.ones((3, 4, 5)), "dim 3"),
+            (np.ones((3, 4, 5)), "two dimensions"),
         ],
         ids=["infinity", "nothing observed", "too few rows", "text", "three dimensions"],
     )

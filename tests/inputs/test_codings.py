@@ -239,7 +239,7 @@ def test_a_category_has_one_gap_and_one_degree_of_freedom():
     seen = ~np.isnan(X[:, :3])
     assert objective.n_observed == seen.sum()
     assert objective.degrees == seen.sum() - 2 * 3
-    assert_array_equal(objective.speaks, [True, False, True, False, False, False])
+    assert_array_equal(objective.informative, [True, False, True, False, False, False])
 
 
 def test_contrasts_keep_distances():

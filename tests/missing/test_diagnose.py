@@ -12,7 +12,7 @@ from scipy import sparse, stats
 
 import kpod
 from kpod import missingness
-from kpod._missing import association, little
+from kpod._missing import association, diagnosis, little
 from kpod._missing.association import gaps_by_value, gaps_together
 from kpod._missing.between_groups import compare_gaps
 from kpod._missing.little import little_test
@@ -249,7 +249,7 @@ def test_the_table_has_a_line_for_each_column_with_gaps():
 
 
 def test_large_tables_are_sampled_and_say_so(monkeypatch):
-    monkeypatch.setattr(association, "MOST_ROWS", 200)
+    monkeypatch.setattr(diagnosis, "MOST_ROWS", 200)
     monkeypatch.setattr(association, "MOST_COLUMNS", 4)
     X = np.random.default_rng(0).normal(size=(500, 6))
     holed = mcar(X, 0.3, 0)

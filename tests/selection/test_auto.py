@@ -113,9 +113,9 @@ def test_pipelines_cross_validation_and_grid_search(three, monkeypatch):
     assert [e[-1].n_clusters_ for e in found["estimator"]] == [3, 3, 3]
     assert np.isfinite(found["test_score"]).all()
     grid = {"kpod__algorithm": ["hartigan", "lloyd"]}
-    grid = GridSearchCV(make_pipeline(StandardScaler(), KPOD("auto", random_state=0)), grid, cv=2).fit(X)
-    assert search.best_estimator_[-1].n_clusters_ == 3
-    assert search.predict(X).max() == 2
+    best = GridSearchCV(make_pipeline(StandardScaler(), KPOD("auto", random_state=0)), grid, cv=2).fit(X)
+    assert best.best_estimator_[-1].n_clusters_ == 3
+    assert best.predict(X).max() == 2
 
 
 def test_sparse_weights_and_probability(three):

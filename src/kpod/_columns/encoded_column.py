@@ -10,16 +10,10 @@ import numpy as np
 from kpod._common.typing import Floats
 
 NUMBER, CATEGORY, ORDERED = "number", "category", "ordered"
-
-
 TO_NORMAL = 1.3489795003921634
 """The interquartile range of a normal distribution, in its standard deviations."""
-
-
 MOST_NAMES = 20
 """Categories that a column may have without a warning, however few rows there are."""
-
-
 MISSING, UNKNOWN = -1, -2
 
 

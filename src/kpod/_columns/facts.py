@@ -18,8 +18,6 @@ from kpod._common.typing import Floats
 
 SAMPLE = 20_000
 """Of longer columns, as many entries are looked at; whether a column counts the rows is seen in all."""
-
-
 YEARS = (1500, 2200)
 
 

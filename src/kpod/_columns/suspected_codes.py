@@ -16,11 +16,7 @@ from kpod._columns.vocabulary import (
 from kpod._common.words import option
 
 HIGH_CODES = [float(digit * n) for n in range(1, 7) for digit in ("9", "8", "7")]
-
-
 LOW_CODES = [*map(float, range(-9, 0)), *(-code for code in HIGH_CODES)]
-
-
 LONG_CODE = 97
 """From here on, a code is no value that just happens to be the last of a scale."""
 

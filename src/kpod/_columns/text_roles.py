@@ -23,8 +23,6 @@ from kpod._columns.vocabulary import (
 from kpod._common.words import listed
 
 ALL_THE_SAME = "the same value in every row"
-
-
 MOST_WORDS = 4
 """Of a category that says that there is no answer."""
 
@@ -92,8 +90,6 @@ def role_of_words(c: Contents, levels: list[str], n: int) -> Role:
 
 
 HASH = re.compile(r"^(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|\S+@\S+\.\S+)$")
-
-
 SHAPE = re.compile(r"^[A-Za-z]{1,4}[-_ ]?\d{3,}$")
 
 

@@ -29,20 +29,10 @@ from kpod._common.typing import Floats
 from kpod._files import blank_separated, rows_that_are_not_data
 
 DELIMITERS = [",", ";", "\t", "|"]
-
-
 SAMPLE = 1 << 18
-
-
 SAMPLE_ROWS = 200
-
-
 BLOCK = 1 << 23
-
-
 STREAM = b"\xff\xff\xff\xff"
-
-
 NO_ROWS = "has column names but no rows; there is nothing to cluster."
 
 

@@ -78,7 +78,7 @@ def on_dask(client: Any) -> Iterator[None]:
 
     if not isinstance(client, Client):
         raise TypeError(
-            f"on_dask takes a distributed.Client, got {kind_of(client)}. Use Client(dask_executor), or "
+            f"on_dask takes a distributed.Client, got {kind_of(client)}. Use Client(cluster), or "
             "Client(address) with that of the scheduler."
         )
     dask_executor.check_usable(client)

@@ -10,39 +10,20 @@ from scipy import special
 from kpod._common.typing import Floats, Positions
 from kpod._missing.between_groups import Gaps, GapTest, compare_gaps, gaps_by_group
 
-MOST_ROWS = 10_000
-
-
 MOST_COLUMNS = 100
 """Larger tables are diagnosed by a sample of rows, and by the columns whose gaps vary most."""
-
-
 MOST_PERMUTED = 2_000
-
-
 LEVEL = 0.01
-
-
 UNCLEAR = 0.05
 """Of the tests: the chance at most of saying that gaps are related where they are not."""
-
-
 RELATED = 0.1
 """A correlation of gaps, and half a difference in standard deviations, below which nothing is said."""
-
-
 STRONG, MATTERS = 0.5, 0.05
 """A difference in standard deviations that calls for an explanation, and a share missing that does."""
-
-
 TOGETHER = 0.9
 """A correlation of gaps from which columns are said to be missing together."""
-
-
 IN_TURN = 0.5
 """The same below 0, from which one column is said to be missing where another is present."""
-
-
 UNEVEN = 2.0
 """The number of gaps per row varies so many times as much as independent gaps would."""
 

@@ -18,7 +18,6 @@ from kpod._common.column_groups import groups_of_array
 from kpod._common.typing import Floats, Positions
 from kpod._inputs import containers
 from kpod._missing.association import (
-    MOST_ROWS,
     _by_label,
     _dense,
     _in_a_group,
@@ -32,6 +31,8 @@ from kpod._missing.association import (
 from kpod._missing.between_groups import Gaps, GapTest
 from kpod._missing.little import LittleTest, little_test
 from kpod._missing.sentences import sentences, suggestion
+
+MOST_ROWS = 10_000
 
 
 @dataclass(frozen=True)

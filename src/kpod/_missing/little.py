@@ -14,8 +14,6 @@ from kpod._missing.association import (
 from kpod._missing.between_groups import Gaps
 
 LITTLE_ROWS, LITTLE_COLUMNS = 2_000, 30
-
-
 EM_STEPS, EM_TOLERANCE = 200, 1e-6
 
 

@@ -25,11 +25,7 @@ from kpod._missing.little import LittleTest
 
 if TYPE_CHECKING:
     from kpod._missing.diagnosis import Diagnosis
-
-
 MOST_SAID = 3
-
-
 AUTO = 'missingness="auto"'
 """As Python has it; the command line has an option for it."""
 

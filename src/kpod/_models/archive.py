@@ -371,8 +371,6 @@ def new(which: str) -> Any:
 
 
 # The nodes of a skops schema
-
-
 MOVED = {"kpod._estimator.KPOD": KPOD_CLASS, "kpod._scaler.ObservedScaler": SCALER_CLASSES[1]}
 """Where files of version 0.1 say that a class is."""
 

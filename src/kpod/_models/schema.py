@@ -8,23 +8,11 @@ import numpy as np
 
 if TYPE_CHECKING:
     pass
-
-
 KINDS = ("number", "boolean", "date", "category")
-
-
 MOST_THREADS = 1024
-
-
 DTYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.bool_)]
-
-
 KPOD_CLASS = "kpod._estimators.kpod.KPOD"
-
-
 SCALER_CLASSES = ("sklearn.preprocessing._data.StandardScaler", "kpod._estimators.scaler.ObservedScaler")
-
-
 PIPELINE_CLASS = "sklearn.pipeline.Pipeline"
 
 
@@ -62,12 +50,8 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-
-
 NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "gap_choice_", "labels_", "missingness_"}
 """Not needed to assign other rows; the choice of a number has a place of its own."""
-
-
 MAY_LACK = {
     "checkpoint",
     "column_groups_",
@@ -86,8 +70,6 @@ MAY_LACK = {
     "shrinkage_",
 }
 """What a model of 0.1.0 does not have: parameters since then keep their defaults."""
-
-
 MAY_BE_LARGE = {
     "_scale",
     "inertia_",
@@ -98,11 +80,7 @@ MAY_BE_LARGE = {
     "objective_curve_",
     "var_",
 }
-
-
 POSITIVE = {"scale_", "_scale", "noise_variance_"}
-
-
 NOT_NEGATIVE = {
     "cluster_shares_",
     "counts_",
@@ -113,14 +91,8 @@ NOT_NEGATIVE = {
     "shrinkage_",
     "var_",
 }
-
-
 BY_COLUMN = {
     name for known in ATTRIBUTES.values() for name, (shape, _) in known.items() if "p" in shape.split()
 }
-
-
 MIXTURE = ("mixture_centers_", "cluster_shares_", "noise_variance_")
-
-
 OF_GAPS = ("missing_rates_", "cluster_shares_", "noise_variance_")

@@ -20,45 +20,21 @@ from kpod._selection.holdout import Errors, Fold, above, smallest_within
 
 if TYPE_CHECKING:
     from kpod._selection.search import Search
-
-
 MOST_MIXTURE_ENTRIES = 200_000
-
-
 MOST_GAP_CELLS = 5_000_000  # observed or not, of all folds that gaps are predicted in
-
-
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 16, 24)  # tried in turn for as long as more help
-
-
 MOST_OWN_FACTORS = 4
-
-
 STEPS_EXPECTED = 4  # of adding factors, to foresee how long they take
-
-
 MIXTURE_STEPS = 20
-
-
 MIXTURE_TOL = 3e-3  # of log-likelihood a row
-
-
 FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this number and below
 
 
 # All in standard errors of the difference of two errors, paired:
 NOISE = 1.0  # the smallest number of centers within this of the best is taken
-
-
 CORRELATED_GAIN = 1.0  # fewer correlated groups must gain this over the number that centers ask for
-
-
 OWN_GAIN = 3.0  # a correlation for each cluster must gain this over a common one to be believed,
-
-
 OWN_DOUBT = 1.5  # and this to raise doubts
-
-
 HOPELESS = 3.0  # above the best; after two such numbers in a row, fewer clusters are not tried
 
 

@@ -17,8 +17,6 @@ RIVAL = 2.0  # standard errors above the best: another number that close is a ri
 CLEARLY_WORSE = 3.0  # standard errors; less is no proof against clusters that are separate
 HUMP = 2.5  # standard errors by which a number between the two is worse than both
 DISAGREEMENT = 0.8  # adjusted Rand index below which the sentence says that clusters and groups differ
-
-
 COLUMNS = ("error", "error_se", "above_best", "above_best_se", "loss", "silhouette", "correlated_error")
 
 

@@ -51,8 +51,6 @@ SHRINKAGES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # in rows of mean weigh
 
 
 Progress = Callable[[int, int, str], None]
-
-
 YOURSELF = "Give the number of clusters yourself."
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from kpod._columns.usage import ColumnUsage
     from kpod._estimators.kpod import KPOD
     from kpod._selection.number import KChoice
-
-
 FEW_ROWS = 50_000
 """Up to which a report says how sure the rows are without being asked: probabilities take a second or two."""
 QUICK_WORK = 300_000

@@ -14,8 +14,6 @@ from kpod._common.words import counted
 from kpod.plot._display import FAINT, INK, MUTED, Display, colour, short, tidy
 
 DIVERGING = LinearSegmentedColormap.from_list("kpod", ["#0b5394", "#6fa8dc", "#eeeeee", "#f0a868", "#b45309"])
-
-
 MOST_COLOURED = 3.0
 
 
