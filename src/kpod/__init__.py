@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kpod._estimators.kpod import KPOD
     from kpod._estimators.mini_batch import MiniBatchKPOD
     from kpod._estimators.scaler import ObservedScaler
-    from kpod._files.scanning import scan
+    from kpod._files.pieces.scanning import scan
     from kpod._inputs.dask_tables import on_dask
     from kpod._models.save_load import load, save
     from kpod._report.page import report
@@ -51,7 +51,7 @@ _HOMES = {
     "on_dask": "kpod._inputs.dask_tables",
     "report": "kpod._report.page",
     "save": "kpod._models.save_load",
-    "scan": "kpod._files.scanning",
+    "scan": "kpod._files.pieces.scanning",
     "stability": "kpod._analysis.stability",
     "summary": "kpod._analysis.sums_of_squares",
 }

@@ -390,7 +390,8 @@ def test_help_loads_nothing_heavy():
 def test_describing_and_reading_load_no_scikit_learn():
     """It takes seconds, before which nobody sees that anything goes on."""
     code = (
-        "import sys, kpod._files.large, kpod._files.writing, kpod._models.archive, kpod._analysis.describe;"
+        "import sys, kpod._files.pieces.large_table, kpod._files.writing;"
+        "import kpod._models.archive, kpod._analysis.describe;"
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kpod._columns import date_notation, facts, ordered, roles
 from kpod._columns.inspection import inspect
 from kpod._columns.missing_codes import MissingCodes
+from kpod._columns.notations import date_notation
+from kpod._columns.roles import decide, facts, ordered
 
 TABLES = json.loads(lzma.decompress((Path(__file__).parents[1] / "data" / "columns.json.xz").read_bytes()))
 USED = ("number", "boolean")
@@ -229,7 +230,7 @@ def test_dates_in_text(text):
 def test_times_of_day_are_no_dates():
     assert date_notation.is_times(Counter(["10:35", "9:05 pm", "23:59:59"]))
     assert not date_notation.is_dates(Counter(["10:35", "9:05 pm"]))
-    role = roles.role_of(facts.Contents("at", 2, levels=Counter(["10:35", "9:05 pm"])))
+    role = decide.role_of(facts.Contents("at", 2, levels=Counter(["10:35", "9:05 pm"])))
     assert (role.role, role.why) == ("date", "times of day")
 
 
@@ -298,6 +299,6 @@ def test_what_is_pointed_out_about_numbers():
 
 def test_long_columns_are_judged_by_a_sample():
     values = np.random.default_rng(0).normal(size=300_000)
-    assert roles.role_of(facts.Contents("x", len(values), values)).role == "number"
+    assert decide.role_of(facts.Contents("x", len(values), values)).role == "number"
     counting = np.arange(300_000, dtype=float)
-    assert roles.role_of(facts.Contents("x", len(counting), counting)).why == "row numbers"
+    assert decide.role_of(facts.Contents("x", len(counting), counting)).why == "row numbers"

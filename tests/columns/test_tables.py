@@ -14,7 +14,8 @@ from numpy.testing import assert_array_equal
 from kpod._analysis.describe import describe
 from kpod._columns import missing_codes, tables, usage
 from kpod._common.errors import InputError
-from kpod._files import delimited, reading, writing
+from kpod._files import reading, writing
+from kpod._files.text import delimited
 
 
 def read(tmp_path, text, **options):

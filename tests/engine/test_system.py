@@ -44,7 +44,7 @@ print(len(set(in_memory)), (mapped == in_memory).all(), room.sum())
 
 def test_what_needs_locks_says_so(tmp_path):
     code = """
-from kpod._files.scratch import Scratch
+from kpod._files.pieces.scratch import Scratch
 for attempt in [lambda: KPOD(2, checkpoint=sys.argv[1]).fit(np.eye(4)), lambda: Scratch(sys.argv[1], 8)]:
     try:
         attempt()

@@ -15,7 +15,8 @@ import pytest
 from kpod import KPOD
 from kpod._analysis import entries
 from kpod._engine import checkpoint, executors, windows
-from kpod._files import large, memory_limits, scanning, sources
+from kpod._files import memory_limits
+from kpod._files.pieces import large_table, scanning, sources
 from tests.helpers.command import kpod as run
 from tests.helpers.tables import clustered
 
@@ -169,8 +170,8 @@ def test_the_scratch_file_is_not_held_in_memory(kpod, tmp_path, monkeypatch, com
     looking(executors.Executor, "accumulate")
     looking(executors.Threads, "accumulate")
     looking(KPOD, "predict")
-    looking(large.LargeTable, "write_labels")
-    looking(large.LargeTable, "scanned")
+    looking(large_table.LargeTable, "write_labels")
+    looking(large_table.LargeTable, "scanned")
     given = [folder, *options] if command == "fit" else [tmp_path / "m.kpod", folder, *options[-3:]]
     assert kpod(command, *given).code == 0
     assert seen.keys() == {"scanned", "accumulate", "predict", "write_labels"}
@@ -249,13 +250,13 @@ def test_a_number_is_chosen(kpod, table, tmp_path):
 def test_a_table_that_would_not_fit_is_read_in_pieces(kpod, table, tmp_path, monkeypatch):
     one = tmp_path / "one.parquet"
     write(table, one)
-    assert large.files_of([str(one)], None) == ([str(one)], False)
-    assert large.files_of(["-"], None) == (["-"], False)
+    assert large_table.files_of([str(one)], None) == ([str(one)], False)
+    assert large_table.files_of(["-"], None) == (["-"], False)
     free = 2 * 6 * 8 * N * table.num_columns
     monkeypatch.setattr(memory_limits, "free_memory", lambda: free)
-    assert large.files_of([str(one)], None)[1]
+    assert large_table.files_of([str(one)], None)[1]
     monkeypatch.setattr(memory_limits, "free_memory", lambda: 10 * free)
-    assert not large.files_of([str(one)], None)[1]
+    assert not large_table.files_of([str(one)], None)[1]
     monkeypatch.undo()
     assert memory_limits.free_memory() > 1 << 20
 

@@ -26,8 +26,9 @@ from kpod._engine.fit import SOLVERS
 from kpod._engine.solvers.lloyd import Settings, Start
 from kpod._engine.table import make_table
 from kpod._engine.windows import Window
-from kpod._files import memory_limits, scanning, sources
-from kpod._files.sources import ArrowSource
+from kpod._files import memory_limits
+from kpod._files.pieces import scanning, sources
+from kpod._files.pieces.sources import ArrowSource
 from tests.engine.test_engine import same
 from tests.helpers.processes import Processes, process_pool
 from tests.helpers.tables import clustered
@@ -320,7 +321,7 @@ def test_room_is_told_before_and_checked(tmp_path, X, monkeypatch):
     assert f"{X.nbytes / 1000:.1f} kB of scratch in {tmp_path}" in text
     assert told[-1][0] == N
     usage = scanning.Scratch.__init__.__globals__["shutil"].disk_usage(tmp_path)
-    monkeypatch.setattr("kpod._files.scratch.shutil.disk_usage", lambda _: usage._replace(free=1000))
+    monkeypatch.setattr("kpod._files.pieces.scratch.shutil.disk_usage", lambda _: usage._replace(free=1000))
     with pytest.raises(ValueError, match=r"the scratch file needs .* but only 1.0 kB is free"):
         kpod.scan(folder, scratch=tmp_path)
     assert not list(tmp_path.glob("*.scratch"))
@@ -388,7 +389,7 @@ def test_a_real_small_disk(tmp_path, X):
             kpod.scan(folder, scratch=disk)
         with pytest.MonkeyPatch.context() as patch:  # filled by others after we looked
             usage = scanning.Scratch.__init__.__globals__["shutil"].disk_usage(tmp_path)
-            patch.setattr("kpod._files.scratch.shutil.disk_usage", lambda _: usage)
+            patch.setattr("kpod._files.pieces.scratch.shutil.disk_usage", lambda _: usage)
             with pytest.raises(ValueError, match="does not fit: No space left on device"):
                 kpod.scan(folder, scratch=disk)
         assert not list(disk.iterdir())

@@ -14,7 +14,7 @@ def asides(table: TableFile, choice: ColumnUsage) -> list[Any]:
     import pyarrow.compute as pc
 
     from kpod._analysis.profiles import Aside
-    from kpod._columns import dates
+    from kpod._columns.notations import dates
     from kpod._columns.usage import days_of, words_of
 
     out = []
@@ -45,6 +45,6 @@ def asides(table: TableFile, choice: ColumnUsage) -> list[Any]:
 def is_years(values: Any) -> bool:
     import numpy as np
 
-    from kpod._columns.facts import YEARS
+    from kpod._columns.roles.facts import YEARS
 
     return bool(np.nanmin(values) >= YEARS[0] and np.nanmax(values) <= YEARS[1])

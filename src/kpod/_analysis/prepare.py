@@ -51,7 +51,7 @@ class Data:
 
 def table_data(table: TableFile, choice: ColumnUsage, encode: Encode, weight: str | None = None) -> Data:
     """The columns of a table that were chosen."""
-    from kpod._files.large import LargeTable
+    from kpod._files.pieces.large_table import LargeTable
 
     step = encode.step(choice)
     weights = None if weight is None else weights_of(table, weight)
@@ -76,7 +76,7 @@ def ratings_data(ratings: Ratings, encode: Encode) -> Data:
 
 def as_ratings(table: TableFile, columns: dict[str, str | None]) -> Ratings:
     """The sparse table that lines of ratings are."""
-    from kpod._files.large import LargeTable
+    from kpod._files.pieces.large_table import LargeTable
     from kpod._files.ratings import pivot
 
     if isinstance(table, LargeTable):
@@ -92,7 +92,7 @@ def usable_rows(values: Any) -> int:
     import numpy as np
     from scipy import sparse
 
-    from kpod._files.scanning import chunks
+    from kpod._files.pieces.scanning import chunks
     from kpod._inputs.scanned import ScannedTable
 
     if isinstance(values, ScannedTable):

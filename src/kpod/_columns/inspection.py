@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns import facts, identifiers, number_formats, roles
 from kpod._columns.missing_codes import as_number, spellings
+from kpod._columns.notations import number_formats
+from kpod._columns.roles import decide, facts, identifiers
 from kpod._columns.tables import Column
 from kpod._columns.tally import Tally
 from kpod._common.typing import Floats
@@ -185,7 +186,7 @@ def role_by_all_digits(column: Column, values: pa.ChunkedArray) -> Column:
 
 def role_of(column: Column, contents: facts.Contents) -> facts.Role:
     """What the column is; one value is not the same in every row where some have none."""
-    role = roles.role_of(contents)
+    role = decide.role_of(contents)
     return replace(role, why=ONE_VALUE) if role.role == "constant" and column.missing else role
 
 

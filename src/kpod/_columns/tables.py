@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from kpod._columns.facts import Role
 from kpod._columns.locations import Cells, Lines
 from kpod._columns.missing_codes import matching
+from kpod._columns.roles.facts import Role
 from kpod._common.errors import InputError, printable
 from kpod._common.typing import AnyFloats, Floats
 from kpod._common.words import option, percent, some

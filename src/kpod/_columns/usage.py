@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns import dates
-from kpod._columns.facts import Role
-from kpod._columns.identifiers import ROW_NUMBERS
 from kpod._columns.inspection import gaps_of, is_text
+from kpod._columns.notations import dates
+from kpod._columns.roles.facts import Role
+from kpod._columns.roles.identifiers import ROW_NUMBERS
 from kpod._columns.tables import Column, TableFile, check_numeric, matrix, shown, two_ways
 from kpod._common.errors import InputError, printable
 from kpod._common.typing import AnyFloats

@@ -17,9 +17,9 @@ from kpod._common.typing import AnyFloats
 from kpod._common.words import size_text
 from kpod._engine.blocks import csr_of
 from kpod._estimators.scaler import ObservedScaler
-from kpod._files.scanning import CHUNK_ENTRIES, Decoded, Progress, chunks, fitted_scaler
-from kpod._files.scratch import Scratch
-from kpod._files.sources import Source, Sources
+from kpod._files.pieces.scanning import CHUNK_ENTRIES, Decoded, Progress, chunks, fitted_scaler
+from kpod._files.pieces.scratch import Scratch
+from kpod._files.pieces.sources import Source, Sources
 from kpod._inputs import conversion
 from kpod._inputs.scanned import ScannedTable
 

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kpod._columns import ordered
 from kpod._columns.locations import Cells, letters
 from kpod._columns.missing_codes import MissingCodes
-from kpod._columns.number_formats import PAIRS
-from kpod._columns.vocabulary import NO_ANSWER
+from kpod._columns.notations.number_formats import PAIRS
+from kpod._columns.roles import ordered
+from kpod._columns.roles.vocabulary import NO_ANSWER
 from kpod._common.errors import InputError, printable
 from kpod._common.words import option, some
-from kpod._files import rows_that_are_not_data
 from kpod._files.memory_limits import ZIP
 from kpod._files.sandbox import parent
 from kpod._files.sandbox.child import PROGRAMS
+from kpod._files.text import rows_that_are_not_data
 
 OLE = b"\xd0\xcf\x11\xe0"
 SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"

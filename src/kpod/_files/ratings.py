@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from kpod._columns.facts import Role
 from kpod._columns.inspection import inspect
+from kpod._columns.roles.facts import Role
 from kpod._columns.tables import TableFile, check_numeric, shown
 from kpod._columns.usage import ColumnUsage, words_of
 from kpod._common.errors import InputError, printable

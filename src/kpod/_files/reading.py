@@ -22,7 +22,7 @@ from kpod._columns.tables import Column, Dialect, TableFile
 from kpod._common.errors import InputError, printable
 from kpod._common.words import option
 from kpod._files import formats, memory_limits
-from kpod._files.delimited import (
+from kpod._files.text.delimited import (
     NO_ROWS,
     STREAM,
     check_header,

@@ -34,7 +34,7 @@ class Applied:
         """The clusters of the rows."""
         import numpy as np
 
-        from kpod._files.scanning import chunks
+        from kpod._files.pieces.scanning import chunks
 
         if not isinstance(self.values, np.memmap):
             with noted():
@@ -99,7 +99,7 @@ def applied(
 ) -> Applied:
     """A table as a model takes it: columns by name, or ratings with a line each."""
     from kpod._columns.usage import ColumnUsage
-    from kpod._files.large import LargeTable
+    from kpod._files.pieces.large_table import LargeTable
 
     if ratings and any(ratings.values()):
         return applied_ratings(opened, table, ratings, notes)

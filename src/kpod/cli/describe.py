@@ -29,7 +29,7 @@ def describe(data: tuple[str, ...], scratch: str | None, as_json: bool, **read: 
     """
     check_stdout()
     from kpod._analysis.describe import describe as described_table
-    from kpod._files.large import LargeTable
+    from kpod._files.pieces.large_table import LargeTable
     from kpod.cli.progress import Progress
     from kpod.cli.show import show
     from kpod.cli.tables import open_table

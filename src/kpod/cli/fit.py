@@ -137,7 +137,7 @@ def fit(
     check_outputs({"data": data}, {"-o": output, "--centers": centers, "--model": model, "--report": report})
     from kpod._columns import usage
     from kpod._files import writing
-    from kpod._files.large import LargeTable
+    from kpod._files.pieces.large_table import LargeTable
     from kpod._models import archive
     from kpod.cli.progress import Progress
     from kpod.cli.tables import open_table
@@ -298,7 +298,7 @@ def notes_on(table: TableFile, choice: ColumnUsage, c: Clustering) -> list[str]:
     """What to know about the columns: those used, and those not used that the clusters follow."""
     from kpod._analysis.profiles import followed
     from kpod._columns import table_notes
-    from kpod._files.large import LargeTable
+    from kpod._files.pieces.large_table import LargeTable
 
     compared = table.n_rows <= FEW_ROWS and not isinstance(table, LargeTable)
     follow = followed(asides(table, choice), c.labels, c.k) if compared else []

@@ -13,7 +13,7 @@ from kpod.cli.outputs import check_outputs, check_types, output_for, say, writte
 from kpod.cli.summaries import summary_of_data
 
 if TYPE_CHECKING:
-    from kpod._columns.spelling import Notation
+    from kpod._columns.notations.spelling import Notation
     from kpod._columns.tables import Column, TableFile
     from kpod.cli.applying import Applied
 
@@ -195,7 +195,7 @@ def notation_of(column: Column, raw: Any) -> Notation:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from kpod._columns.spelling import Notation
+    from kpod._columns.notations.spelling import Notation
 
     if column.values is None:
         return Notation(column.decimal)

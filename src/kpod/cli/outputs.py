@@ -83,7 +83,7 @@ def check_label(table: TableFile, label: str, confidence: bool = False) -> None:
 def check_types(table: TableFile, output: str | None, confidence: bool = False) -> None:
     """Whether the output's format can hold what the columns of the input hold."""
     if output:
-        from kpod._files.large import LargeTable
+        from kpod._files.pieces.large_table import LargeTable
         from kpod._files.writing import check_format, format_of
 
         if isinstance(table, LargeTable) and confidence:
@@ -97,7 +97,7 @@ def check_types(table: TableFile, output: str | None, confidence: bool = False) 
 
 def write_labels(table: TableFile, label: str, labels: Any, output: str, sure: Any = None) -> None:
     from kpod._files import writing
-    from kpod._files.large import LargeTable
+    from kpod._files.pieces.large_table import LargeTable
 
     if isinstance(table, LargeTable):
         table.write_labels(label, labels, output)

@@ -25,7 +25,7 @@ def open_table(
 ) -> Iterator[TableFile]:
     """The table in one or several files; what it needs on a disk is gone in the end."""
     progress.doing(f"reading {data[0]}")
-    from kpod._files.large import LargeTable, files_of
+    from kpod._files.pieces.large_table import LargeTable, files_of
     from kpod._files.reading import read_table
 
     paths, in_pieces = files_of(data, scratch)

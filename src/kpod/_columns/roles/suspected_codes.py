@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from kpod._columns.facts import (
+from kpod._columns.roles.facts import (
     Facts,
     Note,
 )
-from kpod._columns.vocabulary import (
+from kpod._columns.roles.vocabulary import (
     NO_ZERO,
 )
 from kpod._common.words import option

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kpod._columns.facts import (
+from kpod._columns.roles.facts import (
     Facts,
     Note,
     Role,
     in_years,
     is_years,
 )
-from kpod._columns.vocabulary import (
+from kpod._columns.roles.vocabulary import (
     A_PROPERTY,
     QUANTITIES,
     STAMPS,

@@ -18,21 +18,22 @@ import numpy as np
 import pyarrow as pa
 
 from kpod._columns import inspection as kinds
-from kpod._columns.facts import SAMPLE
 from kpod._columns.missing_codes import MissingCodes
+from kpod._columns.roles.facts import SAMPLE
 from kpod._columns.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
 from kpod._columns.tally import Tally
 from kpod._columns.usage import ColumnUsage
 from kpod._common.errors import InputError, printable
 from kpod._common.typing import Floats
 from kpod._engine.windows import gathered
-from kpod._files import formats, memory_limits, rows_that_are_not_data
+from kpod._files import formats, memory_limits
 from kpod._files.atomic import naming, written_whole
-from kpod._files.delimited import rows_as_text
 from kpod._files.paths import expand
+from kpod._files.pieces.scanning import Decoded, Decoder, Progress
+from kpod._files.pieces.sources import Source, Sources, TextOptions, TextSource
 from kpod._files.reading import settle_decimal
-from kpod._files.scanning import Decoded, Decoder, Progress
-from kpod._files.sources import Source, Sources, TextOptions, TextSource
+from kpod._files.text import rows_that_are_not_data
+from kpod._files.text.delimited import rows_as_text
 from kpod._files.writing import csv_batches, csv_header, dialect_for, format_of, has_plain_numbers
 from kpod._inputs.scanned import ScannedTable
 

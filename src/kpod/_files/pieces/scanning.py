@@ -27,10 +27,10 @@ from kpod._common.errors import InputError, printable
 from kpod._common.typing import AnyFloats, Floats
 from kpod._common.words import size_text, some
 from kpod._engine.windows import release
-from kpod._files import sources as found
 from kpod._files.paths import SCANNED, expand
-from kpod._files.scratch import Scratch
-from kpod._files.sources import Source, Sources, TextOptions
+from kpod._files.pieces import sources as found
+from kpod._files.pieces.scratch import Scratch
+from kpod._files.pieces.sources import Source, Sources, TextOptions
 from kpod._inputs.scanned import ScannedTable
 
 if TYPE_CHECKING:

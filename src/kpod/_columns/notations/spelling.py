@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kpod._columns.number_formats import MONEY
+from kpod._columns.notations.number_formats import MONEY
 
 DRESS = re.compile(rf"\s*[-+(]?\s*((?:{MONEY}\s*)?)[-+(]?(.*?)\)?((?:\s*(?:%|{MONEY}))?)\)?\s*")
 DIGITS = 6

@@ -22,7 +22,8 @@ import pyarrow as pa
 from kpod._columns import inspection as column_kinds
 from kpod._columns.tables import Dialect, shown
 from kpod._common.errors import InputError, printable
-from kpod._files import blank_separated, delimited, formats, memory_limits, rows_that_are_not_data
+from kpod._files import formats, memory_limits
+from kpod._files.text import blank_separated, delimited, rows_that_are_not_data
 
 BATCH_ENTRIES = 1 << 20
 TEXT_BLOCK = 1 << 23

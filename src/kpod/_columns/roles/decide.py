@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from kpod._columns.calendar import calendar, year_note
-from kpod._columns.facts import (
+from kpod._columns.roles.calendar import calendar, year_note
+from kpod._columns.roles.facts import (
     Contents,
     Facts,
     Note,
     Role,
     observed_sample,
 )
-from kpod._columns.identifiers import coded_category, identifier, postcodes
-from kpod._columns.suspected_codes import HIGH_CODES, code_notes
-from kpod._columns.text_roles import ALL_THE_SAME, role_of_text
+from kpod._columns.roles.identifiers import coded_category, identifier, postcodes
+from kpod._columns.roles.suspected_codes import HIGH_CODES, code_notes
+from kpod._columns.roles.text_roles import ALL_THE_SAME, role_of_text
 from kpod._common.words import option
 
 

@@ -20,13 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns import locations, number_formats
+from kpod._columns import locations
 from kpod._columns.inspection import NUMBER, inspect
 from kpod._columns.locations import Lines
+from kpod._columns.notations import number_formats
 from kpod._columns.tables import Dialect, shown
 from kpod._common.errors import InputError, printable
 from kpod._common.typing import Floats
-from kpod._files import blank_separated, rows_that_are_not_data
+from kpod._files.text import blank_separated, rows_that_are_not_data
 
 DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18

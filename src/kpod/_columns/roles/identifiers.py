@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kpod._columns.facts import (
+from kpod._columns.roles.facts import (
     YEARS,
     Facts,
     Role,
     tokens,
 )
-from kpod._columns.tally import Tally
-from kpod._columns.vocabulary import (
+from kpod._columns.roles.vocabulary import (
     COUNTERS,
     GROUPS,
     HOW_MANY,
@@ -27,6 +26,7 @@ from kpod._columns.vocabulary import (
     STEPS,
     UNITS,
 )
+from kpod._columns.tally import Tally
 from kpod._common.typing import Floats
 
 ROW_NUMBERS = "row numbers"

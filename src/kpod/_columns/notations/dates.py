@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.calendar import looks_like_days
-from kpod._columns.date_notation import parse
+from kpod._columns.notations.date_notation import parse
+from kpod._columns.roles.calendar import looks_like_days
 from kpod._common.typing import Floats
 
 DAY = 86400.0

@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from kpod._columns.tally import Tally
-from kpod._columns.vocabulary import (
+from kpod._columns.roles.vocabulary import (
     HOW_MANY,
     SIZES,
 )
+from kpod._columns.tally import Tally
 from kpod._common.typing import Floats
 
 SAMPLE = 20_000

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from kpod._columns import date_notation, ordered
-from kpod._columns.facts import (
+from kpod._columns.notations import date_notation
+from kpod._columns.roles import ordered
+from kpod._columns.roles.facts import (
     Contents,
     Note,
     Role,
     tokens,
 )
-from kpod._columns.suspected_codes import note_on_marks
-from kpod._columns.vocabulary import (
+from kpod._columns.roles.suspected_codes import note_on_marks
+from kpod._columns.roles.vocabulary import (
     IDS,
     NO_ANSWER_AT_ALL,
     NOUN_AND_ID,

@@ -1,0 +1,1 @@
+"""Tables that are read a piece at a time."""
