@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kpod import datasets, metrics, missingness, plot
+    from kpod._analysis.analysis import Analysis
+    from kpod._analysis.analyze import analyze
     from kpod._analysis.choose_k import choose_k
     from kpod._analysis.stability import stability
     from kpod._analysis.sums_of_squares import summary
-    from kpod._columns.encoder import TableEncoder
+    from kpod._columns.preparer import TablePreparer
     from kpod._estimators.kpod import KPOD
     from kpod._estimators.mini_batch import MiniBatchKPOD
     from kpod._estimators.scaler import ObservedScaler
+    from kpod._files.opening import read
     from kpod._files.pieces.scanning import scan
     from kpod._inputs.dask_tables import on_dask
     from kpod._models.save_load import load, save
@@ -23,10 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KPOD",
+    "Analysis",
     "MiniBatchKPOD",
     "ObservedScaler",
-    "TableEncoder",
+    "TablePreparer",
     "__version__",
+    "analyze",
     "choose_k",
     "datasets",
     "load",
@@ -34,6 +39,7 @@ __all__ = [
     "missingness",
     "on_dask",
     "plot",
+    "read",
     "report",
     "save",
     "scan",
@@ -42,10 +48,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Analysis": "kpod._analysis.analysis",
+    "analyze": "kpod._analysis.analyze",
+    "read": "kpod._files.opening",
     "KPOD": "kpod._estimators.kpod",
     "MiniBatchKPOD": "kpod._estimators.mini_batch",
     "ObservedScaler": "kpod._estimators.scaler",
-    "TableEncoder": "kpod._columns.encoder",
+    "TablePreparer": "kpod._columns.preparer",
     "choose_k": "kpod._analysis.choose_k",
     "load": "kpod._models.save_load",
     "on_dask": "kpod._inputs.dask_tables",

@@ -6,6 +6,7 @@ pictures and the report only show them. Cautions, profiles and how sure it is ha
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,12 +74,17 @@ class Clustering:
         column_names: Sequence[str] | None = None,
         *,
         is_fitted_table: bool | None = None,
+        seen: Any = None,
     ) -> Clustering:
-        """From a KPOD, or a pipeline that ends in one, and a table of the kind it was fitted on."""
+        """From a KPOD, or a pipeline that ends in one, and a table of the kind it was fitted on.
+
+        `seen` is the table as the KPOD takes it, where that is known already.
+        """
         validation.refuse_dask(X)  # before scikit-learn's transformers load it
         before, kpod = split(estimator)
         check_is_fitted(kpod)
-        seen = X if before is None else before.transform(X)
+        if seen is None:
+            seen = X if before is None else before.transform(X)
         values = entries_of(validation.as_table(seen, kpod))
         table, centers, given, levels = in_units(estimator, before, kpod, X, values)
         given = column_names if column_names is not None else given
@@ -283,6 +289,17 @@ class Clustering:
         if not (hasattr(self.kpod, "predict_proba") and hasattr(self.kpod, "cluster_shares_")):
             return None
         return sureness(self.kpod.predict_proba(self.seen), self.labels)
+
+    def soften(self, weights: Floats | None = None) -> None:
+        """Fit the mixture behind the clusters, for probabilities, where the model has none."""
+        if self.k == 1 or self.sureness is not None or not self.is_fitted_table:
+            return
+        model = copy.copy(self.kpod)
+        model.probability = True
+        if not hasattr(model, "cluster_shares_"):
+            values = validation.as_table(self.seen, model)
+            model.__dict__.update(model._mixture(values, self.labels, weights, self.k, model._groups()))
+        self.__dict__["sureness"] = sureness(model.predict_proba(self.seen), self.labels)
 
     @property
     def converged(self) -> bool:

@@ -11,7 +11,7 @@ from kpod._columns.inspection import gaps_of
 from kpod._columns.table_notes import twins
 from kpod._columns.tables import Column, TableFile, missing_option, two_ways
 from kpod._columns.usage import USED
-from kpod._common.errors import printable
+from kpod._common.notes import Note
 from kpod._common.words import finite
 from kpod._missing.diagnosis import Whole
 
@@ -26,7 +26,10 @@ def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
         "data": table.source,
         "rows": table.n_rows,
         "text_file": vars(table.dialect) if table.dialect else None,
-        "notes": [*table.notes, *twins(table, [c.name for c in table.columns if c.role.role in USED])],
+        "notes": [
+            note.to_dict()
+            for note in [*table.notes, *twins(table, [c.name for c in table.columns if c.role.role in USED])]
+        ],
         "missing_share": float(missing.mean()),
         "complete_rows": int((~missing.any(axis=1)).sum()),
         "rows_without_numbers": int(nothing.sum()),
@@ -53,7 +56,7 @@ def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
         "type": column.kind,
         "role": column.role.role,
         "why": column.role.why,
-        "notes": [*odd_note(table, column), *(note.sentence for note in column.role.notes)],
+        "notes": [note.to_dict() for note in [*odd_note(table, column), *column.role.notes]],
         "missing": int(missing.sum()),
         "missing_share": float(missing.mean()),
         "marks": dict(column.marks),
@@ -62,17 +65,15 @@ def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
     }
 
 
-def odd_note(table: TableFile, column: Column) -> list[str]:
+def odd_note(table: TableFile, column: Column) -> list[Note]:
     """On a column of numbers with other entries or of two meanings, which `kpod fit` refuses."""
     if column.ambiguous:
-        return [two_ways(column, in_pieces=table.in_pieces)]
+        return [Note("two readings", (column.name,), {"what": two_ways(column, in_pieces=table.in_pieces)})]
     if column.odd is None or column.role.role != "number":
         return []
     row, value = column.odd
     where, treat = table.where(row - 1, column.name), missing_option(column)
-    return [
-        f"'{printable(value[:60])}' ({where}) is not a number; correct it, or treat it as missing{treat}."
-    ]
+    return [Note("not a number", (column.name,), {"entry": value[:60], "where": where, "treat": treat})]
 
 
 def about_gaps(missing: Any, table: TableFile) -> dict[str, Any]:

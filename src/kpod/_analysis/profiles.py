@@ -15,6 +15,7 @@ import numpy as np
 
 from kpod._analysis.clustering import ENOUGH, FEW, explained_share
 from kpod._analysis.units import is_year
+from kpod._common.notes import Note
 from kpod._common.typing import Floats, Labels
 from kpod._common.words import number, percent
 
@@ -51,8 +52,8 @@ def profile(aside: Sequence[Aside], labels: Labels, k: int) -> list[dict[str, An
     return sorted(found, key=lambda one: -one["strength"])
 
 
-def followed(aside: Sequence[Aside], labels: Labels, k: int) -> list[str]:
-    """The columns that clusters follow, in a sentence each: a category, or the unit of repeated measurements.
+def followed(aside: Sequence[Aside], labels: Labels, k: int) -> list[Note]:
+    """The columns that clusters follow: a category, or the unit of repeated measurements.
 
     Measured by Goodman and Kruskal's lambda: by how much knowing the cluster makes guessing the level safer.
     """
@@ -63,11 +64,8 @@ def followed(aside: Sequence[Aside], labels: Labels, k: int) -> list[str]:
             continue
         share, commonest = counts.max(axis=1).sum() / counts.sum(), counts.sum(axis=0).max() / counts.sum()
         if share - commonest >= BEATS and (share - commonest) / (1 - commonest) >= FOLLOWS:
-            found.append(
-                f"the clusters largely follow {column.name}, which was not clustered: {percent(share)} of "
-                f"the rows have the {column.name} that is most common in their cluster ({percent(commonest)} "
-                "have the one that is most common overall)."
-            )
+            shares = {"share": float(share), "commonest": float(commonest)}
+            found.append(Note("followed column", (column.name,), shares))
     return found
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 
 from kpod._analysis.entries import DenseEntries, Entries, MappedEntries, entries_of
-from kpod._columns.encoded_column import CATEGORY
-from kpod._columns.encoder import TableEncoder
+from kpod._columns.encoding import CATEGORY
+from kpod._columns.preparer import TablePreparer
 from kpod._common.typing import AnyFloats, Floats
 from kpod._estimators.kpod import KPOD
 from kpod._inputs import validation
@@ -41,11 +41,10 @@ def in_units(
         return in_file, back, X.columns, plain
     if before is None:
         return values, centers, names_of(estimator, kpod, X), plain
-    if len(before) == 1 and isinstance(before[0], TableEncoder):
-        encoder = before[0]
-        assert isinstance(values, DenseEntries | MappedEntries)
-        names, levels = list(encoder.get_feature_names_out()), levels_of(encoder)
-        return entries_of(encoder.in_units(values.values)), encoder.in_units(centers), names, levels
+    if len(before) == 1 and isinstance(before[0], TablePreparer):
+        preparer = before[0]
+        names, levels = list(preparer.get_feature_names_out()), levels_of(preparer)
+        return entries_of(preparer._readable(X)), preparer.in_units(centers), names, levels
     try:
         table = entries_of(validation.as_table(X, kpod))
         if table.shape == values.shape and hasattr(before, "inverse_transform"):
@@ -85,26 +84,24 @@ def without_prefixes(names: Sequence[str] | None) -> Sequence[str] | None:
 
 def is_bent(before: Any) -> bool:
     """Whether what comes before the model takes logarithms or clips."""
-    encoders = (
-        [step for _, step in before.steps if isinstance(step, TableEncoder)] if before is not None else []
-    )
-    return any(encoder.log or encoder.clip for encoder in encoders)
+    steps = [] if before is None else [step for _, step in before.steps]
+    return any(isinstance(step, TablePreparer) and bool(step.log or step.clip) for step in steps)
 
 
 def means_of(before: Any, n_columns: int) -> list[str]:
     """What the mean of each column was taken of before it was brought back to the units of the table."""
-    if before is None or len(before) > 1 or not isinstance(before[0], TableEncoder):
+    if before is None or len(before) > 1 or not isinstance(before[0], TablePreparer):
         return [""] * n_columns
-    encoder, out = before[0], []
-    for kind, levels, offset in zip(encoder.kinds_, encoder._encoded_levels(), encoder.offset_, strict=True):
-        values = "logarithms" if np.isfinite(offset) else "values" if encoder.clip else ""
-        out += [""] * len(levels) if kind == CATEGORY else [f"clipped {values}" if encoder.clip else values]
+    preparer, out = before[0], []
+    for kind, width, offset in zip(preparer.kinds_, preparer._encoding.widths, preparer.offset_, strict=True):
+        values = "logarithms" if np.isfinite(offset) else "values" if preparer.clip else ""
+        out += [""] * width if kind == CATEGORY else [f"clipped {values}" if preparer.clip else values]
     return out
 
 
-def levels_of(encoder: TableEncoder) -> list[Level | None]:
+def levels_of(preparer: TablePreparer) -> list[Level | None]:
     out: list[Level | None] = []
-    columns = zip(encoder._names(), encoder.kinds_, encoder.levels_, strict=True)
+    columns = zip(preparer.columns_, preparer.kinds_, preparer.levels_, strict=True)
     for name, kind, levels in columns:
         if kind != CATEGORY:
             out.append(None)

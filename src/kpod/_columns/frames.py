@@ -1,19 +1,20 @@
-"""Columns of pandas, polars and pyarrow frames as words and numbers, and back."""
+"""Data frames and arrays as tables whose columns are inspected, and back."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Sequence
-from numbers import Number
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from kpod._common.typing import Floats
-from kpod._inputs import conversion, validation
+from kpod._inputs import containers, conversion, validation
 
-DAY = 86400.0
+if TYPE_CHECKING:
+    from kpod._columns.tables import TableFile
+
+X_ = "X"
+"""What a table without a file is called in messages."""
 
 
 def frame_kind(X: Any) -> str:
@@ -26,19 +27,6 @@ def frame_kind(X: Any) -> str:
     return "array"
 
 
-def is_temporal(kind: Any) -> bool:
-    return bool(kind.is_temporal())
-
-
-def is_object(kind: Any) -> bool:
-    return kind in (nw.Object, nw.Unknown)
-
-
-def is_ordered(series: Any) -> bool:
-    native = series.to_native()
-    return bool(getattr(getattr(native, "dtype", None), "ordered", False))
-
-
 def is_gap(value: Any) -> bool:
     """None, NaN, NaT and NA differ from themselves, or cannot say."""
     if value is None:
@@ -49,54 +37,107 @@ def is_gap(value: Any) -> bool:
         return True
 
 
-def words(series: Any) -> list[str | None]:
-    return [None if is_gap(value) else word(value) for value in series.to_list()]
-
-
 def word(value: Any) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
-def numbers(series: Any) -> Floats:
-    return np.array(validation.column_as_floats(series), dtype=np.float64)
+def words(values: Sequence[Any]) -> list[str | None]:
+    return [None if is_gap(value) else word(value) for value in values]
 
 
-def words_or_numbers(series: Any) -> Any:
-    """A column of Python objects: numbers if all of them are, else words."""
-    entries = series.to_list()
-    if any(isinstance(value, (dt.date, dt.time)) for value in entries):
-        raise ValueError(f"Column {series.name!r} holds dates as objects; convert it to a date column first.")
-    if all(is_gap(value) or isinstance(value, Number) for value in entries):
-        return conversion.objects_as_floats(objects_of(entries), lambda row: (row, repr(series.name)))
-    return [None if is_gap(value) else word(value) for value in entries]
+def table_of(
+    X: Any,
+    missing_values: Any = None,
+    *,
+    decimal: str | None = None,
+    answers: Mapping[str, Collection[str]] | None = None,
+) -> TableFile:
+    """A data frame or an array as a table, its columns inspected as those of a file are.
+
+    An array has no names to judge by: its columns are the numbers and the words that they hold.
+    """
+    import pyarrow as pa
+
+    from kpod._columns.inspect_table import look_at_columns
+    from kpod._columns.missing_codes import MissingCodes
+    from kpod._columns.roles.facts import Role
+    from kpod._columns.tables import TableFile
+
+    is_array = frame_kind(X) == "array"
+    columns = columns_of_array(X) if is_array else columns_of_frame(X)
+    raw = pa.table({name: pa.chunked_array([values]) for name, values in columns.items()})
+    codes = MissingCodes.of(missing_values, raw.column_names, X_)
+    inspected, _, notes = look_at_columns(raw, None, decimal, codes, answers or {})
+    if is_array:
+        for column in inspected:
+            column.role = Role("number", "numbers") if column.values is not None else column.role
+    unused = codes.found_nowhere({column.name: column.marks for column in inspected})
+    return TableFile(X_, raw, inspected, None, unused, notes)
 
 
-def objects_of(entries: Sequence[Any]) -> Any:
-    """An array of objects, one for each entry, whatever these are."""
-    out = np.empty(len(entries), dtype=object)
-    out[:] = entries
+def columns_of_frame(X: Any) -> dict[str, Any]:
+    import pyarrow as pa
+
+    frame = validation.frame_of(X)
+    out: dict[str, Any] = {}
+    for series in frame.iter_columns():
+        name = str(series.name)
+        if name in out:
+            raise ValueError(f"X has several columns named {name!r}. Rename or drop them.")
+        try:
+            values = arrow_column(series)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError):
+            values = pa.array(words(series.to_list()), pa.string())  # a column of several kinds
+        out[name] = values
     return out
 
 
-def days(series: Any) -> Floats:
-    if series.dtype == nw.Duration:
-        return numbers(series.dt.total_seconds()) / DAY
-    if series.dtype == nw.Time:
-        raise ValueError(f"Column {series.name!r} holds times of day; convert it to numbers first.")
-    stamps = series.cast(nw.Datetime("ms")) if series.dtype == nw.Date else series
-    gaps = stamps.is_null().to_numpy()
-    return np.where(gaps, np.nan, numbers(stamps.dt.timestamp("ms")) / 1000 / DAY)
+def arrow_column(series: Any) -> Any:
+    import pyarrow as pa
 
-
-def finite(values: Floats, name: Any) -> Floats:
-    if np.isinf(values).any():
-        raise ValueError(
-            f"Input X contains infinity in column {name!r}; replace it with NaN or a finite number."
-        )
+    native = series.to_native()
+    if isinstance(series.dtype, nw.Enum):
+        levels = [str(level) for level in series.cat.get_categories().to_list()]
+        at = {level: place for place, level in enumerate(levels)}
+        places = [None if is_gap(value) else at[str(value)] for value in series.to_list()]
+        return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(levels), ordered=True)
+    if isinstance(native, pa.ChunkedArray):
+        return native.combine_chunks()
+    if hasattr(native, "to_arrow"):  # polars
+        return native.to_arrow()
+    values = pa.array(native, from_pandas=True)
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(values, pa.ExtensionArray):
+        raise TypeError("a type of pandas that others do not have")
     return values
 
 
+def columns_of_array(X: Any) -> dict[str, Any]:
+    import pyarrow as pa
+
+    out = {}
+    for j, column in enumerate(X.T):
+        try:
+            floats = conversion.as_floats(column, lambda row, j=j: (row, str(j)))
+            values = pa.array(np.ascontiguousarray(floats), from_pandas=True)
+        except conversion.NotNumberError:
+            values = pa.array(words(column.tolist()), pa.string())
+        out[f"x{j}"] = values
+    return out
+
+
+def array_in(X: Any) -> Any:
+    """An array as scikit-learn can check it: what is masked is a gap."""
+    table = containers.array_in(X)
+    conversion.check_kind(table.dtype)
+    if isinstance(table, np.ma.MaskedArray):
+        gaps, table = np.ma.getmaskarray(table), np.ma.getdata(table).astype(object)
+        table[gaps] = None
+    return np.asarray(table)
+
+
 def as_frame(data: dict[str, Any], kind: str) -> Any:
+    """Columns as a data frame of the kind that was given; an array for an array."""
     if kind == "array":
         mixed = any(values.dtype == object for values in data.values())
         return np.column_stack([v.astype(object) if mixed else v for v in data.values()])

@@ -5,10 +5,13 @@ from __future__ import annotations
 import difflib
 import fnmatch
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Number
+from typing import Any
 
 from kpod._common.errors import InputError, printable
+from kpod._common.options import option
 
 GAPS = [
     "", "NA", "N/A", "#N/A", "NaN", "null", "None", "nil", "missing", "?", "-", "--", ".",
@@ -20,45 +23,79 @@ WORD = "None"
 """The mark that is also an answer: how much do you smoke?"""
 MINUS = "-"
 """The mark that is also a sign."""
+EVERYWHERE = "*"
 
 
 @dataclass(frozen=True)
 class MissingCodes:
-    """What was given with --missing: for every column, and for some."""
+    """The values given as missing: for every column, and for some."""
 
     everywhere: tuple[str, ...] = ()
     by_column: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, given: Sequence[str], names: Sequence[str], source: str) -> MissingCodes:
-        """From --missing 98, --missing 98,99, --missing income=98,99 or --missing 'q*=98,99'."""
+    def of(cls, given: Any, names: Sequence[str], source: str) -> MissingCodes:
+        """From a value, several, or a mapping from columns, or patterns of their names, to those."""
+        if not isinstance(given, Mapping):
+            return cls(texts_of(given))
         everywhere: list[str] = []
         by_column: dict[str, list[str]] = {}
-        for text in given:
-            column, equals, marks = text.rpartition("=")
-            if not equals or not column:
-                everywhere += split(text)
+        for column, values in given.items():
+            if column == EVERYWHERE:
+                everywhere += texts_of(values)
                 continue
-            found = matching(column, names)
+            found = matching(str(column), names)
             if not found:
-                close = difflib.get_close_matches(column, names, 1)
+                close = difflib.get_close_matches(str(column), names, 1)
                 hint = f"; did you mean '{printable(close[0])}'?" if close else "."
                 raise InputError(
-                    f"--missing {printable(text)}: {source} has no column '{printable(column)}'{hint}"
+                    f"{option('--missing', {printable(column): texts_of(values)})}: {source} has no column "
+                    f"'{printable(column)}'{hint}"
                 )
             for name in found:
-                by_column.setdefault(name, []).extend(split(marks))
+                by_column.setdefault(name, []).extend(texts_of(values))
         return cls(tuple(dict.fromkeys(everywhere)), {name: tuple(m) for name, m in by_column.items()})
 
-    def of(self, name: str) -> tuple[str, ...]:
+    def of_column(self, name: str) -> tuple[str, ...]:
         return (*self.everywhere, *self.by_column.get(name, ()))
 
     def found_nowhere(self, found: dict[str, Counter[str]]) -> list[str]:
         """What was given and occurs in no column it was given for."""
         lost = [mark for mark in self.everywhere if not any(mark in marks for marks in found.values())]
         for name, marks in self.by_column.items():
-            lost += [f"{name}={mark}" for mark in marks if mark not in found[name]]
+            lost += [f"{name}={mark}" for mark in marks if mark not in found.get(name, ())]
         return lost
+
+
+def texts_of(given: Any) -> tuple[str, ...]:
+    """One value or several, as they are written; what is missing anyway is none."""
+    values = [given] if given is None or isinstance(given, (str, Number)) else list(given)
+    texts = [
+        f"{value:.15g}" if isinstance(value, float) else str(value) for value in values if value is not None
+    ]
+    return tuple(dict.fromkeys(text for text in texts if text != "nan"))
+
+
+def from_options(texts: Iterable[str]) -> dict[str, list[str]]:
+    """What --missing 98, --missing 98,99, --missing income=98,99 and --missing 'q*=98,99' give, by column."""
+    out: dict[str, list[str]] = {}
+    for text in texts:
+        column, equals, codes = text.rpartition("=")
+        if equals and column:
+            out.setdefault(column, []).extend(split(codes))
+        else:
+            out.setdefault(EVERYWHERE, []).extend(split(text))
+    return out
+
+
+def both(one: Any, other: Any) -> dict[str, list[str]]:
+    """What is given in one way or another."""
+    out: dict[str, list[str]] = {}
+    for given in (one, other):
+        by_column = given if isinstance(given, Mapping) else {EVERYWHERE: given}
+        for column, values in by_column.items():
+            out.setdefault(column, []).extend(texts_of(values))
+    return out
 
 
 def as_number(mark: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,72 +15,61 @@ from kpod._columns.tables import FILE, TableFile
 from kpod._columns.usage import (
     LEAST_COMMON,
     LEAST_RUNS,
-    LEAST_UNITS,
     LONG_RUN,
     MOST_PAIRED,
-    WEIGHTS,
     ColumnUsage,
     codes_of,
     days_of,
     decoded,
     occurs,
     typical,
+    weights_reason,
 )
-from kpod._common.errors import printable
+from kpod._common.notes import Note, Notes
 from kpod._common.typing import Floats
-from kpod._common.words import MOST_LISTED, listed, option, some
 
 
-def notes_on(table: TableFile, choice: ColumnUsage) -> list[str]:
-    """What to know about the columns used, those alike in one sentence; and marks that occur nowhere."""
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
+    """What to know about the columns used, those alike in one note; and missing codes that occur nowhere."""
+    labelled = {name for note in table.notes if note.kind == "labelled codes" for name in note.columns}
+    found: dict[tuple[str, tuple[str, ...]], list[Note]] = {}
     for name in choice.used:
         column = table.column(name)
         for note in choice.roles[name].notes or column.role.notes:
-            key = (note.kind, note.marks)
-            if not note.marks or not any(said.startswith(f"{name}: ") for said in table.notes):
-                found.setdefault(key, []).append((name, note.sentence))
+            codes = tuple(note.values.get("codes", ()))
+            if not (codes and name in labelled):
+                found.setdefault((note.kind, codes), []).append(note)
         if column.how_written:
-            found.setdefault(("written", ""), []).append((name, f"{column.how_written}."))
-    notes = [printable(note) for note in table.notes]
-    for (kind, marks), about in found.items():
-        names = [printable(name) for name, _ in about]
-        if len(about) == 1:
-            notes.append(f"{names[0]}: {about[0][1]}")
-        elif marks:
-            others = [name for name in choice.used if name not in dict(about)]
-            everywhere = kind == "answer" or not occurs(table, others, marks)
-            which = " and ".join(f"'{mark}'" if kind == "answer" else mark for mark in marks.split(","))
-            far = ", far from the other values" if kind == "code" else ""
-            notes.append(
-                f"{which} may stand for missing in {some(names)}{far}; if so, use "
-                f"{option('--missing', marks if everywhere else f'NAME={marks}')}."
+            found.setdefault(("number format", ()), []).append(
+                Note("number format", (name,), {"example": column.how_written})
             )
-        elif kind == "written":
-            notes.append(f"numbers in {some(names)} were written as text: {about[0][1]}")
-        else:
-            few = len(about) <= MOST_LISTED
-            exclude = option("--exclude", ",".join(name for name, _ in about)) if few else "--exclude"
-            notes.append(
-                f"{some(names)}: {kind}s are clustered as plain numbers; use {exclude} if they should not be."
-            )
+    notes = Notes(table.notes)
+    notes += [together(table, choice, alike) for alike in found.values()]
     notes += panel(table, choice)
-    weights = [name for name, why in choice.aside.items() if why == WEIGHTS]
+    weights = [name for name, why in choice.aside.items() if why == weights_reason()]
     notes += twins(table, [*weights, *(name for name in choice.used if name not in choice.categories)])
-    notes += [
-        f"--missing {printable(mark)}: this value does not occur in the table." for mark in table.unused_marks
-    ]
+    notes += [Note("absent code", values={"code": code}) for code in table.unused_marks]
     return notes
 
 
-def twins(table: TableFile, names: Sequence[str]) -> list[str]:
+def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> Note:
+    """One note out of those that say the same of different columns."""
+    first, names = notes[0], tuple(name for note in notes for name in note.columns)
+    if len(notes) == 1 or "codes" not in first.values:
+        return replace(first, columns=names)
+    others = [name for name in choice.used if name not in names]
+    everywhere = first.kind == "possible no answer" or not occurs(table, others, first.values["codes"])
+    return replace(first, columns=names, values={"codes": first.values["codes"], "everywhere": everywhere})
+
+
+def twins(table: TableFile, names: Sequence[str]) -> list[Note]:
     """Notes on columns of numbers that are equal wherever both are observed: what they say counts twice."""
     columns = {name: values for name in names if (values := table.column(name).values) is not None}
     if not 1 < len(columns) <= MOST_PAIRED:
         return []
     listing = list(columns)
     head = np.column_stack([values[: 10 * LEAST_COMMON] for values in columns.values()])
-    notes: list[str] = []
+    notes: list[Note] = []
     known: set[str] = set()
     for j, (name, values) in enumerate(columns.items()):
         if name in known:
@@ -90,11 +80,7 @@ def twins(table: TableFile, names: Sequence[str]) -> list[str]:
         same = [other for other in alike if other not in known and are_equal(values, columns[other])]
         known.update(same)
         if same:
-            which = listed([printable(one) for one in (name, *same)])
-            notes.append(
-                f"{which} are equal wherever they are observed together, so they count more than once; use "
-                f"{option('--exclude', ','.join(same))} to count them once."
-            )
+            notes.append(Note("equal columns", (name, *same)))
     return notes
 
 
@@ -106,7 +92,7 @@ def are_equal(one: Floats, other: Floats) -> bool:
     return bool(both.sum() >= enough and (one[both] == other[both]).all() and np.ptp(one[both]) > 0)
 
 
-def panel(table: TableFile, choice: ColumnUsage) -> list[str]:
+def panel(table: TableFile, choice: ColumnUsage) -> list[Note]:
     """A note where the table has one row for each unit and time: rows of a unit are alike."""
     if table.raw.num_rows != table.n_rows:  # only the beginning of a large table is at hand
         return []
@@ -123,31 +109,18 @@ def panel(table: TableFile, choice: ColumnUsage) -> list[str]:
         if max(n_units, n_times) > table.n_rows / 2 or n_units * n_times < table.n_rows:
             continue
         if both.group_by(["unit", "time"]).aggregate([]).num_rows == table.n_rows:
-            first = f"there is one row for each {printable(unit)} and {printable(time)}."
-            return [f"{first} {alike(unit, n_units)}"]
+            return [Note("one row for each", (unit, time), {"n_units": n_units})]
     dates = [name for name in times if name != FILE or name in table.by_name]
     for unit in units if dates else ():
         codes = codes_of(table, unit)
         n_runs = runs_in_time(table, codes, dates)
         if n_runs:
             sizes = np.unique(codes[codes >= 0], return_counts=True)[1]
-            name = printable(unit)
-            if n_runs == len(sizes):
-                about = f"there are {typical(sizes)} rows for each {name}, one after the other in time"
-            else:
-                starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
-                length = typical(np.diff(np.append(starts, len(codes))))
-                about = f"rows of the same {name} follow one another in time, in runs of {length} rows"
-            return [f"{about}. {alike(unit, len(sizes))}"]
+            starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+            whole = n_runs == len(sizes)
+            length = typical(sizes if whole else np.diff(np.append(starts, len(codes))))
+            return [Note("rows in time", (unit,), {"n_units": len(sizes), "length": length, "whole": whole})]
     return []
-
-
-def alike(unit: str, n_units: int) -> str:
-    name = printable(unit)
-    said = f"Rows of the same {name} tend to be alike, so clusters may be single values of {name} or periods"
-    if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
-        return f"{said}."
-    return f"{said}; to group them as a whole, make one row for each {name} first ({n_units:,} rows)."
 
 
 def runs_in_time(table: TableFile, codes: Any, times: Sequence[str]) -> int:

@@ -16,8 +16,10 @@ from kpod._columns.locations import Cells, Lines
 from kpod._columns.missing_codes import matching
 from kpod._columns.roles.facts import Role
 from kpod._common.errors import InputError, printable
+from kpod._common.notes import Note
+from kpod._common.options import option
 from kpod._common.typing import AnyFloats, Floats
-from kpod._common.words import option, percent, some
+from kpod._common.words import percent, some
 
 SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
@@ -77,8 +79,8 @@ class TableFile:
     """Of a text file, else None."""
     unused_marks: list[str] = field(default_factory=list)
     """Values given as missing that occur in no column."""
-    notes: list[str] = field(default_factory=list)
-    """What to say about how it was read; of a single column, after its name and a colon."""
+    notes: list[Note] = field(default_factory=list)
+    """What to know about how it was read."""
     place: Lines | Cells | None = None
     """Where its rows are in the file, if that is known."""
 
@@ -105,14 +107,20 @@ class TableFile:
         """How to find an entry in the file: by its line or cell, else by its row, counted from 1."""
         return self.place.of(self.raw, row, name) if self.place else f"row {row + 1}"
 
+    def read_text(self) -> None:
+        """Say what columns without numbers are by all of their rows, where that is still to be done."""
+
+    def close(self) -> None:
+        """Remove what it keeps on a disk; one in memory keeps nothing."""
+
     def files(self) -> Any:
         """Of a table in several files, the number of the one that each row is from; else None."""
         return None
 
-    def notes_without(self, names: Iterable[str]) -> list[str]:
-        """What to say, except on some columns."""
-        beginnings = tuple(f"{printable(name)}: " for name in names)
-        return [note for note in map(printable, self.notes) if not note.startswith(beginnings)]
+    def notes_without(self, names: Iterable[str]) -> list[Note]:
+        """What to know, except about some columns only."""
+        aside = set(names)
+        return [note for note in self.notes if not note.columns or not aside.issuperset(note.columns)]
 
     def numbers(self, name: str) -> Floats | None:
         """The numbers of a column, if it holds numbers."""
@@ -143,8 +151,8 @@ def shown(name: str) -> str:
 
 def missing_option(column: Column) -> str:
     """How to treat the odd entries of a column as missing."""
-    marks = "" if any("," in mark for mark in column.odd_values) else ",".join(column.odd_values)
-    return f" with {option('--missing', marks)}" if 0 < len(marks) <= 60 else " (--missing)"
+    few = 0 < len(",".join(column.odd_values)) <= 60 and not any("," in value for value in column.odd_values)
+    return f" with {option('--missing', column.odd_values)}" if few else f" ({option('--missing')})"
 
 
 def two_ways(column: Column, *, in_pieces: bool = False) -> str:
@@ -154,13 +162,13 @@ def two_ways(column: Column, *, in_pieces: bool = False) -> str:
     if in_pieces:  # which needs plain numbers, without thousands
         return (
             f"'{value}' may be {value.replace(mark, '')} or {value.replace(mark, '.')}; specify "
-            f"--decimal {mark} if the {name} is the decimal mark, otherwise write plain numbers or leave the "
-            "column out (--exclude)."
+            f"{option('--decimal', mark)} if the {name} is the decimal mark, otherwise write plain numbers "
+            f"or leave the column out ({option('--exclude')})."
         )
     return (
         f"'{value}' may be {value.replace(mark, '')} or {value.replace(mark, '.')}; specify "
-        f"--decimal {other} (the {name} separates thousands) or --decimal {mark} (the {name} is the decimal "
-        "mark)."
+        f"{option('--decimal', other)} (the {name} separates thousands) or {option('--decimal', mark)} (the "
+        f"{name} is the decimal mark)."
     )
 
 
@@ -170,22 +178,23 @@ def check_numeric(table: TableFile, column: Column, *, may_leave_out: bool = Tru
     if column.odd is None and table.in_pieces and column.kind in ("yes/no", "true/false"):
         raise InputError(
             f"{table.source}: column {shown(column.name)} holds {column.kind} values, which a table that is "
-            "read in pieces cannot; write 1 and 0, or leave the column out (--exclude)."
+            f"read in pieces cannot; write 1 and 0, or leave the column out ({option('--exclude')})."
         )
+    leave_out = f"leave it out of {option('--columns')}"
     if column.odd is None:
         raise InputError(
             f"{table.source}: column {shown(column.name)} holds {column.kind} values, which are not numbers; "
-            f"{'leave it out of --columns' if may_leave_out else 'correct it'}."
+            f"{leave_out if may_leave_out else 'correct it'}."
         )
     row, value = column.odd
     where = table.where(row - 1, column.name)
     share = percent(column.numeric_share)
     most = f" ({share} of the column are numbers)" if column.numeric_share else ""
-    treat = missing_option(column)
+    treat, leave = missing_option(column), f", or leave the column out ({option('--exclude')})"
     raise InputError(
         f"{table.source}: {where}, column {shown(column.name)}: '{printable(value[:60])}' is not "
         f"a number{most}; correct it, {'' if may_leave_out else 'or '}treat it as missing{treat}"
-        f"{', or leave the column out (--exclude)' if may_leave_out else ''}."
+        f"{leave if may_leave_out else ''}."
     )
 
 
@@ -212,7 +221,8 @@ def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False)
             row = int(np.flatnonzero(large)[0])
             raise InputError(
                 f"{table.source}: {table.where(row, name)}, column {shown(name)}: {column.values[row]:g} is "
-                "infinite, or too large to compute with; correct it, or treat it as missing with --missing."
+                "infinite, or too large to compute with; correct it, or treat it as missing with "
+                f"{option('--missing')}."
             )
     if not all_missing and np.isnan(out).all():
         raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")

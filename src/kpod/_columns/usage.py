@@ -6,7 +6,7 @@ aside, each with its reason, unless the user decides otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,19 +18,16 @@ from kpod._columns.inspection import gaps_of, is_text
 from kpod._columns.notations import dates
 from kpod._columns.roles.facts import Role
 from kpod._columns.roles.identifiers import ROW_NUMBERS
-from kpod._columns.tables import Column, TableFile, check_numeric, matrix, shown, two_ways
+from kpod._columns.tables import Column, TableFile, check_numeric, shown, two_ways
 from kpod._common.errors import InputError, printable
-from kpod._common.typing import AnyFloats
-from kpod._common.words import option
+from kpod._common.options import in_the_shell, option
+from kpod._common.typing import Floats
 
 DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
 USED = ("number", "boolean")
 ALL = "all"
 LEAST_RUNS, LONG_RUN = 10, 5
 """Of rows that follow each other in time: how many runs, and how long on average, at the least."""
-LEAST_UNITS = 20
-"""So many rows are enough to make groups of."""
-WEIGHTS = "weights of the rows (--weight)"
 MOST_LEVELS = 200
 MOST_PAIRED = 2_000
 """Columns of which every two are compared; of more, that would take longer than the fit."""
@@ -49,36 +46,13 @@ class ColumnUsage:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of the columns used as categories, their order if they have one."""
 
-    def matrix(self, table: TableFile, *, all_missing: bool = False) -> AnyFloats:
-        """The columns used, where all of them are numbers."""
-        for name in self.used:
-            count_days(table, table.column(name))
-        return matrix(table, self.used, all_missing=all_missing)
-
-    def frame(self, table: TableFile, *, all_missing: bool = False) -> pa.Table:
-        """The columns used: numbers as floats, categories as text, null where missing."""
-        numbers = [name for name in self.used if name not in self.categories]
-        for name in numbers:
-            count_days(table, table.column(name))
-        values = matrix(table, numbers, all_missing=True) if numbers else np.empty((table.n_rows, 0))
-        columns: list[Any] = []
-        for name in self.used:
-            if name in self.categories:
-                columns.append(words_of(table, table.column(name)))
-            else:
-                columns.append(pa.array(values[:, numbers.index(name)], from_pandas=True))
-        frame = pa.Table.from_arrays(columns, names=self.used)
-        if not all_missing and all(column.null_count == table.n_rows for column in frame.columns):
-            raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
-        return frame
-
     def kinds(self, table: TableFile) -> list[str]:
         """What the columns used are to a model: numbers, yes and no, dates or categories."""
         out = []
         for name in self.used:
             column = table.by_name.get(name)
             if name in self.categories:
-                out.append("category")
+                out.append("ordered" if self.categories[name] else "category")
             elif column is None:  # an item that was rated
                 out.append("number")
             elif column.days:
@@ -133,36 +107,38 @@ def choose_columns(
     exclude: Sequence[str] = (),
     ids: Sequence[str] = (),
     *,
-    decided: Sequence[str] = (),
-    categories: Sequence[str] = (),
+    roles: Mapping[str, str | Sequence[str]] | None = None,
+    categories: str | Sequence[str] = (),
     weight: str | None = None,
 ) -> ColumnUsage:
     """Decide about every column: what the user said, else by its role."""
+    weight = table.column(weight).name if weight is not None else None
+    categories = [categories] if isinstance(categories, str) else list(categories)
     wanted, excluded, identifiers = (table.names(asked) for asked in (columns, exclude, ids))
-    roles = {column.name: column.role for column in table.columns}
-    by_user = parse_decisions(table, decided)
-    roles.update(by_user)
+    by_user = decisions(table, roles or {})
+    decided = {column.name: column.role for column in table.columns} | by_user
     for name in identifiers:
-        roles[name] = Role("identifier", "--id")
+        decided[name] = Role("identifier", option("--id"))
     for name in wanted:
         if name in excluded or name in identifiers:
             raise InputError(
-                f"column {shown(name)} is in --columns and also excluded; drop it from one of them."
+                f"column {shown(name)} is in {option('--columns')} and also excluded; drop it from one "
+                "of them."
             )
     use_all = ALL in categories and ALL not in table.by_name
     named = table.names([name for name in categories if not (use_all and name == ALL)])
-    choice = ColumnUsage([], {}, roles)
+    choice = ColumnUsage([], {}, decided)
     set_aside: dict[str | None, str] = {
-        weight: WEIGHTS,
-        **dict.fromkeys(excluded, "excluded (--exclude)"),
-        **dict.fromkeys(identifiers, "identifier (--id)"),
+        weight: weights_reason(),
+        **dict.fromkeys(excluded, f"excluded ({option('--exclude')})"),
+        **dict.fromkeys(identifiers, f"identifier ({option('--id')})"),
     }
     for column in table.columns:
-        name, role = column.name, roles[column.name]
+        name, role = column.name, decided[column.name]
         is_category = role.role in ("category", "ordered")
         why = set_aside.get(name)
         if why is None and wanted and name not in wanted and name not in named:
-            why = "not in --columns"
+            why = f"not in {option('--columns')}"
         if why:
             choice.aside[name] = why
         elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
@@ -178,21 +154,20 @@ def choose_columns(
     return choice
 
 
-def parse_decisions(table: TableFile, decided: Sequence[str]) -> dict[str, Role]:
-    """--as COLUMN=ROLE; an order may follow: --as size=ordered:small,medium,large."""
+def decisions(table: TableFile, given: Mapping[str, str | Sequence[str]]) -> dict[str, Role]:
+    """What the user says that columns are: a role, or the levels of an ordered category from low to high."""
     out: dict[str, Role] = {}
-    for text in decided:
-        columns, equals, role = text.rpartition("=")
-        role, _, order = role.partition(":")
-        role = role.strip().lower()
-        if not equals or role not in DECIDED:
+    for columns, role in given.items():
+        order = () if isinstance(role, str) else tuple(map(str, role))
+        name = role.strip().lower() if isinstance(role, str) else "ordered"
+        if name not in DECIDED or (not isinstance(role, str) and not order):
             raise InputError(
-                f"--as {printable(text)}: expected COLUMN=ROLE, with a role of {', '.join(DECIDED)}."
+                f"{option('--as', {printable(columns): role})}: expected "
+                f"{option('--as', {'COLUMN': 'ROLE'})}, with a role of {', '.join(DECIDED)}."
             )
-        levels = tuple(part.strip() for part in order.split(",") if part.strip())
-        for name in table.names([columns]):
-            known = table.column(name).role.order
-            out[name] = Role(role, f"--as {role}", order=levels or known)
+        for column in table.names([str(columns)]):
+            why = option("--as", name) if in_the_shell() else "as given in `roles`"
+            out[column] = Role(name, why, order=order or table.column(column).role.order)
     return out
 
 
@@ -203,7 +178,7 @@ def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Ro
     if table.in_pieces:
         raise InputError(
             f"{table.source}: column {shown(column.name)} cannot be used as a category: a table that is "
-            "read in pieces needs plain numbers; leave it out with --exclude."
+            f"read in pieces needs plain numbers; leave it out with {option('--exclude')}."
         )
     words = words_of(table, column)
     counted = pc.value_counts(pc.drop_null(words))
@@ -214,22 +189,22 @@ def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Ro
     if len(levels) > MOST_LEVELS:
         raise InputError(
             f"{table.source}: column {shown(column.name)} has {len(levels):,} different values, too many for "
-            f"categories (at most {MOST_LEVELS}); group them first, or set it aside with --exclude."
+            f"categories (at most {MOST_LEVELS}); group them first, or set it aside with "
+            f"{option('--exclude')}."
         )
     order = role.order if role.role == "ordered" else ()
     if role.role == "ordered" and not order and column.values is not None:
         use_number(table, choice, column)  # ranks of numbers are the numbers
         return
     if role.role == "ordered" and not order:
-        given = option("--as", f"{column.name}=ordered:{','.join(levels[:3])}")
         raise InputError(
-            f"--as {printable(column.name)}=ordered: the order of its values is unknown; specify it, as in "
-            f"{given}."
+            f"{as_ordered(column.name)}: the order of its values is unknown; specify it, as in "
+            f"{as_ordered(column.name, levels[:3])}."
         )
     odd = [level for level in levels if order and level not in order]
     if odd:
         raise InputError(
-            f"--as {printable(column.name)}=ordered: the value '{printable(odd[0])}' is not in the order "
+            f"{as_ordered(column.name)}: the value '{printable(odd[0])}' is not in the order "
             f"given ({printable(', '.join(order))})."
         )
     choice.used.append(column.name)
@@ -242,10 +217,10 @@ def use_number(table: TableFile, choice: ColumnUsage, column: Column) -> None:
         return
     count_days(table, column)
     if column.values is None and column.role.role in ("category", "ordered"):
-        use = "" if table.in_pieces else f"use it with {option('--categories', column.name)}, or "
+        use = "" if table.in_pieces else f"use it with {option('--categories', [column.name])}, or "
         raise InputError(
             f"{table.source}: column {shown(column.name)} holds categories, not numbers; "
-            f"{use}leave it out of --columns."
+            f"{use}leave it out of {option('--columns')}."
         )
     check_ambiguous(table, column)
     check_numeric(table, column)
@@ -259,6 +234,18 @@ def use_by_role(table: TableFile, choice: ColumnUsage, column: Column, role: Rol
         choice.used.append(column.name)
     else:
         choice.aside[column.name] = said(role)
+
+
+def weights_reason() -> str:
+    return f"weights of the rows ({option('--weight')})"
+
+
+def as_ordered(name: str, levels: Sequence[str] = ()) -> str:
+    """The decision that a column is ordered, as one makes it."""
+    if in_the_shell():
+        order = f":{','.join(levels)}" if levels else ""
+        return option("--as", printable(f"{name}=ordered{order}"))
+    return option("--as", {printable(name): list(levels) or "ordered"})
 
 
 def said(role: Role) -> str:
@@ -283,12 +270,13 @@ def count_days(table: TableFile, column: Column) -> None:
     if reading.ambiguous:
         raise InputError(
             f"{table.source}: column {shown(column.name)}: in '{printable(reading.ambiguous)}', day and "
-            "month cannot be told apart; write dates as 2024-01-31, or leave the column out (--exclude)."
+            "month cannot be told apart; write dates as 2024-01-31, or leave the column out "
+            f"({option('--exclude')})."
         )
     if reading.unread and column.role.role == "date":
         raise InputError(
             f"{table.source}: column {shown(column.name)}: cannot read '{printable(reading.unread)}' as a "
-            "date; write dates as 2024-01-31, or leave the column out (--exclude)."
+            f"date; write dates as 2024-01-31, or leave the column out ({option('--exclude')})."
         )
     if not reading.unread:
         column.values, column.kind, column.days = reading.days, "number", True
@@ -323,16 +311,17 @@ def nothing_to_use(table: TableFile, choice: ColumnUsage) -> str:
             "memory."
         )
     categories = categories and not table.in_pieces
-    advice = "add --categories to cluster by categories" if categories else "choose columns with --columns"
+    add, choose = option("--categories", None if in_the_shell() else "all"), option("--columns")
+    advice = f"add {add} to cluster by categories" if categories else f"choose columns with {choose}"
     return (
         f"{table.source}: no numeric columns to cluster, only {', '.join(reasons)}; {advice}, or "
-        "override a role with --as COLUMN=ROLE."
+        f"override a role with {option('--as', {'COLUMN': 'ROLE'})}."
     )
 
 
-def occurs(table: TableFile, names: Sequence[str], marks: str) -> bool:
-    """Whether any of the marks is an ordinary value of these columns."""
-    codes = [float(mark) for mark in marks.split(",")]
+def occurs(table: TableFile, names: Sequence[str], given: Sequence[str]) -> bool:
+    """Whether any of these codes is an ordinary value of these columns."""
+    codes = [float(code) for code in given]
     values = [table.column(name).values for name in names]
     return any(np.isin(numbers, codes).any() for numbers in values if numbers is not None)
 
@@ -347,3 +336,30 @@ def codes_of(table: TableFile, name: str) -> Any:
     """The values of a column by number; -1 where one is missing."""
     codes = pc.dictionary_encode(decoded(table.raw[name]).combine_chunks()).indices
     return pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)
+
+
+def levels_of(table: TableFile, usage: ColumnUsage) -> list[list[str]]:
+    """The levels of the columns used: in their order if they have one; none of numbers."""
+    out: list[list[str]] = []
+    for name in usage.used:
+        order = usage.categories.get(name)
+        if order is None or order:
+            out.append(list(order or ()))
+        else:
+            words = words_of(table, table.column(name))
+            out.append(sorted(map(str, pc.unique(pc.drop_null(words)).to_pylist())))
+    return out
+
+
+def weights_of(table: TableFile, name: str) -> Floats:
+    """Weights of the rows out of a column: a number for every row, none of them negative."""
+    column = table.column(name)
+    check_numeric(table, column)
+    weights = np.array(column.values)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise InputError(
+            f"{table.source}: {table.where(int(bad[0]), name)}, column '{name}': every row needs a weight, "
+            "0 or more."
+        )
+    return weights

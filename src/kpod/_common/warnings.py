@@ -9,6 +9,10 @@ import warnings
 INSIDE = ("kpod", "sklearn", "joblib")
 
 
+class EmptyRowsWarning(UserWarning):
+    """Rows with nothing observed, which are in no cluster."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of the first caller outside of this package and those that call it for the user."""
     frame, level = sys._getframe(1), 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Sequence
 
 import numpy as np
@@ -78,15 +76,6 @@ def percent(share: float, digits: int = 0) -> str:
     if 1 - least / 2 <= share < 1 - SMALLEST:
         return f">{1 - least:.{digits}%}"
     return f"{share:.{digits}%}"
-
-
-def option(name: str, value: str) -> str:
-    """An option and its value as they can be pasted into a shell, from the middle of a sentence."""
-    text = shlex.quote(value)
-    if text == value and value.endswith((".", ",", ":")):
-        text = f"'{value}'"
-    equals = "=" if re.match(r"-\D", value) else " "  # else it could be taken for another option
-    return f"{name}{equals}{text}"
 
 
 def size_text(n_bytes: float) -> str:

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 
 from kpod._common.typing import Labels
 from kpod._common.waiting import Wait, long_wait
-from kpod._common.warnings import warn
+from kpod._common.warnings import EmptyRowsWarning, warn
 from kpod._common.words import counted
 from kpod._engine.checkpoint import Checkpoint, fingerprint
 from kpod._engine.executors import Executor
@@ -388,5 +388,6 @@ def warn_of_empty(n_empty: int, table: Table) -> None:
     has, they, get, do = ("has", "it", "gets", "does") if n_empty == 1 else ("have", "they", "get", "do")
     warn(
         f"{n_empty:,} of {counted(table.n_rows, 'row')} {has} nothing observed: {they} {get} the label -1 "
-        f"and {do} not influence the clustering."
+        f"and {do} not influence the clustering.",
+        EmptyRowsWarning,
     )

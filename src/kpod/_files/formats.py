@@ -23,7 +23,7 @@ from kpod._columns.notations.number_formats import PAIRS
 from kpod._columns.roles import ordered
 from kpod._columns.roles.vocabulary import NO_ANSWER
 from kpod._common.errors import InputError, printable
-from kpod._common.words import option, some
+from kpod._common.notes import Note
 from kpod._files.memory_limits import ZIP
 from kpod._files.sandbox import parent
 from kpod._files.sandbox.child import PROGRAMS
@@ -77,10 +77,10 @@ def read_other(
     kind: str,
     source: str,
     sheet: str | None,
-    missing: Sequence[str] = (),
+    missing: Any = (),
     *,
     every_row: bool = False,
-) -> tuple[pa.Table, list[str], Cells | None]:
+) -> tuple[pa.Table, list[Note], Cells | None]:
     """The table, what to say about it, and where its rows are on a sheet."""
     if kind == "workbook":
         return read_workbook(data, source, sheet, every_row=every_row)
@@ -108,13 +108,12 @@ def read_json(data: Any, kind: str, source: str) -> pa.Table:
 
 def read_workbook(
     data: Any, source: str, sheet: str | None, *, every_row: bool
-) -> tuple[pa.Table, list[str], Cells]:
+) -> tuple[pa.Table, list[Note], Cells]:
     check_installed("python_calamine", source, "reading a workbook")
     about, *blocks = parent.parsed(data, "workbook", source, sheet=sheet)
-    notes = []
+    notes: list[Note] = []
     if sheet is None and about["others"]:
-        others = some(about["others"])
-        notes = [f"only sheet '{about['sheet']}' was read, not {others}; choose another with --sheet."]
+        notes.append(Note("other sheets", values={"sheet": about["sheet"], "others": list(about["others"])}))
     rows = [row for block in blocks for _, row in block]
     numbers = [number for block in blocks for number, _ in block]
     table, remarks, kept, columns = from_rows(
@@ -138,7 +137,7 @@ def spans_in(about: dict[str, Any], numbers: list[int]) -> list[tuple[int, int, 
 
 def from_rows(
     rows: list[list[Any]], spans: Sequence[tuple[int, int, int]], source: str, *, every_row: bool = False
-) -> tuple[pa.Table, list[str], list[int], list[int]]:
+) -> tuple[pa.Table, list[Note], list[int], list[int]]:
     """A table out of cells, without what stands around it; a cell merged over rows counts for each.
 
     `spans` are the merged cells: their first and last row, and their column. With `every_row`, what is under
@@ -151,7 +150,7 @@ def from_rows(
     if not any(is_full):
         raise InputError(f"{source}: is empty.")
     start = rows_that_are_not_data.titles([texts(row) for row in rows[:50]])
-    notes = []
+    notes: list[Note] = []
     if start:
         notes.append(
             rows_that_are_not_data.Found([texts(row) for row in rows[:start]], "first", "a title").left_out
@@ -164,8 +163,7 @@ def from_rows(
             for row in rows[first + 1 : last + 1]:
                 row[column] = rows[first][column]
     if merged:
-        which = some([printable(name) for name in dict.fromkeys(merged)])
-        notes.append(f"merged cells in {which} count for every row they span.")
+        notes.append(Note("merged cells", tuple(dict.fromkeys(merged))))
     numbers = [i for i in range(start + 1, len(rows)) if is_full[i]]
     body = [rows[i] for i in numbers]
     set_apart = not all(is_full[-rows_that_are_not_data.MOST_REMARKS :])
@@ -244,19 +242,19 @@ def table_of(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pa.Table
 # Stata, SPSS, SAS
 
 
-def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -> tuple[pa.Table, list[str]]:
+def read_statistics(data: Any, kind: str, source: str, missing: Any) -> tuple[pa.Table, list[Note]]:
     check_installed("pyreadstat", source, f"reading {PROGRAMS[kind]} file")
     if data[:11] == b"<stata_dta>" and not bytes(data[-64:]).rstrip().endswith(b"</stata_dta>"):
         raise InputError(f"{source}: truncated; get a complete copy of the file.")
     about, *columns = parent.parsed(data, kind, source)
     names = [name for name, *_ in about]
-    marks = MissingCodes.parse(missing, names, source)
-    notes: list[str] = []
+    marks = MissingCodes.of(missing, names, source)
+    notes: list[Note] = []
     out = []
     for (name, labels, measure), values in zip(about, columns, strict=True):
         plain = values.tolist() if isinstance(values, np.ndarray) else values
         cells = [None if is_empty(cell) else cell for cell in plain]
-        out.append(labelled(name, cells, dict(labels), measure, notes, marks.of(name)))
+        out.append(labelled(name, cells, dict(labels), measure, notes, marks.of_column(name)))
     table = table_of(names, out)
     for j, (name, labels, _) in enumerate(about):
         if labels and pa.types.is_string(table.schema.field(j).type):
@@ -265,7 +263,7 @@ def read_statistics(data: Any, kind: str, source: str, missing: Sequence[str]) -
 
 
 def labelled(
-    name: str, cells: list[Any], labels: dict[Any, str], measure: str, notes: list[str], given: Sequence[str]
+    name: str, cells: list[Any], labels: dict[Any, str], measure: str, notes: list[Note], given: Sequence[str]
 ) -> list[Any]:
     """Words, where a file gives every value one and they have no order; else codes, which count."""
     if not labels:
@@ -274,10 +272,8 @@ def labelled(
         code for code, label in labels.items() if NO_ANSWER.search(str(label)) and code in set(cells)
     ]
     if any(cell_text(code) not in given for code in no_answer):
-        codes = ",".join(cell_text(code) for code in no_answer)
-        words = ", ".join(f"{cell_text(code)} '{labels[code]}'" for code in no_answer[:4])
-        use = option("--missing", f"{name}={codes}")
-        notes.append(f"{name}: {words} may stand for missing; if so, use {use}.")
+        said = {cell_text(code): str(labels[code]) for code in no_answer}
+        notes.append(Note("labelled codes", (name,), {"labels": said}))
     found = {cell for cell in cells if cell is not None and cell not in no_answer}
     words_for_all = bool(found) and all(code in labels for code in found)
     if not words_for_all or no_answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from kpod._columns.roles.facts import Role
 from kpod._columns.tables import TableFile, check_numeric, shown
 from kpod._columns.usage import ColumnUsage, words_of
 from kpod._common.errors import InputError, printable
+from kpod._common.options import option
+from kpod._common.words import listed
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,17 @@ class Ratings:
     def choice(self) -> ColumnUsage:
         name = self.table.columns[0].name
         return ColumnUsage(self.items, {name: "names the rows"}, {name: Role("identifier", "names the rows")})
+
+
+def as_ratings(table: TableFile, columns: Mapping[str, str | None]) -> Ratings:
+    """The sparse table that lines of ratings are."""
+    if table.in_pieces:
+        raise InputError(f"{table.source}: ratings need the whole table in memory; give one file.")
+    absent = [option for option, name in columns.items() if name is None]
+    if absent:
+        needed = [option(name) for name in columns]
+        raise InputError(f"ratings need {listed(needed)}; {option(absent[0])} is missing.")
+    return pivot(table, *(table.column(str(name)).name for name in columns.values()))
 
 
 def pivot(table: TableFile, rows: str, items: str, values: str) -> Ratings:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._columns.inspection import EXACT, is_text
-from kpod._columns.tables import SUFFIXES, Column, Dialect, TableFile, shown
+from kpod._columns.tables import SUFFIXES, Dialect, TableFile, shown
 from kpod._common.errors import InputError, printable
 from kpod._files.atomic import naming, written_whole
 from kpod._files.formats import imported
@@ -42,50 +42,6 @@ def check_packages(kind: str) -> None:
     """Refuse, before the work, a format whose package is absent."""
     if kind == "excel":
         imported("xlsxwriter", "-o", "writing a workbook")
-
-
-def as_typed(table: TableFile, *, typed: bool) -> pa.Table:
-    """The table as read; typed formats get numbers where there was text."""
-    schema, columns = table.raw.schema, table.raw.columns
-    fields = list(schema)
-    if typed and table.dialect:
-        for j, column in enumerate(table.columns):
-            if has_plain_numbers(column):
-                columns[j] = typed_column(column)
-                fields[j] = pa.field(column.name, columns[j].type)
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
-
-
-def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool, sure: Any = None) -> pa.Table:
-    """That, and a column with the clusters; with `sure`, two more that say how sure they are."""
-    out = as_typed(table, typed=typed).append_column(pa.field(name, pa.int32()), pa.array(labels, pa.int32()))
-    if sure is not None:
-        own, other = names_of_sure(name)
-        out = out.append_column(
-            pa.field(own, pa.float64()), pa.array(np.round(sure.confidence, 4), from_pandas=True)
-        )
-        second = pa.array(sure.second, pa.int32(), mask=sure.second < 0)
-        out = out.append_column(pa.field(other, pa.int32()), second)
-    return out
-
-
-def names_of_sure(label: str) -> tuple[str, str]:
-    """The columns with the probability of a row's cluster and the next candidate."""
-    return ("confidence", "second") if label == "cluster" else (f"{label}_confidence", f"{label}_second")
-
-
-def has_plain_numbers(column: Column) -> bool:
-    """Leading zeros, more digits than a float holds, and yes and no stay as they were written."""
-    if column.values is None or column.leading_zeros or column.kind == "yes/no":
-        return False
-    return column.kind != "integer" or max(-column.low, column.high) < EXACT
-
-
-def typed_column(column: Column) -> pa.Array:
-    values = pa.array(column.values, from_pandas=True)
-    if column.kind == "true/false":
-        return values.cast(pa.bool_())
-    return values.cast(pa.int64()) if column.kind == "integer" else values
 
 
 def write_table(table: pa.Table, path: str, dialect: Dialect | None = None) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kpod._common.options import option
 from kpod._common.typing import Floats
 from kpod._common.words import counted, listed, percent, some
 from kpod._missing.association import (
@@ -26,8 +27,6 @@ from kpod._missing.little import LittleTest
 if TYPE_CHECKING:
     from kpod._missing.diagnosis import Diagnosis
 MOST_SAID = 3
-AUTO = 'missingness="auto"'
-"""As Python has it; the command line has an option for it."""
 
 
 def sentences(found: Diagnosis) -> list[str]:
@@ -172,7 +171,8 @@ def _group_sentence(found: Diagnosis, test: GapTest) -> str:
 
 def suggestion(found: Diagnosis) -> str:
     """What to do about it; empty where the gaps are related to something, but too weakly to matter."""
-    check = f"find out why these values are missing. {AUTO} checks whether the gaps should count."
+    auto = option("--missingness", "auto")
+    check = f"find out why these values are missing. {auto} checks whether the gaps should count."
     if not found.missing.any():
         return "There are no gaps to decide about."
     if found.group_test is not None and found.group_test.p <= LEVEL:

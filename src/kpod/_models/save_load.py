@@ -21,7 +21,7 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     Parameters
     ----------
     model : KPOD or Pipeline
-        A fitted KPOD, alone or after one StandardScaler, ObservedScaler or TableEncoder.
+        A fitted KPOD, alone or after one StandardScaler, ObservedScaler or TablePreparer.
     path : path-like
         The file to write; it appears whole or not at all.
     column_names : sequence of str, default=None
@@ -40,7 +40,7 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     >>> bool((kpod.load("wine.kpod").predict(wine.data) == model.predict(wine.data)).all())
     True
     """
-    from kpod._columns.encoder import TableEncoder
+    from kpod._columns.preparer import TablePreparer
     from kpod._estimators.kpod import KPOD
     from kpod._estimators.scaler import ObservedScaler
     from kpod._files.atomic import check_path
@@ -50,10 +50,10 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     steps = model.steps if isinstance(model, Pipeline) else [("kpod", model)]
     *before, kpod = [step for _, step in steps]
     # No subclasses, which a file could not be trusted to name.
-    scalers = all(type(step) in (TableEncoder, ObservedScaler, StandardScaler) for step in before)
+    scalers = all(type(step) in (TablePreparer, ObservedScaler, StandardScaler) for step in before)
     if type(kpod) is not KPOD or len(before) > 1 or not scalers:
         raise TypeError(
-            "Only a KPOD can be saved, alone or after one StandardScaler, ObservedScaler or TableEncoder; "
+            "Only a KPOD can be saved, alone or after one StandardScaler, ObservedScaler or TablePreparer; "
             f"got {' '.join(repr(model).split())}. Use joblib.dump for other estimators, and open such files "
             "only where you trust who wrote them."
         )
@@ -72,10 +72,10 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
 
 def without_names(step: Any) -> Any:
     """A copy without the names of its columns, which a file keeps once."""
-    from kpod._columns.encoder import TableEncoder
+    from kpod._columns.preparer import TablePreparer
 
     out = copy.copy(step)
-    if not isinstance(out, TableEncoder) and hasattr(out, "feature_names_in_"):
+    if not isinstance(out, TablePreparer) and hasattr(out, "feature_names_in_"):
         del out.feature_names_in_
     return out
 

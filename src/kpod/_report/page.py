@@ -21,16 +21,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod import __version__
+from kpod._analysis.asides import asides
 from kpod._analysis.cautions import cautions
 from kpod._analysis.certainty import how_sure, starts_of, why_this_number
 from kpod._analysis.clustering import FEW, Clustering
 from kpod._analysis.profiles import Aside
 from kpod._analysis.profiles import profile as profile_of
+from kpod._analysis.summaries import summary_of_caution
 from kpod._common.errors import printable
+from kpod._common.notes import Notes
 from kpod._common.words import counted, number, percent, some
 from kpod._files.atomic import check_writable, written_whole
 from kpod._inputs import validation
-from kpod._missing.sentences import AUTO
 
 if TYPE_CHECKING:
     from kpod._analysis.stability import Stability
@@ -113,33 +115,24 @@ def report(
         settings=settings,
         aside=aside,
         row_names=row_names,
+        cautions=cautions(clustering, row_names, stability),
+        sure=how_sure(clustering, row_names),
         choice=choice,
         stability=stability,
     )
 
 
 def asides_of(frame: Any, n_rows: int) -> list[Aside]:
-    """The columns of a data frame, for their profiles: numbers, and text with levels that repeat."""
-    import narwhals.stable.v2 as nw
-
-    from kpod._columns.encoded_column import category_column
-    from kpod._columns.frames import days, is_temporal, numbers, words
+    """The columns of a data frame, for their profiles."""
+    from kpod._columns.frames import table_of
+    from kpod._columns.usage import ColumnUsage
 
     validation.refuse_dask(frame, "profile")
-    given = nw.from_native(frame, eager_only=True)
-    if given.shape[0] != n_rows:
-        raise ValueError(f"profile has {given.shape[0]:,} rows, X has {n_rows:,}; pass the same rows.")
-    out = []
-    for series in given.iter_columns():
-        if series.dtype.is_numeric():
-            out.append(Aside(series.name, numbers(series)))
-        elif is_temporal(series.dtype) and series.dtype in (nw.Date, nw.Datetime):
-            out.append(Aside(series.name, days(series), unit="date"))
-        else:
-            column = category_column(words(series), None)
-            if len(column.levels) <= 0.5 * (column.codes >= 0).sum():
-                out.append(Aside(series.name, codes=column.codes, levels=column.levels))
-    return out
+    table = table_of(frame)
+    if table.n_rows != n_rows:
+        raise ValueError(f"profile has {table.n_rows:,} rows, X has {n_rows:,}; pass the same rows.")
+    roles = {column.name: column.role for column in table.columns}
+    return asides(table, ColumnUsage([], dict.fromkeys(roles, ""), roles))
 
 
 class Report:
@@ -155,17 +148,18 @@ class Report:
         row_names: Sequence[Any] | None = None,
         aside: Sequence[Aside] = (),
         notes: Sequence[str] = (),
+        cautions: Notes,
+        sure: dict[str, Any] | None = None,
         choice: KChoice | None = None,
         stability: Stability | None = None,
-        auto: str = AUTO,
     ) -> None:
         self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
+        self.cautions, self.sure = cautions, sure
         self.clustering = clustering
         self.title = title
         self.settings = settings
         self.source = source or {}
         self.row_names = row_names
-        self.auto = auto
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -184,11 +178,11 @@ class Report:
             "notes": list(self.notes),
             "profiles": profiles,
             "profiles_left_out": [aside.name for aside in self.aside if aside.name not in shown],
-            "cautions": cautions(c, self.row_names, self.stability),
-            "sure": how_sure(c, self.row_names),
+            "cautions": [summary_of_caution(caution) for caution in self.cautions],
+            "sure": self.sure,
             "starts": starts_of(c),
             "stability": None if self.stability is None else self.stability.sentence_,
-            "gaps": gaps(c, self.auto),
+            "gaps": gaps(c),
             "columns": columns(c),
             "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
             "explained": c.explained,
@@ -305,13 +299,13 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
     return out
 
 
-def gaps(c: Clustering, auto: str = AUTO) -> dict[str, Any]:
-    """What is missing and what to do about it; `auto` is how the reader would let the gaps be checked."""
+def gaps(c: Clustering) -> dict[str, Any]:
+    """What is missing and what to do about it."""
     total, commonest = c.source.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
         "sentences": c.diagnosis.sentences,
-        "suggestion": decided_or_suggested(c).replace(AUTO, auto),
+        "suggestion": decided_or_suggested(c),
         "commonest": [
             {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
             for which, rows in commonest

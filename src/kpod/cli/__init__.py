@@ -11,13 +11,15 @@ from collections.abc import Sequence
 import click
 
 from kpod._common.errors import printable
+from kpod._common.options import read_in_the_shell
 from kpod.cli import choose, demo, describe, fit, impute, predict
 
 
 def run(args: Sequence[str] | None = None) -> int:  # noqa: PLR0911
     """Run a command; the exit code is 0, 1 for bad input or a failure, 2 for a usage error."""
     try:
-        return int(cli.main(args, prog_name="kpod", standalone_mode=False) or 0)
+        with read_in_the_shell():
+            return int(cli.main(args, prog_name="kpod", standalone_mode=False) or 0)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "kpod"
         return fail(f"{error.format_message().rstrip('.')}; see {command} --help.", 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kpod.cli.options import in_files, reading
+from kpod.cli.options import in_files, opened, reading
 from kpod.cli.outputs import check_stdout, echo_json
 
 MOST_PATTERNS = 8
@@ -16,7 +16,7 @@ MOST_PATTERNS = 8
 @in_files("data")
 @reading
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def describe(data: tuple[str, ...], scratch: str | None, as_json: bool, **read: Any) -> None:
+def describe(data: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Describe DATA: the role, missing entries and range of each column, and the patterns of gaps.
 
     Several files, a folder or a pattern are read as one table.
@@ -29,14 +29,11 @@ def describe(data: tuple[str, ...], scratch: str | None, as_json: bool, **read: 
     """
     check_stdout()
     from kpod._analysis.describe import describe as described_table
-    from kpod._files.pieces.large_table import LargeTable
     from kpod.cli.progress import Progress
     from kpod.cli.show import show
-    from kpod.cli.tables import open_table
 
-    with Progress(quiet=False) as progress, open_table(data, scratch, progress, **read) as table:
-        if isinstance(table, LargeTable):
-            table.read_text()
+    with Progress(quiet=False) as progress, opened(data, options, progress) as table:
+        table.read_text()
         described = described_table(table, MOST_PATTERNS)
     if as_json:
         echo_json(described)

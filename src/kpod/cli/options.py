@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
+
+from kpod._common.errors import InputError, printable
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -172,7 +175,7 @@ choosing = together(
     ),
     click.option(
         "--as",
-        "decided",
+        "roles",
         multiple=True,
         metavar="NAMES=ROLE",
         type=Text(),
@@ -246,3 +249,84 @@ labelling = together(
     ),
     telling,
 )
+
+READING = ("missing", "delimiter", "decimal", "encoding", "sheet", "scratch")
+
+
+def reading_options(options: dict[str, Any]) -> dict[str, Any]:
+    """How to read a file, in the names of Python."""
+    from kpod._columns.missing_codes import from_options
+
+    read = {name: options.get(name) for name in READING if name in options}
+    return {**read, "missing_values": from_options(read.pop("missing", None) or ())} if read else {}
+
+
+@contextmanager
+def opened(data: Sequence[str], options: dict[str, Any], progress: Any) -> Iterator[Any]:
+    """The table in the files given; what it keeps on a disk is gone in the end."""
+    from kpod._files.opening import open_table
+
+    table = open_table(
+        list(data),
+        columns=options.get("columns", ()),
+        aside=(*options.get("exclude", ()), *options.get("ids", ())),
+        weight=options.get("weight"),
+        progress=progress,
+        **{name: value for name, value in reading_options(options).items() if name != "missing"},
+    )
+    try:
+        yield table
+    finally:
+        table.close()
+
+
+def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
+    """How to prepare and cluster a table, in the names of Python."""
+    from kpod._columns.missing_codes import from_options
+
+    same = (
+        "weight",
+        "clip",
+        "rows",
+        "items",
+        "values",
+        "missingness",
+        "algorithm",
+        "shrinkage",
+        "checkpoint",
+    )
+    several = ("columns", "exclude", "ids", "categories", "log")
+    return {
+        "n_clusters": options["clusters"],
+        "random_state": options["seed"],
+        "missing_values": from_options(options["missing"]) or None,
+        "roles": roles_of(options["roles"]),
+        "scale": "none" if options["no_scale"] else "robust" if options["robust"] else "standard",
+        **{name: list(options[name]) for name in several if options[name]},
+        **{name: options[name] for name in same if options.get(name) is not None},
+        **({"n_init": options["starts"]} if options.get("starts") else {}),
+    }
+
+
+def roles_of(texts: Sequence[str]) -> dict[str, str | list[str]]:
+    """--as COLUMN=ROLE; an order may follow: --as size=ordered:small,medium,large."""
+    from kpod._columns.usage import DECIDED
+
+    out: dict[str, str | list[str]] = {}
+    for text in texts:
+        columns, equals, role = text.rpartition("=")
+        role, _, order = role.partition(":")
+        role = role.strip().lower()
+        if not equals or role not in DECIDED:
+            raise InputError(
+                f"--as {printable(text)}: expected COLUMN=ROLE, with a role of {', '.join(DECIDED)}."
+            )
+        levels = [part.strip() for part in order.split(",") if part.strip()]
+        out[columns] = levels if levels and role == "ordered" else role
+    return out
+
+
+def new_rows_options(options: dict[str, Any]) -> dict[str, Any]:
+    """How to read new rows, in the names of Python."""
+    long_form = {f"--{name}": options.get(name) for name in ("rows", "items", "values")}
+    return {**reading_options(options), "long_form": long_form}

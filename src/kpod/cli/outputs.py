@@ -68,7 +68,7 @@ def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str
 
 
 def check_label(table: TableFile, label: str, confidence: bool = False) -> None:
-    from kpod._files.writing import names_of_sure
+    from kpod._files.output import names_of_sure
 
     if not label.strip():
         raise InputError("--label needs a name for the column with the clusters.")
@@ -83,28 +83,15 @@ def check_label(table: TableFile, label: str, confidence: bool = False) -> None:
 def check_types(table: TableFile, output: str | None, confidence: bool = False) -> None:
     """Whether the output's format can hold what the columns of the input hold."""
     if output:
-        from kpod._files.pieces.large_table import LargeTable
         from kpod._files.writing import check_format, format_of
 
-        if isinstance(table, LargeTable) and confidence:
+        if table.in_pieces and confidence:
             raise InputError(f"{table.source}: --confidence needs the whole table in memory; leave it out.")
-        if isinstance(table, LargeTable) and format_of(output) == "excel":
+        if table.in_pieces and format_of(output) == "excel":
             raise InputError(
                 f"-o {printable(output)}: workbooks cannot be written in pieces; write .csv or .parquet."
             )
         check_format(table, output)
-
-
-def write_labels(table: TableFile, label: str, labels: Any, output: str, sure: Any = None) -> None:
-    from kpod._files import writing
-    from kpod._files.pieces.large_table import LargeTable
-
-    if isinstance(table, LargeTable):
-        table.write_labels(label, labels, output)
-        return
-    typed = writing.format_of(output) != "csv"
-    content = writing.with_labels(table, label, labels, typed=typed, sure=sure)
-    writing.write_table(content, output, table.dialect)
 
 
 def written(*paths: str | None) -> list[str]:
@@ -124,3 +111,9 @@ def echo_json(content: Any) -> None:
     import json
 
     click.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def command_line() -> str:
+    import shlex
+
+    return printable(shlex.join(["kpod", *sys.argv[1:]]))

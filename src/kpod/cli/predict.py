@@ -7,10 +7,8 @@ from typing import Any
 import click
 
 from kpod._common.errors import InputError, printable
-from kpod.cli.applying import noted, open_model_and_table
-from kpod.cli.options import in_file, in_files, labelling, long_form, reading
-from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, write_labels, written
-from kpod.cli.summaries import summary_of_data
+from kpod.cli.options import in_file, in_files, labelling, long_form, new_rows_options, reading
+from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, written
 
 
 @click.command(short_help="Assign new rows to the clusters of a model.")
@@ -27,11 +25,7 @@ def predict(
     quiet: bool,
     as_json: bool,
     confidence: bool,
-    rows: str | None,
-    items: str | None,
-    values: str | None,
-    scratch: str | None,
-    **read: Any,
+    **options: Any,
 ) -> None:
     """Assign the rows of DATA, gaps and all, to the clusters of MODEL, made by kpod fit --model.
 
@@ -45,13 +39,13 @@ def predict(
     """
     output = output_for(output, as_json)
     check_outputs({"data": data, "model": model}, {"-o": output})
-    from kpod._common.words import counted
+    from kpod._analysis.applying import apply, summary_of_new_rows
+    from kpod._files.output import write_labels
     from kpod.cli.progress import Progress
 
-    ratings = {"--rows": rows, "--items": items, "--values": values}
     with (
         Progress(quiet) as progress,
-        open_model_and_table(model, data, scratch, progress, ratings, read) as given,
+        apply(model, data, progress=progress, **new_rows_options(options)) as given,
     ):
         check_label(given.table, label, confidence)
         check_types(given.table, output, confidence)
@@ -60,27 +54,9 @@ def predict(
                 f"{printable(model)}: no probabilities in this model; fit it again with "
                 "kpod fit --confidence --model."
             )
-        progress.doing("assigning rows")
-        labels = given.predict()
-        sure = None
-        if confidence:
-            from kpod._mixture.confidence import sureness
-
-            with noted():
-                chances = given.model.pipeline.predict_proba(given.values)
-            sure = sureness(chances, labels)
+        progress(0, 0, "assigning rows")
+        labels, sure = given.labels, given.sureness if confidence else None
         if output:
-            progress.doing("writing")
+            progress(0, 0, "writing")
             write_labels(given.table, label, labels, output, sure)
-    sizes = [int((labels == c).sum()) for c in range(given.kpod.n_clusters_)]
-    summary = {
-        **summary_of_data(given.table, given.choice),
-        "clusters": [
-            {"cluster": c, "rows": n, "sentence": f"cluster {c}: {counted(n, 'row')}"}
-            for c, n in enumerate(sizes)
-        ],
-        "unassigned": int((labels < 0).sum()),
-        **({} if sure is None else {"confidence": {"another_more_probable": int(sure.elsewhere.sum())}}),
-        "notes": given.notes,
-    }
-    say(summary, quiet, as_json, written(output))
+    say(summary_of_new_rows(given, sure), quiet, as_json, written(output))

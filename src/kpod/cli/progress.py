@@ -45,7 +45,7 @@ class Progress:
         self.status = console.status(self.text)
         self.status.start()
 
-    def doing(self, text: str) -> None:
+    def __call__(self, done: int, total: int, text: str) -> None:
         """What is being done now."""
         self.text = text + " ..."
         if self.status:
@@ -58,29 +58,20 @@ class Progress:
         elif not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
+    def announce(self, seconds: float) -> None:
+        """That a choice will take long."""
+        from kpod._common.waiting import long_wait
+
+        self.say(long_wait(seconds, "-k 3"))
+
     @contextmanager
-    def following(self, kpod: Any) -> Iterator[None]:
+    def follow(self, kpod: Any) -> Iterator[None]:
         """Show what a fit is doing, its latest line at a time."""
         if not self.visible:
             yield
             return
-        kpod._progress_line = lambda line: self.doing(f"clustering, {line.strip()}")
+        kpod._progress_line = lambda line: self(0, 0, f"clustering, {line.strip()}")
         try:
             yield
         finally:
             del kpod._progress_line
-
-
-class Choosing:
-    """How far the choice of the number of clusters is, and how long it takes."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-
-    def __call__(self, done: int, total: int, text: str) -> None:
-        self.progress.doing(f"choosing the number of clusters, {done} of {total} ({text})")
-
-    def announce(self, seconds: float) -> None:
-        from kpod._common.waiting import long_wait
-
-        self.progress.say(long_wait(seconds, "-k 3"))

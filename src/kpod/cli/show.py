@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from kpod._analysis.text import about_data, dialect_text, divide_anyway, fit_lines, marks_text
 from kpod._common.errors import printable
 from kpod._common.words import counted, listed, number, percent
 
 if TYPE_CHECKING:
-    from kpod._analysis.clustering import Clustering
+    from kpod._analysis.analysis import Analysis
 
 PIPE_WIDTH = 140
 BAR = 40
-MOST_NAMES = 40
-MOST_ASIDE = 12
 MOST_LINES = 200
 MOST_NOTES = 12
-DIVIDE_ANYWAY = "To divide the rows all the same, give the number of clusters, such as kpod fit -k 3."
 
 
 def console(file: IO[str]) -> Any:
@@ -39,21 +36,7 @@ def grid(*headers: str, right: int = 0) -> Any:
     return table
 
 
-def marks_text(marks: dict[str, int]) -> str:
-    return ", ".join(f"{printable(mark)} {n:,}" for mark, n in marks.items())
-
-
-def dialect_text(dialect: dict[str, str] | None) -> str:
-    if not dialect:
-        return ""
-    delimiter = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}.get(dialect["delimiter"])
-    text = f"; {delimiter or printable(dialect['delimiter'])}-separated, {dialect['encoding']}"
-    return text + (", decimal comma" if dialect["decimal"] == "," else "")
-
-
 def show(described: dict[str, Any]) -> None:
-    from kpod._missing.sentences import AUTO
-
     out = console(sys.stdout)
     out.print(
         f"{described['data']}: {counted(described['rows'], 'row')}, "
@@ -81,17 +64,16 @@ def show(described: dict[str, Any]) -> None:
     if left > 0:
         out.print(f"... and {counted(left, 'more column')}; --json lists them all")
     for note in described["notes"]:
-        out.print(f"note: {printable(note)}")
-    noted = [(c["name"], note) for c in described["columns"] for note in c["notes"]]
-    for name, note in noted[:MOST_NOTES]:
-        out.print(f"note: {printable(name)}: {printable(note)}")
+        out.print(f"note: {note['text']}")
+    noted = [note for c in described["columns"] for note in c["notes"]]
+    for note in noted[:MOST_NOTES]:
+        out.print(f"note: {note['text']}")
     if len(noted) > MOST_NOTES:
         out.print(f"... and {counted(len(noted) - MOST_NOTES, 'more note')}; --json lists them all")
     _, *sentences = described["gaps"]["sentences"]  # the first says how much is missing, as above
     if sentences:
         out.print("\nWhat the gaps are related to")
-        suggestion = described["gaps"]["suggestion"].replace(AUTO, "kpod fit --missingness auto")
-        for sentence in filter(None, [*sentences, suggestion]):
+        for sentence in filter(None, [*sentences, described["gaps"]["suggestion"]]):
             out.print(printable(sentence))
     out.print(f"\nMost common patterns of gaps ({described['patterns']:,} in all)")
     patterns = grid("rows", "missing together")
@@ -104,41 +86,16 @@ def show(described: dict[str, Any]) -> None:
 def show_fit(summary: dict[str, Any], files: list[str]) -> None:
     """What was read, what was found, what was written; on standard error, where pipes do not look."""
     out = console(sys.stderr)
-    out.print(about_data(summary))
-    if "choice" in summary:
-        out.print(summary["choice"]["sentence"])
-        if summary["choice"]["clusters"] == 1:
-            out.print(DIVIDE_ANYWAY)
-    if "missingness" in summary:
-        out.print(printable(summary["missingness"]))
-    if "loss" in summary:
-        ending = "" if summary["converged"] else ", not converged"
-        out.print(f"loss {summary['loss']:.6g} after {counted(summary['iterations'], 'iteration')}{ending}")
-        said = [summary["starts"]["sentence"], summary.get("stability", {}).get("sentence", "")]
-        for sentence in filter(None, [*said, *summary.get("confidence", {}).get("sentences", ())]):
-            out.print(sentence)
-    if "filled" in summary:
-        by_column = [f"{printable(name)} {n:,}" for name, n in summary["filled_by_column"].items()]
-        out.print(f"filled: {summary['filled']:,}{': ' if by_column else ''}{names_text(by_column)}")
-    if len(summary["clusters"]) > 1 or "loss" not in summary:  # a single one that was fitted is the table
-        for cluster in summary["clusters"]:
-            out.print("  " + printable(cluster["sentence"]))
-    if summary.get("unassigned") and "loss" not in summary:  # a fit has a caution on them
-        out.print(f"  {counted(summary['unassigned'], 'row')} with nothing observed, in no cluster")
-    for caution in summary.get("cautions", ()):
-        out.print(f"caution: {printable(caution['text'])}")
-    for note in summary["notes"]:
-        out.print(f"note: {printable(note)}")
+    for line in fit_lines(summary):
+        out.print(line)
     if files:
         out.print("wrote " + listed([printable(file) for file in files]))
 
 
-def show_choice(
-    data: dict[str, Any], choice: dict[str, Any], notes: Sequence[str], report: str | None
-) -> None:
+def show_choice(summary: dict[str, Any], report: str | None) -> None:
     """What was read; every number of clusters tried, with a bar for its error; then what follows."""
-    out = console(sys.stdout)
-    out.print(about_data(data) + "\n")
+    out, choice = console(sys.stdout), summary["choice"]
+    out.print(about_data(summary) + "\n")
     tried = choice["tried"]
     decides = "correlated_error" if choice["correlated"] else "error"
     largest = max(row[decides] or 0.0 for row in tried) or 1.0
@@ -164,9 +121,9 @@ def show_choice(
     out.print(legend + "\n")
     out.print(choice["sentence"])
     if choice["clusters"] == 1:
-        out.print(DIVIDE_ANYWAY)
-    for note in notes:
-        out.print(f"note: {printable(note)}")
+        out.print(divide_anyway())
+    for note in summary["notes"]:
+        out.print(f"note: {note['text']}")
     if report:
         out.print(f"wrote {printable(report)}")
 
@@ -181,53 +138,11 @@ def role_text(column: dict[str, Any]) -> str:
     return column["role"] if plain else f"{column['role']}: {column['why']}"
 
 
-def names_text(names: Sequence[str]) -> str:
-    """Names, the first of very many."""
-    shown = [printable(name) or "(no name)" for name in names]
-    more = len(shown) - MOST_NAMES
-    return listed([*shown[:MOST_NAMES], *([f"{more:,} more"] if more > 0 else [])])
-
-
-def aside_text(aside: dict[str, str], *, in_pieces: bool) -> str:
-    """What was not used and why; of many, those of one reason together."""
-    categories = any(why.startswith(("category", "ordered category")) for why in aside.values())
-    offered = categories and not in_pieces  # where a table is read in pieces, they cannot be used
-    return listed_aside(aside) + ("; use --categories to cluster by categories too" if offered else "")
-
-
-def listed_aside(aside: dict[str, str]) -> str:
-    if len(aside) <= MOST_ASIDE:
-        return ", ".join(f"{printable(name) or '(no name)'} ({why})" for name, why in aside.items())
-    by_reason: dict[str, list[str]] = {}
-    for name, why in aside.items():
-        by_reason.setdefault(why.partition(":")[0], []).append(name)
-    return "; ".join(f"{names_text(names)} ({why})" for why, names in by_reason.items())
-
-
-def source_facts(summary: dict[str, Any]) -> dict[str, str]:
-    """What was read, in the words that the terminal and the report share."""
-    marks = f": {marks_text(summary['marks'])}" if summary["marks"] else ""
-    return {
-        "data": f"{summary['data']}: {counted(summary['rows'], 'row')}, "
-        f"{counted(len(summary['columns']), 'column')} used{dialect_text(summary['text_file'])}",
-        "used": names_text(summary["columns"]),
-        **(
-            {"not used": aside_text(summary["set_aside"], in_pieces=summary["in_pieces"])}
-            if summary["set_aside"]
-            else {}
-        ),
-        "gaps": f"{summary['missing']:,} ({percent(summary['missing_share'], 1)} of the entries){marks}",
-    }
-
-
-def about_data(summary: dict[str, Any]) -> str:
-    first, *rest = source_facts(summary).items()
-    return "\n".join([first[1], *(f"{what}: {text}" for what, text in rest)])
-
-
-def show_demo(summary: dict[str, Any], c: Clustering, truth: Any, report: str) -> None:
+def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
     """The fit at length, for someone who sees it for the first time."""
     from sklearn.metrics import rand_score
+
+    summary, c = analysis.to_dict(), analysis._clustering
 
     out = console(sys.stdout)
     out.print(about_data(summary))

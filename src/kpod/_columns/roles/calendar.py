@@ -9,7 +9,6 @@ import numpy as np
 
 from kpod._columns.roles.facts import (
     Facts,
-    Note,
     Role,
     in_years,
     is_years,
@@ -19,7 +18,7 @@ from kpod._columns.roles.vocabulary import (
     QUANTITIES,
     STAMPS,
 )
-from kpod._common.words import option
+from kpod._common.notes import Note
 
 CALENDAR = {
     "year": (0, 2200), "decade": (0, 2200),
@@ -74,6 +73,5 @@ def looks_like_days(distinct: Any) -> bool:
 def year_note(facts: Facts) -> Note | None:
     words = {"year", "yr", "jahr", "annee", "ano"} & set(facts.tokens)
     if words and is_years(facts):
-        return Note("year", f"years ({facts.low:.0f} to {facts.high:.0f}) are clustered as plain numbers",
-                    option("--exclude", facts.name), "time")  # fmt: skip
+        return Note("years", (facts.name,), {"low": int(facts.low), "high": int(facts.high)})
     return None

@@ -12,14 +12,13 @@ from kpod._columns.roles.calendar import calendar, year_note
 from kpod._columns.roles.facts import (
     Contents,
     Facts,
-    Note,
     Role,
     observed_sample,
 )
 from kpod._columns.roles.identifiers import coded_category, identifier, postcodes
-from kpod._columns.roles.suspected_codes import HIGH_CODES, code_notes
+from kpod._columns.roles.suspected_codes import code_notes
 from kpod._columns.roles.text_roles import ALL_THE_SAME, role_of_text
-from kpod._common.words import option
+from kpod._common.notes import Note
 
 
 def role_of(contents: Contents) -> Role:
@@ -64,21 +63,11 @@ def role_of_numbers(c: Contents) -> Role:
     return Role("number", "whole numbers" if facts.whole else "numbers", notes)
 
 
-# Names
-
-
-# Numbers that name
-
-
-# Dates
-
-
 def coordinate_note(facts: Facts) -> Note | None:
     names = {"lat", "latitude", "lon", "lng", "long", "longitude"}
     words = set(facts.tokens) & names
     if words and facts.low >= -180 and facts.high <= 360 and not facts.whole:
-        return Note("coordinate", "coordinates are clustered as plain numbers",
-                    option("--exclude", facts.name), "place")  # fmt: skip
+        return Note("coordinates", (facts.name,))
     return None
 
 
@@ -87,13 +76,5 @@ def weight_note(facts: Facts) -> Note | None:
     words = set(facts.tokens)
     named = "".join(facts.tokens) in SAMPLE_WEIGHTS or bool(words & {"wt", "wgt", "weight", "weights"})
     if named and facts.low > 0 and not facts.whole and 0.8 <= facts.values.mean() <= 1.25:
-        return Note("weight", "may be the weights of a sample", option("--weight", facts.name))
+        return Note("possible weights", (facts.name,))
     return None
-
-
-# Codes for "missing" inside a number
-
-HIGH_CODES += [float("9" * n + digit) for n in range(1, 6) for digit in "8765"]
-
-
-# Text

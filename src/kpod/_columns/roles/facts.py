@@ -14,30 +14,12 @@ from kpod._columns.roles.vocabulary import (
     SIZES,
 )
 from kpod._columns.tally import Tally
+from kpod._common.notes import Note
 from kpod._common.typing import Floats
 
 SAMPLE = 20_000
 """Of longer columns, as many entries are looked at; whether a column counts the rows is seen in all."""
 YEARS = (1500, 2200)
-
-
-@dataclass(frozen=True)
-class Note:
-    """Something about a column that its user should know, and what to do about it."""
-
-    kind: str
-    text: str
-    remedy: str
-    about: str = ""
-    """Of numbers that say where or when, which of the two."""
-    marks: str = ""
-    """Of values that may stand for missing, these as --missing takes them."""
-
-    @property
-    def sentence(self) -> str:
-        if self.about:
-            return f"{self.text}; use {self.remedy} if {self.about} should not shape the clusters."
-        return f"{self.text}; if so, use {self.remedy}."
 
 
 @dataclass(frozen=True)

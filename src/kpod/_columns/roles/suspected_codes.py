@@ -8,15 +8,15 @@ import numpy as np
 
 from kpod._columns.roles.facts import (
     Facts,
-    Note,
 )
 from kpod._columns.roles.vocabulary import (
     NO_ZERO,
 )
-from kpod._common.words import option
+from kpod._common.notes import Note
 
 HIGH_CODES = [float(digit * n) for n in range(1, 7) for digit in ("9", "8", "7")]
 LOW_CODES = [*map(float, range(-9, 0)), *(-code for code in HIGH_CODES)]
+HIGH_CODES += [float("9" * n + digit) for n in range(1, 6) for digit in "8765"]
 LONG_CODE = 97
 """From here on, a code is no value that just happens to be the last of a scale."""
 
@@ -28,15 +28,9 @@ def code_notes(facts: Facts) -> list[Note]:
         codes = [0.0]
     if not codes:
         return []
-    marks = ",".join(f"{code:.0f}" for code in sorted(codes))
     n = int(sum(facts.counts[facts.distinct == code].sum() for code in codes))
-    return [note_on_marks("code", facts.name, marks, marks.replace(",", " and "), n)]
-
-
-def note_on_marks(kind: str, name: str, marks: str, said: str, n: int) -> Note:
-    times = "once" if n == 1 else f"{n:,} times"
-    remedy = option("--missing", f"{name}={marks}")
-    return Note(kind, f"{said} ({times}) may stand for missing", remedy, marks=marks)
+    said = [f"{code:.0f}" for code in sorted(codes)]
+    return [Note("possible code", (facts.name,), {"codes": said, "n": n})]
 
 
 def far_codes(facts: Facts, candidates: list[float], side: int) -> list[float]:

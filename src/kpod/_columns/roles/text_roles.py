@@ -11,17 +11,15 @@ from kpod._columns.notations import date_notation
 from kpod._columns.roles import ordered
 from kpod._columns.roles.facts import (
     Contents,
-    Note,
     Role,
     tokens,
 )
-from kpod._columns.roles.suspected_codes import note_on_marks
 from kpod._columns.roles.vocabulary import (
     IDS,
     NO_ANSWER_AT_ALL,
     NOUN_AND_ID,
 )
-from kpod._common.words import listed
+from kpod._common.notes import Note
 
 ALL_THE_SAME = "the same value in every row"
 MOST_WORDS = 4
@@ -40,8 +38,7 @@ def answer_notes(c: Contents) -> tuple[Note, ...]:
     if not found:
         return ()
     n = sum(c.levels[level] for level in found)
-    said = listed([f"'{level}'" for level in found])
-    return (note_on_marks("answer", c.name, ",".join(found), said, n),)
+    return (Note("possible no answer", (c.name,), {"codes": found, "n": n}),)
 
 
 def role_of_levels(c: Contents) -> Role:  # noqa: PLR0911

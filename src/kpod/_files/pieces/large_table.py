@@ -18,23 +18,25 @@ import numpy as np
 import pyarrow as pa
 
 from kpod._columns import inspection as kinds
+from kpod._columns.inspect_table import settle_decimal
 from kpod._columns.missing_codes import MissingCodes
 from kpod._columns.roles.facts import SAMPLE
 from kpod._columns.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
 from kpod._columns.tally import Tally
 from kpod._columns.usage import ColumnUsage
 from kpod._common.errors import InputError, printable
+from kpod._common.options import option
 from kpod._common.typing import Floats
 from kpod._engine.windows import gathered
 from kpod._files import formats, memory_limits
 from kpod._files.atomic import naming, written_whole
+from kpod._files.output import has_plain_numbers
 from kpod._files.paths import expand
 from kpod._files.pieces.scanning import Decoded, Decoder, Progress
 from kpod._files.pieces.sources import Source, Sources, TextOptions, TextSource
-from kpod._files.reading import settle_decimal
 from kpod._files.text import rows_that_are_not_data
 from kpod._files.text.delimited import rows_as_text
-from kpod._files.writing import csv_batches, csv_header, dialect_for, format_of, has_plain_numbers
+from kpod._files.writing import csv_batches, csv_header, dialect_for, format_of
 from kpod._inputs.scanned import ScannedTable
 
 HEAD_ROWS = 50_000
@@ -104,7 +106,7 @@ class LargeTable(TableFile):
         *,
         leave_out: Sequence[str] = (),
         only: Sequence[str] = (),
-        missing: Sequence[str] = (),
+        missing: Any = (),
         sheet: str | None = None,
         every_row: bool = False,
         **options: Any,
@@ -114,10 +116,12 @@ class LargeTable(TableFile):
         With `every_row`, no row under the header is taken for anything but data.
         """
         if sheet is not None:
-            raise InputError(f"{printable(paths[0])}: not a workbook; --sheet only applies to workbooks.")
+            raise InputError(
+                f"{printable(paths[0])}: not a workbook; {option('--sheet')} only applies to workbooks."
+            )
         given = TextOptions(**options)
         sources = Sources.open(paths, given)
-        marks = MissingCodes.parse(missing, sources.schema.names, sources.name)
+        marks = MissingCodes.of(missing, sources.schema.names, sources.name)
         head = cls.head(sources, marks, ask=given.decimal is None)
         if not every_row:
             check_descriptions(sources, head)
@@ -133,7 +137,8 @@ class LargeTable(TableFile):
             if column.name in names and column.how_written:
                 raise InputError(
                     f"{head.source}: column {shown(column.name)}: {column.how_written}, but not in a table "
-                    "that is read in pieces; write plain numbers, or leave it out with --exclude."
+                    "that is read in pieces; write plain numbers, or leave it out with "
+                    f"{option('--exclude')}."
                 )
         if not names:  # which choosing columns will say
             n_rows = sum(batch.num_rows for _, _, batch in sources.batches(sources.schema.names[:1]))
@@ -141,7 +146,7 @@ class LargeTable(TableFile):
             table = cls(sources.name, raw, head.columns, sources.dialect)
             table.sources, table.marks = sources, marks
             return table
-        decoded = Decoded.of(sources, names, scratch, tell, missing=marks.of)
+        decoded = Decoded.of(sources, names, scratch, tell, missing=marks.of_column)
         try:
             if not every_row:
                 check_totals(sources, decoded)
@@ -190,7 +195,7 @@ class LargeTable(TableFile):
             name = next(iter(absent or choice.categories))
             raise InputError(
                 f"{self.source}: column {shown(name)} does not hold plain numbers, which a table that "
-                "is read in pieces needs; leave it out with --exclude."
+                f"is read in pieces needs; leave it out with {option('--exclude')}."
             )
         if all(column.missing == self.n_rows for column in self.columns if column.name in choice.used):
             self.decoded.scratch.remove()
@@ -206,8 +211,8 @@ class LargeTable(TableFile):
         """The numbers of a column that was not clustered, out of the files again."""
         if name not in self.numeric:
             return None
-        decoder = Decoder(name, self.dialect.decimal if self.dialect else ".", self.marks.of(name))
-        codes = Tally(self.marks.of(name))
+        decoder = Decoder(name, self.dialect.decimal if self.dialect else ".", self.marks.of_column(name))
+        codes = Tally(self.marks.of_column(name))
         batches = self.sources.batches([name])
         parts = [
             decoder(batch.column(0), source, row).astype(np.float64, copy=False)
@@ -334,7 +339,7 @@ def first_rows(sources: Sources, files: Sequence[Source], names: Sequence[str]) 
 
 def look(sources: Sources, rows: pa.Table, name: str, marks: MissingCodes) -> Column:
     decimal = sources.dialect.decimal if sources.dialect else "."
-    return kinds.inspect(name, rows[name], decimal, marks.of(name), decimal_given=True)
+    return kinds.inspect(name, rows[name], decimal, marks.of_column(name), decimal_given=True)
 
 
 def look_at_words(head: TableFile, sources: Sources, marks: MissingCodes) -> None:
@@ -394,7 +399,7 @@ def inspected(decoded: Decoded) -> dict[str, Column]:
 
 
 def typed_of(column: Column, marks: MissingCodes) -> tuple[pa.DataType, list[float]]:
-    return pa.int64() if column.kind == "integer" else pa.float64(), numbers_in(marks.of(column.name))
+    return pa.int64() if column.kind == "integer" else pa.float64(), numbers_in(marks.of_column(column.name))
 
 
 def numbers_in(marks: Sequence[str]) -> list[float]:

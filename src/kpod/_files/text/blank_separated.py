@@ -8,6 +8,7 @@ import re
 from collections import Counter
 
 from kpod._common.errors import InputError
+from kpod._common.options import option
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|NA$")
 
@@ -39,7 +40,7 @@ def with_tabs(data: bytes, source: str) -> bytes:
         if len(row) != length:
             raise InputError(
                 f"{source}: line {number} has {len(row)} fields where the others have {length}; correct "
-                "it, or give the right --delimiter."
+                f"it, or give the right {option('--delimiter')}."
             )
     out = io.StringIO()
     csv.writer(out, delimiter="\t", lineterminator="\n").writerows([header, *rows[1:]])

@@ -26,6 +26,8 @@ from kpod._columns.locations import Lines
 from kpod._columns.notations import number_formats
 from kpod._columns.tables import Dialect, shown
 from kpod._common.errors import InputError, printable
+from kpod._common.notes import Note
+from kpod._common.options import option
 from kpod._common.typing import Floats
 from kpod._files.text import blank_separated, rows_that_are_not_data
 
@@ -73,7 +75,7 @@ def read_bytes(path: str, source: str) -> bytes:
 
 def read_text(
     data: Any, source: str, delimiter: str | None, decimal: str | None, encoding: str | None
-) -> tuple[pa.Table, Dialect, Lines, list[str]]:
+) -> tuple[pa.Table, Dialect, Lines, list[Note]]:
     import pyarrow.csv as pa_csv
 
     data, encoding = as_utf8(data, encoding, source)
@@ -188,7 +190,7 @@ def without_remarks(
     )
 
 
-def without_edges(raw: pa.Table, place: Lines, decimal: str) -> tuple[pa.Table, Lines, list[str]]:
+def without_edges(raw: pa.Table, place: Lines, decimal: str) -> tuple[pa.Table, Lines, list[Note]]:
     """A table of text without rows of units under its header, and of totals and remarks at its end."""
     n = raw.num_rows
 
@@ -217,7 +219,7 @@ def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
             "".encode(given)  # knows of encodings from text to bytes only, not of hex
         except (LookupError, ValueError) as error:
             raise InputError(
-                f"--encoding {printable(given)}: no such encoding; try utf-8, cp1252 or latin-1."
+                f"{option('--encoding', printable(given))}: no such encoding; try utf-8, cp1252 or latin-1."
             ) from error
     if given is None and data[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
         given = "utf-32"
@@ -226,7 +228,7 @@ def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
     if given is None and data.find(b"\0") >= 0:
         raise InputError(
             f"{source}: not a text file (it contains NUL bytes), nor Parquet or Arrow; "
-            "if it is UTF-16 or UTF-32 text, give --encoding utf-16-le or utf-32-le."
+            f"if it is UTF-16 or UTF-32 text, give {option('--encoding', 'utf-16-le')} or utf-32-le."
         )
     encoding = codecs.lookup(given or "utf-8").name
     try:
@@ -240,7 +242,7 @@ def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
         line = data[:].count(b"\n", 0, error.start) + 1
         raise InputError(
             f"{source}: byte 0x{data[error.start]:02x} on line {line} is not {encoding}; "
-            "give the right --encoding (cp1252 and latin-1 are common)."
+            f"give the right {option('--encoding')} (cp1252 and latin-1 are common)."
         ) from error
 
 
@@ -379,7 +381,7 @@ def where_ragged(data: Any, delimiter: str, skipped: int) -> str | None:
                 advice = "name the first column" if unnamed else "correct it"
                 return (
                     f"line {reader.line_num + skipped} has {len(row)} fields where the header has {n_fields} "
-                    f"({fields}); {advice}, or give the right --delimiter."
+                    f"({fields}); {advice}, or give the right {option('--delimiter')}."
                 )
     except (csv.Error, StopIteration) as error:
         return f"line {reader.line_num + skipped}: {one_line(error)}."

@@ -1,4 +1,4 @@
-"""What stands around a table: titles above it, units under its header, totals and notes below it.
+"""Rows that are not data: titles above a table, units under its header, totals and remarks below it.
 
 People read sheets, and put there what a reader needs. Rows like that are no data. They are told by
 what they hold, left out, and reported.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kpod._columns.missing_codes import spellings
+from kpod._common.notes import Note
 from kpod._common.typing import Floats
-from kpod._common.words import counted, some
+from kpod._common.wording import rows_that_hold
 
 NUMBER = re.compile(r"[-+(]?\s*[$€£¥]?\s*\d[\d.,' \u00a0]*(?:[eE][-+]?\d+)?\s*[%$€£¥]?\)?")
 TOTALS = {
@@ -43,6 +45,7 @@ MOST_DESCRIPTIONS = 2
 MOST_TOTALS = 5
 MOST_REMARKS = 8
 LONG_REMARK = 4
+MOST_QUOTED = 10
 GAPS = frozenset(spellings(()))
 
 Rows = Sequence[Sequence[str]]
@@ -208,12 +211,14 @@ class Found:
 
     def __str__(self) -> str:
         """What is there, with the first words of it."""
-        cells = [cell.strip() for row in self.rows for cell in row if cell.strip()]
-        quoted = [f"'{cell if len(cell) <= 40 else cell[:39] + '…'}'" for cell in dict.fromkeys(cells)]
-        which = self.unit if self.n == 1 else counted(self.n, self.unit)
-        verb = "holds" if self.n == 1 else "hold"
-        return f"the {self.where} {which} ({some(quoted, most=3)}) {verb} {self.what}"
+        return rows_that_hold(**self.values)
 
     @property
-    def left_out(self) -> str:
-        return f"{self}, and {'was' if self.n == 1 else 'were'} left out."
+    def values(self) -> dict[str, Any]:
+        cells = dict.fromkeys(cell.strip() for row in self.rows for cell in row if cell.strip())
+        first = {"what": self.what, "where": self.where, "unit": self.unit}
+        return {**first, "n": self.n, "cells": list(cells)[:MOST_QUOTED]}
+
+    @property
+    def left_out(self) -> Note:
+        return Note("rows left out", values=self.values)

@@ -1,0 +1,304 @@
+"""Analysis: a clustering with everything that is known of it, which all who show it share."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kpod._analysis import summaries, text
+from kpod._analysis.asides import asides
+from kpod._analysis.cautions import cautions
+from kpod._analysis.certainty import how_sure
+from kpod._analysis.clustering import Clustering
+from kpod._analysis.stability import Stability, stability
+from kpod._columns.tables import TableFile
+from kpod._columns.usage import ColumnUsage
+from kpod._common.errors import InputError
+from kpod._common.notes import Notes
+from kpod._common.progress import Progress, silent
+from kpod._common.typing import Floats, Labels
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+    from kpod._report.page import Report
+    from kpod._selection.number import KChoice
+
+FEW_ROWS = 50_000
+"""Up to which a report says how sure the rows are without being asked: probabilities take a second or two."""
+QUICK_WORK = 300_000
+"""Observed entries times clusters, up to which a report says how stable the clusters are: a second or two."""
+
+
+class Analysis:
+    """What `kpod.analyze` found: the clusters of a table, and everything there is to say about them.
+
+    What takes long is computed when it is first asked for, and once: `confidence` and `stability`. What has
+    been computed is part of `print`, `to_dict` and `report`. In a notebook, an analysis shows its report.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_rows,)
+        The cluster of each row, numbered from the largest to the smallest; -1 for rows with nothing observed.
+    n_clusters : int
+    model : Pipeline
+        The fitted model, from the raw table to clusters: `model.predict(new_table)`.
+    frame : dataframe
+        The table with its clusters, of the library of the table that was given; pandas for a file.
+    choice : KChoice or None
+        Why there are so many clusters, where that was left open.
+    notes, cautions : list of Note
+        How the result came about, and what questions it.
+    confidence : dict or None
+        How sure the clusters of the rows are; None for a single cluster.
+    stability : Stability
+        Which clusters come back when the rows are resampled. Takes as long as about 15 fits.
+    """
+
+    def __init__(
+        self,
+        table: TableFile,
+        usage: ColumnUsage,
+        model: Pipeline,
+        clustering: Clustering,
+        *,
+        notes: Notes,
+        values: Any,
+        choice: KChoice | None = None,
+        weights: Floats | None = None,
+        given: Any = None,
+        random_state: Any = None,
+        progress: Progress = silent,
+    ) -> None:
+        self.model, self.notes, self.choice = model, notes, choice
+        self._table, self._usage, self._clustering = table, usage, clustering
+        self._values, self._weights, self._given = values, weights, given
+        self._random_state, self._progress = random_state, progress
+        self._cautions: dict[bool, Notes] = {}
+
+    # What was found
+
+    @property
+    def labels(self) -> Labels:
+        return self._clustering.labels
+
+    @property
+    def n_clusters(self) -> int:
+        return self._clustering.k
+
+    @property
+    def cautions(self) -> Notes:
+        """What to be careful about, the gravest first; with `stability`, where that has been computed."""
+        with_stability = "stability" in self.__dict__
+        if with_stability not in self._cautions:
+            known = self.stability if with_stability else None
+            self._cautions[with_stability] = cautions(self._clustering, self.row_names, known)
+        return self._cautions[with_stability]
+
+    @cached_property
+    def confidence(self) -> dict[str, Any] | None:
+        if self._table.in_pieces:
+            return None
+        self._clustering.soften(self._weights)
+        return how_sure(self._clustering, self.row_names)
+
+    @cached_property
+    def stability(self) -> Stability:
+        model = self._clustering.kpod if self._table.in_pieces else self.model
+        said = "clustering resampled tables"
+        return stability(
+            model,
+            self._values,
+            sample_weight=self._weights,
+            random_state=self._random_state,
+            progress=lambda done, total, _: self._progress(done, total, f"{said}, {done} of {total}"),
+        )
+
+    @cached_property
+    def row_names(self) -> Any:
+        """What to call the rows: an identifier that is different in each of them; None without one."""
+        return self._usage.row_names(self._table)
+
+    def _known(self, name: str) -> Any:
+        """Something that takes long, if it has been computed."""
+        return self.__dict__.get(name)
+
+    # What can be made of it
+
+    @property
+    def frame(self) -> Any:
+        self._check_in_memory("frame")
+        return labelled_frame(self._given, self._table, self.labels)
+
+    def describe(self) -> Any:
+        """The clusters: how many rows, what they are in words, and their centers in the units of the table.
+
+        Returns
+        -------
+        dataframe
+            With a row for each cluster, of the library of the table that was given; pandas for a file.
+        """
+        c = self._clustering
+        data: dict[str, Any] = {
+            "cluster": np.arange(c.k),
+            "rows": c.sizes,
+            "description": np.array([c.sentence(m).partition(", ")[2] for m in range(c.k)], dtype=object),
+        }
+        names = [name if name not in data else f"{name}_" for name in c.names]
+        data |= dict(zip(names, c.centers.T, strict=True))
+        return frame_like(self._given, data)
+
+    def report(self, *, title: str | None = None, settings: dict[str, str] | None = None) -> Report:
+        """The report, with how sure and how stable the clusters are where that takes no longer than drawing.
+
+        Parameters
+        ----------
+        title : str, default=None
+            The heading.
+        settings : dict, default=None
+            What else to list among the settings.
+
+        Returns
+        -------
+        Report
+            With `save(path)`; a notebook shows it inline.
+        """
+        from kpod._report.page import Report
+
+        if self._table.n_rows <= FEW_ROWS:
+            _ = self.confidence
+        if self._is_quick:
+            _ = self.stability
+        summary = self.to_dict()
+        return Report(
+            self._clustering,
+            title=title or f"Clusters in {self._table.source}",
+            settings={**(settings or {}), **report_settings(summary)},
+            source=text.source_facts(summary),
+            row_names=self.row_names,
+            aside=asides(self._table, self._usage),
+            notes=[note.text for note in self.notes],
+            cautions=self.cautions,
+            sure=self._known("confidence"),
+            choice=self.choice,
+            stability=self._known("stability"),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values: what `kpod fit --json` prints."""
+        return summaries.summary_of(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, for `kpod.load` and `kpod predict`."""
+        from kpod._models.save_load import save
+
+        save(self.model, path)
+
+    def write(
+        self, path: str | os.PathLike[str], *, label: str = "cluster", confidence: bool = False
+    ) -> None:
+        """Write the table with its clusters: .csv, .tsv, .parquet, .feather, .arrow or .xlsx by its name.
+
+        With `confidence`, also the probability of each row's cluster, and the most likely other cluster.
+        """
+        from kpod._files.output import write_labels
+
+        if confidence:
+            _ = self.confidence
+        sure = self._clustering.sureness if confidence else None
+        write_labels(self._table, label, self.labels, os.fspath(path), sure)
+
+    def write_centers(self, path: str | os.PathLike[str], *, label: str = "cluster") -> None:
+        """Write the centers, in the original units, with the number of observed entries behind each."""
+        from kpod._files.writing import write_table
+
+        write_table(centers_table(self._clustering, label), os.fspath(path), self._table.dialect)
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether clustering resampled tables takes no longer than drawing the report."""
+        c = self._clustering
+        return c.k > 1 and int(c.values.by_column.sum()) * c.k <= QUICK_WORK
+
+    def _check_in_memory(self, what: str) -> None:
+        if self._table.in_pieces:
+            raise InputError(
+                f"{self._table.source}: {what} needs the whole table in memory, and this one is read in "
+                "pieces; write it to a file with `write`."
+            )
+
+    # How it is shown
+
+    def __str__(self) -> str:
+        return "\n".join(text.fit_lines(self.to_dict()))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+    def close(self) -> None:
+        """Remove what a table that is read in pieces keeps on the disk."""
+        self._table.close()
+
+    def __enter__(self) -> Analysis:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def report_settings(summary: dict[str, Any]) -> dict[str, str]:
+    return {**{key: str(value) for key, value in summary["settings"].items()}, "kpod": summary["kpod"]}
+
+
+def centers_table(c: Clustering, label: str) -> Any:
+    """A row for each cluster: its rows, its centers, and the observed entries behind each."""
+    import pyarrow as pa
+
+    columns = {label: pa.array(range(c.k), pa.int32())}
+    columns |= {name: pa.array(v, from_pandas=True) for name, v in zip(c.names, c.centers.T, strict=True)}
+    counts = np.column_stack([c.sizes, c.counts]).astype(np.int64)
+    for name, values in zip(["rows", *(f"observed {name}" for name in c.names)], counts.T, strict=True):
+        while name in columns:  # a column of the user's has that name already
+            name += "_"  # noqa: PLW2901
+        columns[name] = pa.array(values)
+    return pa.table(columns)
+
+
+def labelled_frame(given: Any, table: TableFile, labels: Labels) -> Any:
+    """The table that was given with a column more."""
+    import narwhals.stable.v2 as nw
+
+    from kpod._columns.frames import frame_kind
+    from kpod._files.output import with_labels
+
+    name = "cluster"
+    while name in table.by_name:
+        name += "_"
+    kind = frame_kind(given)
+    if given is None or kind == "array":
+        return as_native(with_labels(table, name, labels, typed=True))
+    if kind == "pandas":
+        return given.assign(**{name: labels})
+    frame = nw.from_native(given, eager_only=True)
+    column = nw.new_series(name, labels, backend=frame.implementation)
+    return frame.with_columns(column).to_native()
+
+
+def as_native(content: Any) -> Any:
+    """A table as a data frame of pandas, or of pyarrow without it."""
+    return content.to_pandas() if find_spec("pandas") else content
+
+
+def frame_like(given: Any, data: dict[str, Any]) -> Any:
+    from kpod._columns.frames import as_frame, frame_kind
+
+    kind = frame_kind(given)
+    if kind != "array":
+        return as_frame(data, kind)
+    return as_frame(data, "pandas" if find_spec("pandas") else "pyarrow")

@@ -1,0 +1,209 @@
+"""kpod.analyze: from a file or a data frame to everything there is to say about its clusters.
+
+    file or frame -> table -> TablePreparer -> choice of k -> KPOD -> Analysis
+
+Each arrow is taken once: one file opened, one table prepared, one model fitted on all rows.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kpod._analysis.analysis import FEW_ROWS, Analysis
+from kpod._analysis.asides import asides
+from kpod._analysis.choose_k import choose_k
+from kpod._analysis.clustering import Clustering
+from kpod._analysis.profiles import followed
+from kpod._columns.preparer import TablePreparer
+from kpod._common.errors import InputError
+from kpod._common.notes import Note, Notes
+from kpod._common.options import option
+from kpod._common.progress import Part, Progress, following, silent
+from kpod._common.warnings import EmptyRowsWarning
+from kpod._estimators.kpod import KPOD
+
+if TYPE_CHECKING:
+    from kpod._columns.tables import TableFile
+    from kpod._selection.number import KChoice
+
+
+def analyze(
+    data: Any,
+    n_clusters: int | str | Sequence[int] = "auto",
+    *,
+    missing_values: Any = None,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    roles: Mapping[str, str | Sequence[str]] | None = None,
+    categories: str | Sequence[str] = (),
+    weight: str | None = None,
+    scale: str = "standard",
+    log: Sequence[str] = (),
+    clip: float | None = None,
+    rows: str | None = None,
+    items: str | None = None,
+    values: str | None = None,
+    missingness: str = "ignore",
+    algorithm: str = "hartigan",
+    n_init: int | str = "auto",
+    shrinkage: float | str = 0.0,
+    random_state: Any = 0,
+    probability: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> Analysis:
+    """Cluster a table, from a file or a data frame to a description of its clusters.
+
+    Finds out what the columns mean, brings them to one scale, chooses the number of clusters if that is
+    left open, and fits. ``kpod fit`` is this call: the same numbers, the same sentences.
+
+    Parameters
+    ----------
+    data : path, sequence of paths, dataframe or array-like of shape (n_samples, n_features)
+        A file of any kind that `kpod.read` takes; several files, a folder or a pattern as one table, which
+        is read in pieces; or a data frame of pandas, polars or pyarrow.
+    n_clusters : int, "auto" or sequence of int, default="auto"
+        The number of clusters, or the numbers to choose from.
+    missing_values, columns, exclude, ids, roles, categories, weight, scale, log, clip
+        What the columns mean and how they are scaled; see `TablePreparer`.
+    rows, items, values : str, default=None
+        For ratings with a line each: the columns that say who rates, what is rated, and how.
+    missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint
+        How to cluster; see `KPOD`.
+    progress : callable, default=None
+        Called as `progress(done, total, text)`; `total` is 0 where it is not known.
+    **reading
+        How to read a file: `delimiter`, `decimal`, `encoding`, `sheet`; see `kpod.read`. `scratch` is a
+        folder: read in pieces, with a scratch file there.
+
+    Returns
+    -------
+    Analysis
+
+    Examples
+    --------
+    >>> import kpod
+    >>> from kpod.datasets import load_incomplete_wine
+    >>> analysis = kpod.analyze(load_incomplete_wine().filename, 3)
+    >>> print(analysis.describe()[["cluster", "rows", "description"]].to_string(index=False))
+     cluster  rows                                                    description
+           0    66               low in alcohol, proline and total_phenols
+    >>> analysis.model.predict(kpod.read(load_incomplete_wine().filename))[:5]
+    array([1, 1, 1, 1, 1], dtype=int32)
+    """
+    progress = progress or silent
+    preparer = TablePreparer(
+        columns=columns, exclude=exclude, ids=ids, roles=roles, categories=categories, weight=weight,
+        missing_values=missing_values, decimal=reading.get("decimal"), scale=scale, log=log, clip=clip,
+    )  # fmt: skip
+    kpod = KPOD(
+        n_clusters if isinstance(n_clusters, int) else "auto",
+        algorithm=algorithm, n_init=n_init, shrinkage=shrinkage, random_state=random_state,
+        missingness=missingness, probability=probability, checkpoint=checkpoint,
+    )  # fmt: skip
+    long_form = {"--rows": rows, "--items": items, "--values": values}
+    table = open_data(data, preparer, progress, **reading)
+    try:
+        given = None if is_path(data) else data
+        return analyze_table(table, preparer, kpod, n_clusters, long_form, progress, given)
+    except BaseException:
+        table.close()
+        raise
+
+
+def is_path(data: Any) -> bool:
+    many = isinstance(data, (list, tuple)) and bool(data)
+    return all(isinstance(one, (str, os.PathLike)) for one in (data if many else [data]))
+
+
+def open_data(data: Any, preparer: TablePreparer, progress: Progress, **reading: Any) -> TableFile:
+    """The table in files, or a data frame as one."""
+    if is_path(data):
+        from kpod._files.opening import open_table
+
+        aside = (*preparer.exclude, *preparer.ids)
+        return open_table(
+            data, missing_values=preparer.missing_values, columns=preparer.columns or (), aside=aside,
+            weight=preparer.weight, progress=progress, **reading,
+        )  # fmt: skip
+    given = {name for name, value in reading.items() if value is not None} - {"decimal"}
+    if given:
+        raise TypeError(f"{min(given)} is for files, and data is none.")
+    return preparer._table(data, fitting=True) if hasattr(data, "by_name") else table_of_frame(preparer, data)
+
+
+def table_of_frame(preparer: TablePreparer, data: Any) -> TableFile:
+    table = preparer._table(data, fitting=True)
+    read = getattr(data, "attrs", {}).get("notes", ())
+    table.notes = [*(note for note in read if isinstance(note, Note)), *table.notes]
+    return table
+
+
+def analyze_table(
+    table: TableFile,
+    preparer: TablePreparer,
+    kpod: KPOD,
+    numbers: Any,
+    long_form: Mapping[str, str | None],
+    progress: Progress,
+    given: Any = None,
+) -> Analysis:
+    """Prepare a table, choose what was left open, and fit; each of them once."""
+    from sklearn.pipeline import Pipeline
+
+    from kpod._analysis.prepared import prepare
+
+    progress(0, 0, "clustering")
+    with noting() as notes:
+        prepared = prepare(table, preparer, long_form)
+        kpod, choice = fitted(kpod, prepared.values, numbers, prepared.weights, table.source, progress)
+    pipeline = Pipeline([*prepared.steps, ("kpod", kpod)])
+    clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
+    about = Notes([*prepared.notes, *follows(prepared.table, prepared.usage, clustering), *notes])
+    return Analysis(
+        prepared.table, prepared.usage, pipeline, clustering, notes=about, values=prepared.source,
+        choice=choice, weights=prepared.weights, given=given,
+        random_state=kpod.random_state, progress=progress,
+    )  # fmt: skip
+
+
+def fitted(
+    kpod: KPOD, values: Any, numbers: Any, weights: Any, source: str, progress: Progress
+) -> tuple[KPOD, KChoice | None]:
+    """The model; and why it has so many clusters, where that was left open."""
+    with following(progress, kpod):
+        if isinstance(numbers, int):
+            return kpod.fit(values, sample_weight=weights), None
+        try:
+            told = Part(progress, "choosing the number of clusters")
+            choice = choose_k(values, numbers, estimator=kpod, sample_weight=weights, progress=told)
+        except ValueError as error:
+            raise InputError(f"{source}: {error} Or give the number of clusters ({option('-k')}).") from error
+        return choice.model_, choice
+
+
+def follows(table: TableFile, usage: Any, c: Clustering) -> list[Note]:
+    """Columns not used that the clusters follow."""
+    compared = table.n_rows <= FEW_ROWS and not table.in_pieces
+    return followed(asides(table, usage), c.labels, c.k) if compared else []
+
+
+@contextmanager
+def noting() -> Iterator[Notes]:
+    """Warnings as notes, one line each; but not of rows with nothing observed, of which a caution speaks."""
+    notes = Notes()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    said = [
+        " ".join(str(warning.message).split())
+        for warning in caught
+        if not issubclass(warning.category, EmptyRowsWarning)
+    ]
+    notes += [Note("warning", values={"message": message}) for message in dict.fromkeys(said)]

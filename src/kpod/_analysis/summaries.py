@@ -1,0 +1,137 @@
+"""What was read and what came out, as plain data: for --json, the terminal and the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kpod._analysis.certainty import starts_of, why_this_number
+from kpod._common.notes import Note
+from kpod._common.wording import title
+from kpod._common.words import best_found, finite
+
+if TYPE_CHECKING:
+    from kpod._analysis.analysis import Analysis
+    from kpod._analysis.clustering import Clustering
+    from kpod._analysis.stability import Stability
+    from kpod._columns.preparer import TablePreparer
+    from kpod._columns.tables import TableFile
+    from kpod._columns.usage import ColumnUsage
+    from kpod._selection.number import KChoice
+
+
+def summary_of_data(table: TableFile, usage: ColumnUsage) -> dict[str, Any]:
+    from kpod import __version__
+
+    used = [table.by_name[name] for name in usage.used if name in table.by_name]
+    marks: dict[str, int] = {}
+    for column in used:
+        for mark, n in column.marks.items():
+            marks[mark] = marks.get(mark, 0) + n
+    missing = sum(column.missing for column in used)
+    return {
+        "kpod": __version__,
+        "data": table.source,
+        "in_pieces": table.in_pieces,
+        "rows": table.n_rows,
+        "columns": usage.used,
+        "set_aside": usage.aside,
+        "text_file": vars(table.dialect) if table.dialect else None,
+        "missing": missing,
+        "missing_share": missing / max(1, table.n_rows * len(used)),
+        "marks": dict(sorted(marks.items(), key=lambda item: -item[1])),
+    }
+
+
+def summary_of(analysis: Analysis) -> dict[str, Any]:
+    """Everything about an analysis that has been computed."""
+    c, kpod = analysis._clustering, analysis._clustering.kpod
+    confidence, again = analysis._known("confidence"), analysis._known("stability")
+    decided = getattr(kpod, "missingness_", None)
+    return {
+        **summary_of_data(analysis._table, analysis._usage),
+        "missing": round(c.source.share_missing * c.source.shape[0] * c.source.shape[1]),
+        "missing_share": c.source.share_missing,
+        "settings": settings_of(analysis),
+        **({} if decided is None else {"missingness": decided}),
+        **({"choice": summary_of_choice(analysis.choice, again)} if analysis.choice else {}),
+        "loss": float(kpod.inertia_),
+        "iterations": len(kpod.loss_curve_),
+        "converged": c.converged,
+        "starts": summary_of_starts(c),
+        **({"confidence": confidence} if confidence else {}),
+        **({"stability": summary_of_stability(again)} if again else {}),
+        "clusters": [
+            {
+                "cluster": cluster,
+                "rows": int(c.sizes[cluster]),
+                "sentence": c.sentence(cluster),
+                "typical": [i + 1 for i in c.typical(cluster)],
+                "center": dict(zip(c.names, map(finite, c.centers[cluster]), strict=True)),
+                "observed": dict(zip(c.names, map(int, c.counts[cluster]), strict=True)),
+            }
+            for cluster in range(c.k)
+        ],
+        "unassigned": int((c.labels < 0).sum()),
+        "cautions": [summary_of_caution(caution) for caution in analysis.cautions],
+        "notes": [note.to_dict() for note in analysis.notes],
+    }
+
+
+def settings_of(analysis: Analysis) -> dict[str, Any]:
+    kpod, first = analysis._clustering.kpod, analysis.model[0]
+    preparer: TablePreparer | None = first if hasattr(first, "roles_") else None
+    scale = preparer.scale if preparer is not None else "standard" if len(analysis.model) > 1 else "none"
+    categories = list(analysis._usage.categories)
+    return {
+        "clusters": kpod.n_clusters_,
+        "algorithm": kpod.algorithm,
+        "starts": kpod.n_init,
+        "seed": kpod.random_state if isinstance(kpod.random_state, int) else None,
+        "scaled": scale != "none",
+        **({"scale": "median and interquartile range"} if scale == "robust" else {}),
+        **({"categories": categories} if categories else {}),
+        **({"log": list(preparer.log)} if preparer is not None and preparer.log else {}),
+        **({"clip": preparer.clip} if preparer is not None and preparer.clip else {}),
+        **({"shrinkage": kpod.shrinkage_} if kpod.shrinkage_ else {}),
+        **({"missingness": kpod.missingness} if kpod.missingness != "ignore" else {}),
+    }
+
+
+def summary_of_caution(caution: Note) -> dict[str, Any]:
+    return {"title": title(caution), **caution.to_dict()}
+
+
+def summary_of_starts(c: Clustering) -> dict[str, Any]:
+    """How many starts, and how many of them found the best loss."""
+    losses = [float(loss) for loss in c.kpod.losses_]
+    return {"starts": len(losses), "found_best": best_found(losses), "sentence": starts_of(c)}
+
+
+def summary_of_stability(again: Stability) -> dict[str, Any]:
+    return {
+        "jaccard": [finite(value) for value in again.jaccard_],
+        "adjusted_rand_index": again.ari_,
+        "sentence": again.sentence_,
+    }
+
+
+def summary_of_choice(choice: KChoice, again: Stability | None = None) -> dict[str, Any]:
+    """Why this number of clusters."""
+    table = choice.table_
+    return {
+        "clusters": choice.best_k_,
+        "clear": choice.clear_,
+        "reason": choice.reason_,
+        "sentence": why_this_number(choice, again),
+        "hidden_entries": choice.n_hidden_,
+        "gaps_predicted": choice.gaps_,
+        "correlated": choice.correlated_,
+        "rows": choice.n_rows_,
+        "tried": [
+            {
+                "clusters": int(k),
+                **{name: finite(values[i]) for name, values in table.items() if name != "k"},
+            }
+            for i, k in enumerate(table["k"])
+        ],
+    }

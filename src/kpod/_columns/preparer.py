@@ -1,0 +1,461 @@
+"""TablePreparer: from a raw table to the matrix that KPOD takes, by what its columns mean."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kpod._columns.encoding import CATEGORY, NUMBER, ORDERED, PLAIN, SCALES, Encoding, learn_encoding
+from kpod._columns.frames import array_in, as_frame, frame_kind, table_of
+from kpod._columns.role_table import ColumnRole, RoleTable
+from kpod._common.errors import InputError, printable
+from kpod._common.notes import Note, Notes
+from kpod._common.options import option
+from kpod._common.typing import AnyFloats, Floats
+from kpod._common.warnings import warn
+from kpod._inputs import validation
+
+if TYPE_CHECKING:
+    from kpod._columns.tables import TableFile
+    from kpod._columns.usage import ColumnUsage
+
+
+class TablePreparer(TransformerMixin, BaseEstimator):
+    r"""Prepare a raw table for clustering: what its columns mean, on one scale, gaps left as gaps.
+
+    `fit` decides about every column of a data frame, by its name and its contents: numbers and yes/no
+    columns are used; identifiers, dates, categories, constants and text are set aside (`roles_` says
+    which and why, parameters decide otherwise). Text that holds numbers is read as numbers ("1,234",
+    "12 %", "€ 5"); empty cells, NA, null, ? and the like, and `missing_values`, are gaps. What the reader
+    should know, a value that may be a missing code for example, is in `notes_`.
+
+    `transform` gives the columns in use, of equal weight. A number becomes
+
+    .. math:: z_{ij} = (x_{ij} - \bar x_j) / s_j
+
+    over its observed entries. A category of two levels becomes one such column, 0 for the first level
+    and 1 for the second, so that it does not matter whether yes/no is text, bool or 0/1. A category of
+    more levels, with shares :math:`q_1, \ldots, q_m`, becomes m indicators, each divided by
+    :math:`\sqrt{1 - \sum_l q_l^2}`, all of them missing where the category is. Every column then has
+    variance 1 in total, and the loss of k-means adds the (scaled) Gini impurity of the clusters. Centers
+    are shares of the levels. `KPOD` recognises the indicators of a category by their values and counts
+    them as one column. New tables are taken by the names of their columns: the order may differ, and what
+    was set aside may be absent.
+
+    The command line prepares its tables with it, by options of the same names. It needs pyarrow
+    (``pip install "scikit-kpod[files]"``).
+
+    Parameters
+    ----------
+    columns : sequence of str, default=None
+        Use these columns, as numbers, and no others (`categories` apart). Here and below, names may be
+        patterns: ``"q_*"``.
+    exclude : sequence of str, default=()
+        Columns to set aside.
+    ids : sequence of str, default=()
+        Columns that name the rows, which are set aside.
+    roles : mapping, default=None
+        Decide otherwise what a column is: ``{"year": "number", "zip": "identifier"}``. Roles are "number",
+        "boolean", "category", "ordered", "date", "identifier" and "text"; the levels of an ordered
+        category can be given, from low to high: ``{"size": ["S", "M", "L"]}``.
+    categories : "all" or sequence of str, default=()
+        Cluster by categories, too: all of them, or these columns.
+    weight : str, default=None
+        The column with weights of the rows, which is set aside; see `row_weights`.
+    missing_values : scalar, sequence or mapping, default=None
+        Values that mean missing besides those everyone uses, for all columns, ``[-9, "refused"]``, or by
+        column, ``{"score": [99], "q_*": [8, 9]}``.
+    decimal : "." or ",", default=None
+        The decimal mark of numbers in text; by default, what the columns show.
+    scale : {"standard", "robust", "none"}, default="standard"
+        How numbers are scaled: by mean and standard deviation, by median and interquartile range
+        (in units of the standard deviation of a normal distribution), or not at all. A column of two
+        values has no outliers: "robust" takes its mean and standard deviation, and `clip` leaves it as
+        it is. With "none", a category counts as a 0/1 column does: rows of different levels differ by 1.
+    log : sequence of str, default=()
+        Columns of which the logarithm is taken first; of x + 1 where zero occurs.
+    clip : float, default=None
+        Bring numbers beyond the quantiles `clip` and 1 - `clip` of their column to these quantiles, 0.01
+        for example.
+    column_weights : mapping, default=None
+        Weights of columns, 1 for those not named: a weight of 2 counts as the column twice.
+
+    Attributes
+    ----------
+    roles_ : RoleTable
+        What each column is, whether it is used, and why; prints as a table, `to_dict()` gives what `roles`
+        takes.
+    notes_ : list of Note
+        What to know about the columns: `kind`, `columns`, `values` and `text`.
+    columns_ : list of str
+        The columns in use.
+    kinds_ : list of str
+        What each of them is: "number", "boolean", "date", "category" or "ordered".
+    levels_ : list of list of str
+        The levels of each; empty for numbers.
+    mean_, scale_ : ndarray of shape (n_columns,)
+        What is taken off and divided by; for a category of more than two levels, 0 and
+        :math:`\sqrt{1 - \sum q^2}`.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kpod import KPOD, TablePreparer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> table = pd.DataFrame({
+    ...     "bird": ["A1", "A2", "A3", "A4"], "mass": ["3.1", "?", "5.2", "5.0"],
+    ...     "sex": ["f", "f", "m", None], "island": ["Dream", "Dream", "Biscoe", "Biscoe"]})
+    >>> preparer = TablePreparer(categories="all").fit(table)
+    >>> print(preparer.roles_)
+    column  role        used  why
+    bird    identifier  no    different in every row
+    mass    number      yes   numbers
+    sex     category    yes   2 different values
+    island  category    yes   2 different values
+    >>> model = make_pipeline(preparer, KPOD(2, random_state=0)).fit(table)
+    >>> model[0].get_feature_names_out()
+    array(['mass', 'sex=m', 'island=Dream'], dtype=object)
+    >>> model[0].inverse_transform(model[1].cluster_centers_)
+       mass sex  island
+    0   3.1   f   Dream
+    1   5.1   m  Biscoe
+    """
+
+    def __init__(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+        ids: Sequence[str] = (),
+        roles: Mapping[str, str | Sequence[str]] | None = None,
+        categories: str | Sequence[str] = (),
+        weight: str | None = None,
+        missing_values: Any = None,
+        decimal: str | None = None,
+        scale: str = "standard",
+        log: Sequence[str] = (),
+        clip: float | None = None,
+        column_weights: Mapping[str, float] | None = None,
+    ) -> None:
+        self.columns = columns
+        self.exclude = exclude
+        self.ids = ids
+        self.roles = roles
+        self.categories = categories
+        self.weight = weight
+        self.missing_values = missing_values
+        self.decimal = decimal
+        self.scale = scale
+        self.log = log
+        self.clip = clip
+        self.column_weights = column_weights
+
+    def fit(self, X: Any, y: Any = None) -> TablePreparer:
+        """Learn roles, levels, means and scales.
+
+        Parameters
+        ----------
+        X : dataframe (pandas, polars, pyarrow) or array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """Learn, and prepare the same table.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns_out)
+        """
+        _, encoding, values = self._fit(X)
+        return encoding.encode(values)
+
+    def transform(self, X: Any) -> Floats:
+        """Prepare a table.
+
+        A level that `fit` did not see has 0 in every indicator of its column; of a column of two levels,
+        which is neither of them, it is a gap. Either with a warning.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_samples, n_features)
+            With the columns in use, by name; others are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns_out)
+        """
+        check_is_fitted(self)
+        values, notes = self._values(self._table(X))
+        for note in notes:
+            warn(note.text)
+        return self._encoding.encode(self._encoding.bend(values))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """From prepared rows or centers back to the columns: numbers in their units, the commonest level.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns_out)
+
+        Returns
+        -------
+        A table of the kind that `fit` was given; an array for an array.
+        """
+        check_is_fitted(self)
+        return as_frame(self._encoding.decode(self._encoded(X)), self._frame)
+
+    def shares(self, X: Any) -> dict[str, Floats]:
+        """Of prepared centers, the share of each level in each category column.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_clusters, n_columns_out)
+
+        Returns
+        -------
+        dict
+            For each category column an array of shape (n_clusters, n_levels), levels as in `levels_`.
+        """
+        check_is_fitted(self)
+        encoding = self._encoding
+        blocks = encoding.blocks(self._encoded(X))
+        return {
+            name: encoding.level_shares(block, j)
+            for j, (name, block) in enumerate(zip(self.columns_, blocks, strict=True))
+            if self.kinds_[j] == CATEGORY
+        }
+
+    def in_units(self, X: Any) -> Floats:
+        """Prepared values in units one can read: numbers as they were, ranks, and shares of levels.
+
+        Of two levels, it is the share of the second.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns_out)
+
+        Returns
+        -------
+        ndarray of the same shape
+        """
+        check_is_fitted(self)
+        return self._encoding.in_units(self._encoded(X))
+
+    def row_weights(self, X: Any) -> Floats | None:
+        """The weights of the rows, from the column `weight`; None without one.
+
+        Parameters
+        ----------
+        X : dataframe of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or None
+            For `sample_weight` of KPOD's `fit`.
+        """
+        if self.weight is None:
+            return None
+        from kpod._columns.usage import weights_of
+
+        return weights_of(self._table(X), self.weight)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the prepared columns: the column, or column=level; of two levels, the second.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        return np.asarray(self._encoding.names_out, dtype=object)
+
+    # What was learnt is kept in plain attributes, of which a model file is made.
+
+    @property
+    def _encoding(self) -> Encoding:
+        kinds = [kind if kind in (CATEGORY, ORDERED) else NUMBER for kind in self.kinds_]
+        learnt = {"names": self.columns_, "kinds": kinds}
+        rest = {name: getattr(self, f"{name}_") for name in PLAIN if name not in learnt}
+        return Encoding(**learnt, **rest)
+
+    def _fit(self, X: Any) -> tuple[ColumnUsage, Encoding, AnyFloats]:
+        """Learn from a table: what is used of it, how that is encoded, and its values, ready for that."""
+        from kpod._columns import new_rows, table_notes
+        from kpod._columns.usage import choose_columns, levels_of
+
+        self._check_parameters()
+        table, learnt = self._table(X, fitting=True), {}
+        usage = choose_columns(
+            table, self.columns or (), self.exclude, self.ids,
+            roles=self.roles or {}, categories=self.categories, weight=self.weight,
+        )  # fmt: skip
+        kinds, levels = usage.kinds(table), levels_of(table, usage)
+        values, _ = new_rows.values_of(table, usage.used, kinds, levels)
+        if np.isnan(values).all():
+            raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
+        encoding = learn_encoding(
+            usage.used, [kind if kind in (CATEGORY, ORDERED) else NUMBER for kind in kinds], levels, values,
+            scale=self.scale, log=self._logs(table, usage), clip=self.clip,
+            column_weights=self._weights_of_columns(table, usage),
+        )  # fmt: skip
+        learnt = {f"{name}_": getattr(encoding, name) for name in PLAIN if name not in ("names", "kinds")}
+        self._commit(
+            table,
+            usage,
+            X,
+            columns_=usage.used,
+            kinds_=kinds,
+            notes_=table_notes.notes_on(table, usage),
+            **learnt,
+        )
+        return usage, encoding, values
+
+    def _commit(self, table: TableFile, usage: ColumnUsage, X: Any, **learnt: Any) -> None:
+        """Take over what was learnt; nothing of a fitted preparer changes before all of it is there."""
+        names = [column.name for column in table.columns]
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        if is_read(X) or frame_kind(X) != "array":
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self.n_features_in_ = len(names)
+        self.roles_ = RoleTable([
+            ColumnRole(name, usage.roles[name].role, name in usage.used, usage.aside.get(name) or role.why)
+            for name, role in usage.roles.items()
+        ])  # fmt: skip
+        self._frame = "pyarrow" if is_read(X) else frame_kind(X)
+        self.__dict__.update(learnt)
+
+    def _of_parts(self, table: TableFile, usage: ColumnUsage, encoding: Encoding) -> TablePreparer:
+        """A fitted preparer of a table whose columns were scaled elsewhere, as those in pieces are."""
+        from kpod._columns import table_notes
+
+        learnt = {f"{name}_": getattr(encoding, name) for name in PLAIN if name not in ("names", "kinds")}
+        notes = table_notes.notes_on(table, usage)
+        self._commit(
+            table, usage, table, columns_=usage.used, kinds_=usage.kinds(table), notes_=notes, **learnt
+        )
+        return self
+
+    def _table(self, X: Any, *, fitting: bool = False) -> TableFile:
+        """The table that was given, its columns inspected; of new rows, those in use have to be there."""
+        if not is_read(X):
+            validation.refuse_dask(X)
+            if sparse.issparse(X):
+                raise TypeError(validation.NOT_SPARSE)
+            checked = copy.copy(self)  # which scikit-learn may change before all has succeeded
+            if frame_kind(X) == "array":
+                X = validate_data(checked, array_in(X), reset=fitting, dtype=None, ensure_all_finite=False)
+            elif fitting:
+                validate_data(checked, X, reset=True, skip_check_array=True)
+            X = table_of(
+                X, self.missing_values, decimal=self.decimal, answers={} if fitting else self._answers
+            )
+        if not X.n_rows:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        return X
+
+    @property
+    def _answers(self) -> dict[str, set[str]]:
+        """Of each category, the levels that would be taken for gaps elsewhere."""
+        from kpod._columns.missing_codes import answers_among
+
+        columns = zip(self.columns_, self.kinds_, self.levels_, strict=True)
+        return {name: answers_among(levels) for name, kind, levels in columns if kind == CATEGORY}
+
+    def _values(self, table: TableFile) -> tuple[AnyFloats, list[Note]]:
+        """The values of a table by what was learnt, and notes on what was not there then."""
+        from kpod._columns import new_rows
+
+        new_rows.check_columns(table, self.columns_)
+        new_rows.check_kinds(table, dict(zip(self.columns_, self.kinds_, strict=True)))
+        return new_rows.values_of(table, self.columns_, self.kinds_, self.levels_)
+
+    def _notes_on(self, table: TableFile) -> Notes:
+        """What to know about a table of new rows."""
+        from kpod._columns import new_rows
+
+        aside = [column.name for column in table.columns if column.name not in self.columns_]
+        numbers = [name for name, kind in zip(self.columns_, self.kinds_, strict=True) if kind != CATEGORY]
+        codes = new_rows.possible_codes(table, numbers)
+        return Notes([*table.notes_without(aside), *self._values(table)[1], *codes])
+
+    def _readable(self, X: Any) -> Floats:
+        """A table in the columns of `transform`, but in units one can read; indicators are 0 and 1."""
+        return self._encoding.readable(self._values(self._table(X))[0])
+
+    def _encoded(self, X: Any) -> Floats:
+        validation.refuse_dask(X)
+        encoded = np.asarray(X, dtype=np.float64)
+        width = sum(self._encoding.widths)
+        if encoded.ndim != 2 or encoded.shape[1] != width:
+            raise ValueError(f"X has shape {encoded.shape}, expected {width} columns.")
+        return encoded
+
+    def _check_parameters(self) -> None:
+        if self.scale not in SCALES:
+            raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {self.scale!r}.")
+        for name in ("roles", "column_weights"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Mapping):
+                raise TypeError(f"{name} must be a dict with columns as its keys, got {value!r}.")
+        for name in ("columns", "exclude", "ids", "log"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a list of columns, got {getattr(self, name)!r}.")
+        if self.clip is not None and not 0 < self.clip < 0.5:
+            raise ValueError(f"clip must lie between 0 and 0.5, got {self.clip!r}.")
+
+    def _logs(self, table: TableFile, usage: ColumnUsage) -> list[str]:
+        names = table.names([str(name) for name in self.log])
+        absent = [name for name in names if name not in usage.used or name in usage.categories]
+        if absent:
+            given = option("--log", [printable(absent[0])])
+            raise InputError(f"{given}: not among the columns clustered as numbers.")
+        return names
+
+    def _weights_of_columns(self, table: TableFile, usage: ColumnUsage) -> Floats:
+        out = np.ones(len(usage.used))
+        for key, value in (self.column_weights or {}).items():
+            if not np.isfinite(value) or value <= 0:
+                raise ValueError(
+                    f"column_weights must be positive and finite, got {value!r} for {key!r}; leave a column "
+                    "out instead of weighting it 0."
+                )
+            for name in table.names([str(key)]):
+                if name in usage.used:
+                    out[usage.used.index(name)] = value
+        return out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def is_read(X: Any) -> bool:
+    """Whether the columns of a table have been inspected already."""
+    return hasattr(X, "by_name")

@@ -1,0 +1,71 @@
+"""Notes and cautions as data: what kind, about which columns, with which values.
+
+They are worded in one place, `kpod._common.wording`, when they are read: in the shell or in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that the reader of a result should know.
+
+    Attributes
+    ----------
+    kind : str
+        What it is about, such as "equal columns" or "rows left out"; `kpod._common.wording` has them all.
+    columns : tuple of str
+        The columns it is about, if any.
+    values : dict
+        What else its sentence needs: values, counts, rows.
+    severity : "note" or "caution"
+        A caution questions the result; a note says how it came about.
+    text : str
+        The sentence.
+    """
+
+    kind: str
+    columns: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    severity: Literal["note", "caution"] = "note"
+
+    @property
+    def text(self) -> str:
+        from kpod._common.wording import sentence
+
+        return sentence(self)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return {
+            "kind": self.kind,
+            "severity": self.severity,
+            "columns": list(self.columns),
+            "values": dict(self.values),
+            "text": self.text,
+        }
+
+
+class Notes(list[Note]):
+    """Notes in the order of their reading; prints one a line."""
+
+    def __init__(self, notes: Iterable[Note] = ()) -> None:
+        super().__init__(notes)
+
+    def __str__(self) -> str:
+        return "\n".join(note.text for note in self)
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<ul>{''.join(f'<li>{html.escape(note.text)}</li>' for note in self)}</ul>"
+
+    def without(self, *kinds: str) -> Notes:
+        return Notes(note for note in self if note.kind not in kinds)

@@ -1,0 +1,39 @@
+"""Progress: one callback, `progress(done, total, text)`.
+
+`total` is 0 where nobody knows how much there is to do. A callback may have two methods more:
+`announce(seconds)`, for a wait that can be foreseen, and `follow(model)`, a context in which a fit shows
+what it is doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+Progress = Callable[[int, int, str], None]
+
+
+def silent(done: int, total: int, text: str) -> None:
+    """Show nothing."""
+
+
+def following(progress: Progress, model: Any) -> AbstractContextManager[Any]:
+    """A context in which a fit shows what it is doing, if the callback can."""
+    follow = getattr(progress, "follow", None)
+    return nullcontext() if follow is None else follow(model)
+
+
+class Part:
+    """The callback of a part of the work, whose text begins with what that is."""
+
+    def __init__(self, progress: Progress, text: str) -> None:
+        self.progress, self.text = progress, text
+
+    def __call__(self, done: int, total: int, text: str) -> None:
+        self.progress(done, total, f"{self.text}, {done} of {total} ({text})")
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "announce":
+            raise AttributeError(name)
+        return getattr(self.progress, name)

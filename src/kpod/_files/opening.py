@@ -1,0 +1,124 @@
+"""Open a table in files: in memory, or in pieces where it would not fit. And kpod.read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kpod._common.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from kpod._columns.tables import TableFile
+
+
+def open_table(
+    data: Any,
+    *,
+    missing_values: Any = None,
+    scratch: str | os.PathLike[str] | None = None,
+    columns: Sequence[str] = (),
+    aside: Sequence[str] = (),
+    weight: str | None = None,
+    answers: Mapping[str, Collection[str]] | None = None,
+    every_row: bool = False,
+    progress: Progress = silent,
+    **read: Any,
+) -> TableFile:
+    """The table in one or several files; `close` it when what it needs on a disk is needed no more."""
+    from kpod._files.pieces.large_table import LargeTable, files_of
+    from kpod._files.reading import read_table
+
+    several = isinstance(data, (list, tuple))
+    given = [os.fspath(path) for path in (data if several else [data])]
+    progress(0, 0, f"reading {given[0]}")
+    paths, in_pieces = files_of(given, None if scratch is None else os.fspath(scratch))
+    if not in_pieces:
+        return read_table(paths[0], missing=missing_values, answers=answers, every_row=every_row, **read)
+    return LargeTable.read(
+        paths,
+        scratch,
+        lambda done, total, text: progress(done, total, f"{text}, {min(1.0, done / max(1, total)):.0%}"),
+        leave_out=aside,
+        only=[*columns, *([weight] if weight and columns else [])],
+        missing=missing_values,
+        every_row=every_row,
+        **read,
+    )
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    missing_values: Any = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    backend: str = "pandas",
+) -> Any:
+    r"""Read a table from a file as people have them, numbers as numbers and gaps as gaps.
+
+    CSV and other text, Excel and OpenDocument, SPSS, Stata, SAS, JSON, Parquet, Feather and Arrow, packed
+    or not; told by the first bytes. Delimiter, decimal mark and encoding are found out. Titles above the
+    table, units under its header, and totals and remarks below it are left out; "1,234", "12 %" and "€ 5"
+    are numbers; empty cells, NA, null, ? and the like are gaps, and so are `missing_values`. What was done
+    is in the notes. For tables larger than memory, see `kpod.scan`.
+
+    Parameters
+    ----------
+    path : path-like
+    missing_values : scalar, sequence or mapping, default=None
+        Values that mean missing, for all columns, ``[-9]``, or by column, ``{"score": [99]}``.
+    delimiter, decimal, encoding : str, default=None
+        Of a text file; by default, what it shows.
+    sheet : str, default=None
+        Of a workbook; by default, the first that holds a table.
+    backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+        The library whose data frame is wanted.
+
+    Returns
+    -------
+    dataframe
+        Of pandas, with the notes in ``attrs["notes"]``. Rows that were left out are warned of in any case.
+
+    Examples
+    --------
+    >>> import pathlib, kpod
+    >>> text = "name;score;late\nann;1,5;no\nbob;?;yes\ncai;2,5;no\n"
+    >>> _ = pathlib.Path("scores.csv").write_text(text)
+    >>> kpod.read("scores.csv")
+      name  score late
+    0  ann    1.5   no
+    1  bob    NaN  yes
+    2  cai    2.5   no
+    """
+    from kpod._common.warnings import warn
+    from kpod._files.reading import read_table
+
+    if backend not in ("pandas", "polars", "pyarrow"):
+        raise ValueError(f"backend must be 'pandas', 'polars' or 'pyarrow', got {backend!r}.")
+    table = read_table(
+        os.fspath(path), missing=missing_values, delimiter=delimiter, decimal=decimal, encoding=encoding,
+        sheet=sheet,
+    )  # fmt: skip
+    for note in table.notes:
+        if note.kind == "rows left out":
+            warn(f"{table.source}: {note.text}")
+    return as_backend(table, backend)
+
+
+def as_backend(table: TableFile, backend: str) -> Any:
+    from kpod._common.notes import Notes
+    from kpod._files.output import as_read
+
+    content = as_read(table)
+    if backend == "polars":
+        import polars as pl
+
+        return pl.from_arrow(content)
+    if backend == "pyarrow":
+        return content
+    frame = content.to_pandas()
+    frame.attrs["notes"] = Notes(table.notes)
+    return frame
