@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kpod._analysis.asides import asides
-from kpod._analysis.numbering import number_by_size
 from kpod._analysis.prepare import Data, Encode, as_ratings, ratings_data, table_data, usable_rows
 from kpod._common.errors import InputError, printable
 from kpod.cli.options import (
@@ -218,8 +217,6 @@ def cluster(data: Data, settings: dict[str, Any], progress: Any) -> Clustered:
             values = step.fit_transform(values)
         kpod, number = fitted(data, values, settings, progress)
     pipeline = Pipeline([*data.step, ("kpod", kpod)])
-    with noting():
-        number_by_size(kpod, lambda: pipeline.predict(data.values))
     if isinstance(data.values, ScannedTable):
         clustering = Clustering.of(kpod, data.values, data.names, is_fitted_table=True)
         scale = [] if data.values.scaler_ is None else [("scale", without_names(data.values.scaler_))]
