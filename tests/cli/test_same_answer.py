@@ -8,7 +8,8 @@ import pyarrow.csv
 import pytest
 
 from kpod import KPOD, ObservedScaler, choose_k
-from kpod._estimators.fitting import Fitting
+from kpod._engine.fit import Fit
+from kpod._estimators.choices import Choices
 from tests.conftest import FIRST_SEED
 from tests.helpers.command import kpod
 from tests.helpers.tables import clustered
@@ -36,12 +37,6 @@ def write(path, X):
     pa.csv.write_csv(pa.table(columns), path)
 
 
-def by_size(labels, k):
-    """Clusters numbered from the largest to the smallest, as the command line has them."""
-    order = np.argsort(-np.bincount(labels[labels >= 0], minlength=k), kind="stable")
-    return np.append(np.argsort(order), -1), order
-
-
 def python_model(X, numbers, missingness, seed):
     prepared = ObservedScaler().fit_transform(X)
     estimator = KPOD(n_clusters="auto", missingness=missingness, random_state=seed)
@@ -64,13 +59,12 @@ def test_command_line_and_python_agree(monkeypatch, tmp_path, seed):
     assert result.code == 0, result.err
     summary = json.loads(result.out)
     model = python_model(X, numbers, missingness, seed)
-    new, order = by_size(model.labels_, model.n_clusters_)
     assert summary["settings"]["clusters"] == model.n_clusters_
     assert summary.get("missingness") == getattr(model, "missingness_", None)
     found = pa.csv.read_csv(tmp_path / "out.csv")["cluster"].to_numpy()
-    np.testing.assert_array_equal(found, new[model.labels_])
-    centers = ObservedScaler().fit(X).inverse_transform(model.cluster_centers_[order])
-    centers = np.where(model.counts_[order] > 0, centers, np.nan)
+    np.testing.assert_array_equal(found, model.labels_)
+    centers = ObservedScaler().fit(X).inverse_transform(model.cluster_centers_)
+    centers = np.where(model.counts_ > 0, centers, np.nan)
     written = pa.csv.read_csv(tmp_path / "centers.csv")
     for j in range(X.shape[1]):
         np.testing.assert_array_equal(written[f"v{j}"].to_numpy(), centers[:, j])
@@ -80,25 +74,27 @@ def test_command_line_and_python_agree(monkeypatch, tmp_path, seed):
 def test_whole_table_is_fitted_once(monkeypatch, tmp_path, command, numbers):
     X = gappy(1)
     write(tmp_path / "t.csv", X)
-    chosen, fitted = [], []
-    choose, solve = Fitting.choose, Fitting.solve
+    decided, fitted = [], []
+    decide, solve = Choices.decide, Fit.solve
 
-    def counted_choose(self, *args):
-        chosen.append(self.table.n_rows)
-        return choose(self, *args)
+    def counted_decide(self):
+        found = decide(self)
+        decided.append(found.plan)
+        return found
 
-    def counted_solve(self, *args, told=False, **options):
-        if told:  # as the fit does that the user gets
-            fitted.append(self.table.n_rows)
-        return solve(self, *args, told=told, **options)
+    def counted_solve(self):
+        if self.table.n_rows == len(X) and self.table.blocks[0].hidden is None and self.plan.n_starts is None:
+            fitted.append((self.plan.n_clusters, self.plan.gaps))
+        return solve(self)
 
-    monkeypatch.setattr(Fitting, "choose", counted_choose)
-    monkeypatch.setattr(Fitting, "solve", counted_solve)
+    monkeypatch.setattr(Choices, "decide", counted_decide)
+    monkeypatch.setattr(Fit, "solve", counted_solve)
     options = ["--missingness", "auto", "-o", tmp_path / "out.csv"] if command == "fit" else []
     report = ["--report", tmp_path / "report.html"]
     result = kpod(monkeypatch, command, tmp_path / "t.csv", "-k", numbers, *options, *report)
     assert result.code == 0, result.err
-    assert chosen == fitted == [len(X)]
+    (plan,) = decided
+    assert fitted.count((plan.n_clusters, plan.gaps)) == 1
 
 
 def test_choose_k_shows_warnings_once(monkeypatch, tmp_path):

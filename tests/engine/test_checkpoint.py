@@ -20,7 +20,6 @@ import kpod
 from kpod import KPOD
 from kpod._common import system
 from kpod._engine import blocks, checkpoint, fit
-from kpod._estimators import fitting
 from tests.conftest import FIRST_SEED
 from tests.files.test_scan import same_fit
 from tests.helpers.tables import clustered
@@ -209,7 +208,7 @@ def test_another_table_or_another_fit_is_refused(tmp_path):
     with pytest.raises(ValueError, match="belongs to another table"):
         model.fit(X, sample_weight=np.arange(1.0, 401))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kpod._estimators.fitting.version", lambda _: "0.0.1")
+        patch.setattr("kpod._estimators.kpod.version", lambda _: "0.0.1")
         with pytest.raises(ValueError, match=r"has kpod='.*', not '0\.0\.1'"):
             model.fit(X)
     (tmp_path / "fit.npz").write_bytes((tmp_path / "fit.npz").read_bytes()[:200])
@@ -570,7 +569,7 @@ def test_a_saved_model_knows_no_directory(tmp_path):
 def test_the_choice_of_a_number_goes_on_too(tmp_path):
     X, _ = clustered(np.random.default_rng(4), 250, 6, k=4, spread=0.5)
     whole = kpod.choose_k(X, range(1, 7), random_state=0)
-    fits, solve = [], fitting.Fitting.solve
+    fits, solve = [], fit.Fit.solve
     for after in (2, 20, 45):
         done = []
 
@@ -586,7 +585,7 @@ def test_the_choice_of_a_number_goes_on_too(tmp_path):
             kpod.choose_k(X, range(1, 6), estimator=estimator, random_state=0)
         fits.clear()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fitting.Fitting, "solve", lambda *a, **b: fits.append(1) or solve(*a, **b))
+            patch.setattr(fit.Fit, "solve", lambda *a, **b: fits.append(1) or solve(*a, **b))
             again = kpod.choose_k(X, range(1, 7), estimator=estimator, random_state=0)
         assert len(fits) <= 6 * 11 + 1 - (after - 2)
         assert again.sentence_ == whole.sentence_

@@ -48,7 +48,7 @@ def same(one, other):
 @pytest.mark.parametrize("algorithm", ["lloyd", "hartigan"])
 def test_other_processes_get_the_same_bits(algorithm, problem, pool):
     table, start = problem
-    settings = Settings(max_iter=60, shrinkage=0.5)
+    settings = Settings(max_iter=60, shrinkage=0.5, by_size=True)
     here = fit.SOLVERS[algorithm](table, Executor(), start, settings)
     with threads(3) as executor:
         same(here, fit.SOLVERS[algorithm](table, executor, start, settings))
@@ -59,7 +59,7 @@ def test_other_processes_get_the_same_bits(algorithm, problem, pool):
 def test_lost_states_are_made_again(problem, pool):
     """Half of them, in every iteration: labels are a function of rows and panel."""
     table, start = problem
-    settings = Settings(max_iter=40)
+    settings = Settings(max_iter=40, by_size=True)
     executor = Processes(pool, lost=0.5)
     same(
         fit.SOLVERS["lloyd"](table, Executor(), start, settings),

@@ -15,11 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 import kpod
 from kpod import KPOD
-from kpod._analysis.numbering import number_by_size
 from kpod._common.words import best_found, starts_text
 from kpod.missingness import mcar
 from tests.helpers.command import kpod as command
-from tests.helpers.marks import INFORMATIVE_BY_HAND
 from tests.helpers.tables import as_csr, clustered
 
 
@@ -217,37 +215,6 @@ def test_names_that_are_taken_and_models_without(monkeypatch, table, tmp_path):
     done = command(monkeypatch, "predict", model, table, "--confidence")
     assert done.code == 1
     assert "m.kpod: no probabilities in this model; fit it again with kpod fit --confidence" in done.err
-
-
-@INFORMATIVE_BY_HAND
-def test_numbering_by_size_takes_everything_along(rng):
-    X, truth = clustered(rng, k=3, spread=0.3)
-    X = np.vstack([X[truth == 0][:10], X[truth != 0]])
-    for settings in ({"probability": True}, {"missingness": "informative", "probability": True}):
-        model = KPOD(3, random_state=0, **settings).fit(X)
-        before = model.predict_proba(X)[np.arange(len(X)), model.labels_]
-        number_by_size(model, lambda model=model: model.predict(X))
-        assert (np.diff(np.bincount(model.labels_)) <= 0).all()
-        assert_array_equal(model.predict(X), model.labels_)
-        assert_allclose(model.predict_proba(X)[np.arange(len(X)), model.labels_], before)
-
-
-def test_rows_between_two_centers_keep_their_cluster_when_it_is_numbered(rng):
-    """Over few columns, whole numbers are as near to one center as to another: `predict` takes the first."""
-    n_tied = 0
-    for seed in range(60):
-        X = rng.integers(3, size=(30, 3)).astype(float)
-        X[rng.random(X.shape) < 0.4] = np.nan
-        X[np.isnan(X).all(axis=1), 0] = 1.0
-        model = KPOD(5, n_init=1, random_state=seed).fit(X)
-        labels, counts = model.labels_, model.counts_
-        number_by_size(model, lambda model=model, X=X: model.predict(X))
-        assert_array_equal(model.predict(X), model.labels_)
-        new = np.array([model.labels_[labels == cluster][0] for cluster in range(5)])
-        assert_array_equal(new[labels], model.labels_)
-        assert_array_equal(model.counts_[new], counts)
-        n_tied += (np.diff(np.bincount(model.labels_)) > 0).any()
-    assert n_tied
 
 
 # Starts

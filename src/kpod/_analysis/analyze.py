@@ -177,15 +177,22 @@ def fitted(
     kpod: KPOD, values: Any, numbers: Any, weights: Any, source: str, progress: Progress
 ) -> tuple[KPOD, KChoice | None]:
     """The model; and why it has so many clusters, where that was left open."""
-    with following(progress, kpod):
+    with following(progress, kpod), naming(source):
         if isinstance(numbers, int):
             return kpod.fit(values, sample_weight=weights), None
-        try:
-            told = Part(progress, "choosing the number of clusters")
-            choice = choose_k(values, numbers, estimator=kpod, sample_weight=weights, progress=told)
-        except ValueError as error:
-            raise InputError(f"{source}: {error} Or give the number of clusters ({option('-k')}).") from error
+        told = Part(progress, "choosing the number of clusters")
+        choice = choose_k(values, numbers, estimator=kpod, sample_weight=weights, progress=told)
         return choice.model_, choice
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Errors with the name of the table, and settings as their reader knows them."""
+    try:
+        yield
+    except ValueError as error:
+        message = str(error).replace("n_clusters", option("-k").strip("`"))
+        raise InputError(f"{source}: {message}") from error
 
 
 def follows(table: TableFile, usage: Any, c: Clustering) -> list[Note]:

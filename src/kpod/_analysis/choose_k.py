@@ -22,7 +22,7 @@ from sklearn.base import clone
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
 from kpod._selection.number import KChoice
-from kpod._selection.search import Progress
+from kpod._selection.trials import Progress
 
 
 def choose_k(

@@ -21,7 +21,7 @@ from kpod._analysis.entries import DenseEntries, Entries, MappedEntries, SparseE
 from kpod._analysis.units import SMALL, YEAR, Level, in_units, is_bent, is_year, means_of
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._common.words import counted, listed, number, percent
-from kpod._estimators.kpod import KPOD
+from kpod._estimators.nearest_center import NearestCenter
 from kpod._inputs import validation
 from kpod._inputs.scanned import ScannedTable
 from kpod._missing.diagnosis import Diagnosis, Whole
@@ -47,7 +47,7 @@ MOST_COMPARED = 500_000
 class Clustering:
     """A fitted model seen together with a table, both in the table's own units."""
 
-    kpod: KPOD
+    kpod: NearestCenter
     names: list[str]
     table: Entries
     """The table in the units it came in."""
@@ -434,13 +434,13 @@ def explained_share(entries: Floats, labels: Labels, k: int) -> float:
     return float(np.clip(1 - within / total * (len(entries) - 1) / (len(entries) - groups), 0, 1))
 
 
-def split(estimator: Any) -> tuple[Any, KPOD]:
+def split(estimator: Any) -> tuple[Any, NearestCenter]:
     """What comes before the KPOD, if anything, and the KPOD."""
     if isinstance(estimator, Pipeline):
         before, last = (estimator[:-1] if len(estimator) > 1 else None), estimator[-1]
     else:
         before, last = None, estimator
-    if not isinstance(last, KPOD):
+    if not isinstance(last, NearestCenter):
         raise TypeError(f"Expected a fitted KPOD, or a pipeline that ends in one, got {estimator!r}.")
     return before, last
 
@@ -449,7 +449,7 @@ def numbered(n: int) -> list[str]:
     return [f"column {j}" for j in range(n)]
 
 
-def labels_of(kpod: KPOD, values: Entries, seen: Any) -> tuple[Labels, bool]:
+def labels_of(kpod: NearestCenter, values: Entries, seen: Any) -> tuple[Labels, bool]:
     """The labels of the fit where this is the table of the fit, else each row's nearest center.
 
     It is that table if it has the counts behind the centers (row weights change those) and if `predict`

@@ -8,12 +8,11 @@ these gaps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -22,9 +21,9 @@ from kpod._common.typing import Floats, Labels, Positions
 from kpod._common.words import listed
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import threads
+from kpod._engine.fit import Fit
 from kpod._engine.table import make_table
-from kpod._estimators.fitting import Chosen, Fitting
-from kpod._estimators.kpod import KPOD
+from kpod._estimators.nearest_center import NearestCenter
 from kpod._inputs import validation
 from kpod._selection import holdout
 
@@ -140,9 +139,7 @@ def stability(
     table, labels = some_rows(values, rows), labels[rows]
     chance = np.ones(len(rows)) if weights is None else weights[rows]
     k = kpod.n_clusters_
-    again = clone(kpod)
-    if not isinstance(again.init, str):
-        again.set_params(init="k-means++")
+    plan = kpod._fitted_plan()
     jaccard, ari = np.full((n_resamples, k), np.nan), np.empty(n_resamples)
     with threads(kpod._n_threads()) as executor:
         for b in range(n_resamples):
@@ -150,9 +147,8 @@ def stability(
             seed = int(rng.randint(2**31 - 1))
             whole = make_table(table, executor, weights=drawn, groups=kpod._groups())
             (fold,) = holdout.folds(whole, executor, seed, n_folds=1)
-            chosen = Chosen(k, getattr(kpod, "shrinkage_", 0.0), gaps=hasattr(kpod, "missing_rates_"))
-            fitting = Fitting(again, fold.table, executor)
-            solution, _ = fitting.solve(chosen, np.random.RandomState(seed), STARTS)
+            drawn_plan = replace(plan, n_starts=STARTS, random_state=seed)
+            solution = Fit(drawn_plan, fold.table, executor).solve()
             inside = drawn > 0
             jaccard[b] = similarities(labels[inside], solution.labels[inside], k)
             ari[b] = adjusted_rand_score(labels[inside], solution.labels[inside])
@@ -172,12 +168,12 @@ def stability(
     )
 
 
-def kpod_and_table(model: Any, X: Any) -> tuple[KPOD, Any]:
+def kpod_and_table(model: Any, X: Any) -> tuple[NearestCenter, Any]:
     """The KPOD at the end of a pipeline, and the table as that sees it, with the names of its columns."""
     validation.refuse_dask(X)  # before scikit-learn's transformers load it
     if hasattr(model, "steps"):
         X, model = (model[:-1].transform(X) if len(model.steps) > 1 else X), model.steps[-1][1]
-    if not isinstance(model, KPOD):
+    if not isinstance(model, NearestCenter):
         raise TypeError(
             f"model must be a fitted KPOD or a pipeline that ends in one, got {type(model).__name__}."
         )

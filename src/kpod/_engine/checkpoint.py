@@ -33,7 +33,7 @@ from kpod._engine.solvers.lloyd import Snapshot, Solution
 from kpod._engine.table import Table, checksum
 
 FILE = "fit.npz"
-FORMAT = 1  # of the file; another number is refused
+FORMAT = 2  # of the file; another number is refused
 PART = ".fit.npz."  # what the name of a file begins with that is not complete yet
 SECONDS = 5.0  # between two writes, at the least
 SHARE = 0.05  # of the time that writing may take
@@ -51,11 +51,10 @@ class Checkpoint:
     def __init__(self, directory: str | os.PathLike[str], about: dict[str, Any]) -> None:
         self.directory = Path(directory)
         self.about = json.loads(json.dumps(about))
-        self.numbers: list[int] | None = None  # that the starts were drawn by
+        self.state: dict[str, Any] | None = None  # of what the fit draws from
         self.done: dict[int, Snapshot] = {}
         self.running: dict[int, Snapshot] = {}
         self.found: dict[str, Snapshot] = {}  # solutions of parts of the work, by name
-        self.seed: int | None = None  # that the search for a number of clusters was drawn by
         self._lock = Lock()
         self._written = time.monotonic()
         self._took = 0.0
@@ -94,13 +93,21 @@ class Checkpoint:
                     f"The checkpoint in {self.directory} {what}. Use another directory, or delete "
                     f"{self.path} to start over."
                 )
-        self.numbers, self.seed = head["numbers"], head["seed"]
+        self.state = head["state"]
         for name, value in kept.items():
             kind, which, key = name.split("/")
             if kind == "found":
                 self.found.setdefault(which, {})[key] = value
             else:
                 (self.done if kind == "done" else self.running).setdefault(int(which), {})[key] = value
+
+    def generator(self, random_state: np.random.RandomState) -> np.random.RandomState:
+        """What the fit draws from: as given, or as the fit was given that left this checkpoint."""
+        if self.state is None:
+            self.state = plain(random_state.get_state(legacy=False))
+        kept = np.random.RandomState(getattr(np.random, self.state["bit_generator"])())
+        kept.set_state(self.state)
+        return kept
 
     def is_due(self) -> bool:
         """Whether it is time to write again: a few seconds later, and seldom if it takes long."""
@@ -143,7 +150,7 @@ class Checkpoint:
 
     def _write(self) -> None:
         began = time.monotonic()
-        head = json.dumps({"about": self.about, "numbers": self.numbers, "seed": self.seed})
+        head = json.dumps({"about": self.about, "state": self.state})
         arrays: dict[str, Any] = {"head": np.array(head)}
         parts: dict[str, dict[Any, Snapshot]] = {
             "done": dict(self.done), "running": dict(self.running), "found": dict(self.found)
@@ -199,6 +206,13 @@ class Checkpoint:
             self.close()
 
 
+def plain(state: Any) -> Any:
+    """The state of a generator as JSON has it."""
+    if isinstance(state, dict):
+        return {name: plain(value) for name, value in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray) else state
+
+
 def arrays_of(solution: Solution) -> Snapshot:
     parts = vars(solution).copy()
     if (gaps := parts.pop("gaps")) is not None:
@@ -209,7 +223,7 @@ def arrays_of(solution: Solution) -> Snapshot:
 def solution_of(kept: Snapshot) -> Solution:
     values = {name: value if value.ndim else value.item() for name, value in kept.items()}
     gaps = {name: values.pop(f"gaps_{name}", None) for name in GapModel._fields}
-    for name in ("trace", "losses"):
+    for name in ("trace", "losses", "starts"):
         values[name] = values[name].tolist()
     return Solution(**values, gaps=None if gaps["shares"] is None else GapModel(**gaps))
 

@@ -1,18 +1,26 @@
-"""A whole fit: several starts, the best of which is kept."""
+"""A whole fit: a plan, carried out on a table. Several starts, the best of which is kept.
+
+A plan is plain values. It knows of no estimator: whoever wants a fit writes one, and a fit that differs from
+another in one value is `replace(plan, ...)`.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpod._common.typing import Floats
 from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
-from kpod._engine.seeding import GAP_WEIGHTS, SEEDINGS, GapSeeds, Seeding, row_entries, sample_of
+from kpod._engine.objective import GapObjective, Objective
+from kpod._engine.seeding import GAP_WEIGHTS, SEEDINGS, GapSeeds, Seeding, fill_gaps, row_entries, sample_of
 from kpod._engine.sizes import (
     LARGE_TABLE,
     MOST_SAMPLE_ENTRIES,
@@ -28,45 +36,178 @@ from kpod._engine.table import Table
 
 Solver = Callable[[Table, Executor, Start, Settings], Solution]
 SOLVERS: Mapping[str, Solver] = MappingProxyType({"hartigan": hartigan, "lloyd": lloyd, "mm": mm})
+Init = Callable[[Any, int, np.random.RandomState], Floats]
+"""Initial centers, in the units of the values, from these, the number of clusters and a generator."""
+
+
+class Lines(NamedTuple):
+    """Where lines on progress go, and which are wanted: 1 for those of starts, 2 for those of iterations."""
+
+    write: Callable[[str], None] = print
+    verbose: int = 0
+
+    def writer(self, level: int) -> Callable[[str], None] | None:
+        """What lines of a level are given to, if they are wanted."""
+        return self.write if self.verbose >= level else None
+
+
+QUIET = Lines()
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """How a table is clustered. What is None is to be chosen by the table (`_estimators/choices.py`).
+
+    Parameters
+    ----------
+    n_clusters : None to choose it
+    init : the name of a seeding, centers (k, p) with NaN for a column's mean, or a function
+    n_starts : None for as many as it takes
+    algorithm : of `SOLVERS`
+    max_iter, tol : when to stop, see `Settings`
+    shrinkage : None to choose it
+    gaps : whether gaps count, None to decide
+    random_state : what a fit draws from: a seed, or a generator, which is copied and left as it is
+    lines : where lines on progress go
+    """
+
+    n_clusters: int | None
+    init: str | Floats | Init = "k-means++"
+    n_starts: int | None = None
+    algorithm: str = "hartigan"
+    max_iter: int = 300
+    tol: float = 1e-4
+    shrinkage: float | None = 0.0
+    gaps: bool | None = False
+    random_state: int | np.random.RandomState = 0
+    lines: Lines = QUIET
+
+    def generator(self) -> np.random.RandomState:
+        """What a fit draws from, the same each time."""
+        state = self.random_state
+        return (
+            copy.deepcopy(state) if isinstance(state, np.random.RandomState) else np.random.RandomState(state)
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A plan, with nothing left to be chosen, and the table it is carried out on.
+
+    Parameters
+    ----------
+    plan : how
+    table : the table
+    executor : where its blocks are worked on
+    values : the entries as an array or CSR array, for an `init` that is a function
+    checkpoint : what an earlier fit left, and where this one leaves what is needed to go on
+    """
+
+    plan: FitPlan
+    table: Table
+    executor: Executor
+    values: Any = None
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def n_clusters(self) -> int:
+        assert self.plan.n_clusters is not None
+        return self.plan.n_clusters
+
+    @property
+    def settings(self) -> Settings:
+        plan = self.plan
+        assert plan.shrinkage is not None
+        assert plan.gaps is not None
+        given = not isinstance(plan.init, str) and not callable(plan.init)  # then centers keep their order
+        told = iteration_callback(plan.lines, format_objective(self.table, self.n_clusters, gaps=plan.gaps))
+        return Settings(plan.max_iter, plan.tol, plan.shrinkage, plan.gaps, not given, told)
+
+    def solve(self) -> Solution:
+        """The solution with the lowest objective of several starts.
+
+        Starts of a table whose passes are short share the threads of the executor; a large table's
+        blocks do. What a checkpoint has of a start is not done again.
+        """
+        plan, table, starts = self.plan, self.table, self.starts()
+        short = not self.executor.remote and (
+            table.n_entries * (PASS + self.n_clusters) < SHORT_WORK or len(table.blocks) == 1
+        )
+        settings, own = self.settings, Executor() if short else self.executor
+        tell = plan.lines.writer(1)
+        value = format_objective(table, self.n_clusters, gaps=bool(plan.gaps))
+
+        def solved(number: int) -> Solution:
+            solution = self._solve_start(number, starts[number], own, settings)
+            if tell is not None:
+                tell(f"start {number + 1}/{len(starts)}: {value(solution.objective)}")
+            return solution
+
+        numbers = range(len(starts))
+        solutions = self.executor.map(solved, numbers) if short else [solved(number) for number in numbers]
+        best = min(solutions, key=lambda solution: solution.objective)
+        return replace(best, starts=[solution.objective for solution in solutions])
+
+    def _solve_start(
+        self, number: int, start: Callable[[], Start], executor: Executor, settings: Settings
+    ) -> Solution:
+        solver, checkpoint = SOLVERS[self.plan.algorithm], self.checkpoint
+        if checkpoint is None:
+            return solver(self.table, executor, start(), settings)
+        solution = checkpoint.solution(number)
+        if solution is None:
+            kept = checkpoint.running.get(number)
+            settings = replace(settings, keep=partial(checkpoint.keep, number), resume=kept)
+            begin = start() if kept is None else Start(kept["centers"])
+            solution = solver(self.table, executor, begin, settings)
+            checkpoint.ended(number, solution)
+        return solution
+
+    def starts(self) -> list[Callable[[], Start]]:
+        """What to start from: given, or drawn when its turn comes, but fixed beforehand.
+
+        Without a number there are as many starts as it takes; of a large table, one that was the best of
+        several on a sample of the rows. Where gaps count, two of three starts look at them as well.
+        """
+        plan, table, k = self.plan, self.table, self.n_clusters
+        random_state = plan.generator()
+        if callable(plan.init):
+            n_starts = plan.n_starts or enough_starts(table)
+            given = [plan.init(self.values, k, random_state) for _ in range(n_starts)]
+            return [partial(start_at, centers, table, k) for centers in given]
+        if not isinstance(plan.init, str):
+            return [partial(start_at, plan.init, table, k)]
+        size = trial_rows(table, k) if plan.n_starts is None and plan.init == "k-means++" else table.n_rows
+        n_starts = plan.n_starts or enough_starts(table)
+        numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
+        if size < table.n_rows:
+            return [partial(self._best_on_sample, size, numbers)]
+        seedings = self._seedings(n_starts, np.random.default_rng(numbers[-1]))
+        return [partial(draw, seedings[i % len(seedings)], number) for i, number in enumerate(numbers[:-1])]
+
+    def _seedings(self, n_starts: int, rng: np.random.Generator) -> Sequence[Seeding]:
+        """What starts are drawn by, in turn."""
+        table, executor, k = self.table, self.executor, self.n_clusters
+        weights = GAP_WEIGHTS[:n_starts] if self.plan.gaps else ()
+        found: list[Seeding] = [GapSeeds(table, executor, k, rng, weight) for weight in weights]
+        if n_starts > len(found):
+            found.append(SEEDINGS[str(self.plan.init)](table, executor, k, rng))
+        return found
+
+    def _best_on_sample(self, size: int, numbers: NDArray[np.int64]) -> Start:
+        """Where the best of several starts ends on a sample of the rows."""
+        table, executor = self.table, self.executor
+        seed, of_starts = numbers.tolist()
+        own = Executor() if executor.remote or len(table.blocks) == 1 else executor
+        sample = sample_of(table, executor, size, np.random.default_rng(seed))
+        plan = replace(self.plan, n_starts=STARTS, random_state=of_starts, lines=QUIET)
+        best = Fit(plan, sample, own).solve()
+        return Start(np.where(sample.live, best.centers, table.fallback), gaps=best.gaps)
 
 
 def enough_starts(table: Table) -> int:
     """How many starts on all rows find a good clustering at a cost in proportion."""
     return 1 if table.n_observed > LARGE_TABLE else STARTS
-
-
-def drawn_starts(
-    table: Table,
-    executor: Executor,
-    init: str,
-    n_clusters: int,
-    n_starts: int | None,
-    random_state: np.random.RandomState,
-    algorithm: str,
-    settings: Settings,
-    checkpoint: Checkpoint | None = None,
-) -> list[Callable[[], Start]]:
-    """Starts that are drawn when their turn comes, but fixed beforehand: by a checkpoint, if it has any.
-
-    Without a number there are as many as it takes; of a large table, one that was the best of several
-    on a sample of the rows. Where gaps count, two of three starts look at them as well.
-    """
-    size = trial_rows(table, n_clusters) if n_starts is None and init == "k-means++" else table.n_rows
-    n_starts = n_starts or enough_starts(table)
-    numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
-    if checkpoint is not None:
-        checkpoint.numbers = numbers.tolist() if checkpoint.numbers is None else checkpoint.numbers
-        numbers = np.array(checkpoint.numbers)
-    if size < table.n_rows:
-        tried = partial(best_on_sample, table, executor, init, n_clusters, size, numbers, algorithm, settings)
-        return [tried]
-    rng = np.random.default_rng(numbers[-1])
-    seedings: list[Seeding] = []
-    if settings.gaps:
-        seedings = [GapSeeds(table, executor, n_clusters, rng, weight) for weight in GAP_WEIGHTS[:n_starts]]
-    if n_starts > len(seedings):
-        seedings.append(SEEDINGS[init](table, executor, n_clusters, rng))
-    return [partial(draw, seedings[i % len(seedings)], number) for i, number in enumerate(numbers[:-1])]
 
 
 def trial_rows(table: Table, n_clusters: int) -> int:
@@ -82,72 +223,33 @@ def trial_rows(table: Table, n_clusters: int) -> int:
     return size if size < int(table.usable.sum()) else table.n_rows
 
 
-def best_on_sample(
-    table: Table,
-    executor: Executor,
-    init: str,
-    n_clusters: int,
-    size: int,
-    numbers: NDArray[np.int64],
-    algorithm: str,
-    settings: Settings,
-) -> Start:
-    """Where the best of several starts ends on a sample of the rows."""
-    seed, of_starts = numbers.tolist()
-    own = Executor() if executor.remote or len(table.blocks) == 1 else executor
-    sample = sample_of(table, executor, size, np.random.default_rng(seed))
-    settings = replace(settings, iteration_callback=None)
-    starts = drawn_starts(
-        sample, own, init, n_clusters, STARTS, np.random.RandomState(of_starts), algorithm, settings
-    )
-    best, _ = best_of(starts, sample, own, algorithm, n_clusters, settings)
-    return Start(np.where(sample.live, best.centers, table.fallback), gaps=best.gaps)
-
-
 def draw(seeding: Seeding, number: int) -> Start:
     return seeding.draw(np.random.default_rng(number))
 
 
-def best_of(
-    starts: Sequence[Callable[[], Start]],
-    table: Table,
-    executor: Executor,
-    algorithm: str,
-    n_clusters: int,
-    settings: Settings,
-    done: Callable[[int, Solution], None] | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> tuple[Solution, list[float]]:
-    """The solution with the lowest objective, and the objectives of all starts.
+def start_at(centers: Floats, table: Table, n_clusters: int) -> Start:
+    """A start at given centers, in the units of the values."""
+    expected = (n_clusters, table.n_columns)
+    if centers.shape != expected:
+        raise ValueError(
+            f"The initial centers have shape {centers.shape}, expected {expected}: one row per cluster."
+        )
+    if np.isinf(centers).any():
+        raise ValueError("The initial centers contain infinity.")
+    return Start(fill_gaps(table, np.where(np.isnan(centers), np.nan, table.units.to(centers))))
 
-    Starts of a table whose passes are short share the threads of the executor; a large table's
-    blocks do. `done` is told of each start that ended. What a checkpoint has of a start is not done
-    again.
-    """
-    short = not executor.remote and (
-        table.n_entries * (PASS + n_clusters) < SHORT_WORK or len(table.blocks) == 1
-    )
 
-    def solve(number: int) -> Solution:
-        solution = None if checkpoint is None else checkpoint.solution(number)
-        if solution is None:
-            solution = solve_anew(number)
-        if done is not None:
-            done(number, solution)
-        return solution
+def format_objective(table: Table, n_clusters: int, *, gaps: bool = False) -> Callable[[float], str]:
+    """What is minimised, in words: the loss in the units of the table, or the objective where gaps count."""
+    name, kind = ("objective", GapObjective) if gaps else ("loss", Objective)
+    return lambda value: f"{name} {kind(table, n_clusters).in_own_units(value):.6g}"
 
-    def solve_anew(number: int) -> Solution:
-        solver, own = SOLVERS[algorithm], Executor() if short else executor
-        if checkpoint is None:
-            return solver(table, own, starts[number](), settings)
-        kept = checkpoint.running.get(number)
-        start = starts[number]() if kept is None else Start(kept["centers"])
-        saving = replace(settings, keep=partial(checkpoint.keep, number), resume=kept)
-        solution = solver(table, own, start, saving)
-        checkpoint.ended(number, solution)
-        return solution
 
-    order = range(len(starts))
-    solutions = executor.map(solve, order) if short else [solve(number) for number in order]
-    best = min(solutions, key=lambda solution: solution.objective)
-    return best, [solution.objective for solution in solutions]
+def iteration_callback(
+    lines: Lines, value: Callable[[float], str]
+) -> Callable[[str, int, float], None] | None:
+    """What writes a line on each iteration, if those are wanted."""
+    tell = lines.writer(2)
+    if tell is None:
+        return None
+    return lambda what, iteration, now: tell(f"  {what} {iteration}: {value(now)}")

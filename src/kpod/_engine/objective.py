@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from kpod._common.typing import AnyFloats, Floats, Singles
-from kpod._engine.step import Drift
+from kpod._common.typing import Floats
+from kpod._engine.step import Drift, MoveFactors
 from kpod._engine.table import Table
 from kpod._kernels import lloyd as comparing
 from kpod._kernels import rows as kernels
@@ -36,16 +36,6 @@ class Means(NamedTuple):
 
     centers: Floats
     counts: Floats
-
-
-class MoveFactors(NamedTuple):
-    """What squared differences cost and gain when a row moves, as `step.Screen` takes them."""
-
-    joining: AnyFloats
-    own: Floats
-    largest_gains: Singles
-    smallest_cost: float
-    gaps: Gaps | None = None
 
 
 class GapModel(NamedTuple):

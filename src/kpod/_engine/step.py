@@ -174,10 +174,12 @@ class Recall:
     ----------
     panel : None before the first assignment
     relabelled : rows whose labels changed since
+    numbers : the new number of each cluster, if they were given others since; a state has the old ones
     """
 
     panel: Panel | None = None
     relabelled: Relabelled = NOTHING_RELABELLED
+    numbers: Labels | None = None
 
     def __call__(self, block: Block, rows: Rows, state: State | None, spaces: Spaces) -> State:
         """The state, with labels that are up to date."""
@@ -191,6 +193,8 @@ class Recall:
             local = self.relabelled.rows[here] - block.first
             state.labels[local] = self.relabelled.labels[here]
             state.forget_bounds(local)
+        if self.numbers is not None:
+            state.labels[:] = self.numbers[state.labels]
         return state
 
 
@@ -258,6 +262,21 @@ class AddUp:
         return state
 
 
+class MoveFactors(NamedTuple):
+    """What squared differences cost and gain when a row moves.
+
+    `costs` (p, stride): what one costs on joining a cluster; `own` (k, p, 2): a center, and what a squared
+    difference gains on leaving it; `largest_gains` (k,) and `smallest_cost`: roots of the largest of each
+    cluster, and of the smallest of any; `gaps`: what gaps gain and cost, where they count.
+    """
+
+    costs: AnyFloats
+    own: Floats
+    largest_gains: Singles
+    smallest_cost: float
+    gaps: Gaps | None = None
+
+
 @dataclass
 class Screen:
     """Find the rows that a single-row move may pay for; `found` gathers them by block.
@@ -265,24 +284,18 @@ class Screen:
     Parameters
     ----------
     panel, drift : as in `Assign`
-    factors : (p, stride) what a squared difference costs on joining a cluster
-    own : (k, p, 2) a center, and what a squared difference gains on leaving it
-    leaving, joining : roots of the largest gain of each cluster, and of the smallest cost of any
-    gaps : what gaps gain and cost; then bounds say nothing, and are not kept
+    factors : what a move costs and gains; where gaps count, bounds say nothing, and are not kept
     """
 
     panel: Panel
     drift: Drift
-    factors: AnyFloats
-    own: Floats
-    leaving: Singles
-    joining: float
-    gaps: Gaps | None = None
+    factors: MoveFactors
     spaces: Spaces = field(default_factory=Spaces)
 
     def __call__(self, block: Block, state: State, found: Found) -> State:
         candidates, n = np.empty(block.n_rows, np.intp), 0
-        if self.gaps is not None:
+        costs, own, largest_gains, smallest_cost, gaps = self.factors
+        if gaps is not None:
             state.forget_bounds(slice(None))
             if block.weights is not None:  # what gaps gain and cost depends on the weight
                 found.rows[block.first] = np.flatnonzero(block.weights > 0)
@@ -290,11 +303,11 @@ class Screen:
         with block.rows() as rows, self.spaces.of(rows, widest(self.panel), rows.chunk) as space:
             for start, stop in block.pieces(self.panel.k):
                 n += moving.screen(
-                    rows, start, stop, self.panel, self.factors, *self.drift, self.leaving, self.joining,
-                    state.labels, state.upper, state.lower, self.own, self.gaps, candidates[n:], space,
+                    rows, start, stop, self.panel, costs, *self.drift, largest_gains, smallest_cost,
+                    state.labels, state.upper, state.lower, own, gaps, candidates[n:], space,
                 )  # fmt: skip
         found.rows[block.first] = candidates[:n].copy()
-        if self.gaps is not None:
+        if gaps is not None:
             state.forget_bounds(slice(None))
         return state
 

@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from importlib.metadata import version
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from kpod._common.column_groups import ColumnGroups
-from kpod._common.typing import Floats, Labels
+from kpod._common.typing import Floats
 from kpod._common.warnings import warn
 from kpod._common.words import starts_text
+from kpod._engine.checkpoint import Checkpoint, fingerprint
+from kpod._engine.executors import Executor
+from kpod._engine.fit import Fit, FitPlan
 from kpod._engine.objective import GapObjective, Objective
 from kpod._engine.solvers.lloyd import Solution, sizes_of
 from kpod._engine.table import Table, make_table, with_groups
-from kpod._estimators.fitting import Fitting, checkpoint_of, is_auto, progress_printer, warn_of_empty
+from kpod._estimators.choices import Choices, Decided, warn_of_empty
+from kpod._estimators.fitted import column_names, store_fitted
 from kpod._estimators.nearest_center import MIXTURE, NearestCenter
-from kpod._estimators.parameters import check_parameters, check_place
+from kpod._estimators.parameters import (
+    check_parameters,
+    check_place,
+    check_table,
+    drawn_from,
+    init_of,
+    is_auto,
+)
 from kpod._inputs import dask_tables, validation
 from kpod._mixture.confidence import soften
-from kpod._selection.search import Progress
+from kpod._selection.trials import Progress
 
 
 class KPOD(NearestCenter):
@@ -137,7 +151,9 @@ class KPOD(NearestCenter):
     labels_ : ndarray of shape (n_samples,)
         The cluster of each row, -1 where nothing was observed (and gaps are ignored). They are what
         `predict` says of the same table; only those of "mm" are its own, of the table as it filled it
-        in.
+        in. Clusters are numbered by the number of their rows, the largest first (and of equal ones, the one
+        whose center is lower in the first column in which they differ); those of an `init` array keep its
+        order. A row at the same distance from two centers is in the first of them.
 
     inertia_ : float
         The loss.
@@ -246,9 +262,6 @@ class KPOD(NearestCenter):
     array([ True,  True])
     """
 
-    # Callback for lines on progress; set on an instance by whoever wants to show them.
-    _progress_line: Callable[[str], None] | None = None
-
     def __init__(
         self,
         n_clusters: int | str = 8,
@@ -306,9 +319,7 @@ class KPOD(NearestCenter):
     def _fit(self, X: Any, sample_weight: Any, numbers: Any = None, progress: Progress | None = None) -> KPOD:
         """Fit; `numbers` are those that `kpod.choose_k` chooses from."""
         check_parameters(self)
-        # Nothing of a fitted model changes before the new fit has succeeded.
-        new = copy.copy(self)
-        random_state = check_random_state(self.random_state)
+        new = copy.copy(self)  # nothing of a fitted model changes before the new fit has succeeded
         with dask_tables.executor_for(X, self._n_threads()) as executor:
             algorithm = check_place(self, X, executor)
             values = new._validate(X, executor, reset=True)
@@ -323,50 +334,51 @@ class KPOD(NearestCenter):
             validation.check_finite(table, names)
             table = with_groups(table, executor)
             self._check_table(table, names)
-            with checkpoint_of(self, table, executor, numbers) as checkpoint:
-                fitting = Fitting(self, table, executor, values, checkpoint)
-                chosen = fitting.choose(numbers, progress)
-                solution, losses = fitting.solve(chosen, random_state, algorithm=algorithm, told=True)
+            plan = replace(self._plan(), algorithm=algorithm)
+            with checkpoint_of(self, plan, table, executor, numbers) as checkpoint:
+                if checkpoint is not None:
+                    plan = replace(plan, random_state=checkpoint.generator(plan.generator()))
+                fit = Fit(plan, table, executor, values, checkpoint)
+                decided = Choices(fit, numbers, progress).decide()
+                solution = decided.solution or replace(fit, plan=decided.plan).solve()
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)
-                tell = progress_printer(self, 1)
-                if tell is not None and len(losses) > 1:
-                    tell(starts_text(losses))
+                tell = plan.lines.writer(1)
+                if tell is not None and len(solution.starts) > 1:
+                    tell(starts_text(solution.starts))
                 self._warn_of(solution, table)
-                attributes = self._attributes(solution, losses, table) | chosen.attributes()
-                attributes["algorithm_"] = algorithm
-                if self.probability and not chosen.gaps:
-                    attributes |= self._mixture(
-                        values, attributes["labels_"], weights, chosen.n_clusters, table.groups
-                    )
-        self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update({} if names is None else {"feature_names_in_": names})
-        for name in (*MIXTURE, "choice_", "gap_choice_", "missing_rates_", "missingness_"):
-            self.__dict__.pop(name, None)
-        self.__dict__.update(attributes)
+                attributes = self._attributes(solution, decided, table)
+                if self.probability and not decided.plan.gaps:
+                    attributes |= self._mixture(values, solution, weights, table.groups)
+        store_fitted(self, attributes | column_names(new))
         return self
 
+    def _plan(self) -> FitPlan:
+        """The parameters as a plan."""
+        return FitPlan(
+            n_clusters=None if is_auto(self.n_clusters) else int(self.n_clusters),
+            init=init_of(self),
+            n_starts=None if is_auto(self.n_init) else int(self.n_init),
+            algorithm=self.algorithm,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            shrinkage=None if is_auto(self.shrinkage) else float(self.shrinkage),
+            gaps=None if is_auto(self.missingness) else self.missingness == "informative",
+            random_state=drawn_from(self.random_state),
+            lines=self._lines(),
+        )
+
+    def _fitted_plan(self) -> FitPlan:
+        return replace(super()._fitted_plan(), algorithm=self.algorithm, max_iter=self.max_iter, tol=self.tol)
+
     def _fills_in(self) -> bool:
-        return self.algorithm == "mm" or (isinstance(self.init, str) and self.init == "mean-fill")
+        return self.algorithm == "mm" or super()._fills_in()
 
     def _check_table(self, table: Table, names: Any) -> None:
-        n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())
-        least = 1 if is_auto(self.n_clusters) else int(self.n_clusters)
-        if not n_usable and is_auto(self.n_clusters):
-            raise ValueError(f"X: no row (n_samples={table.n_rows}) has both an observed entry and a weight.")
-        if least > n_usable:
-            raise ValueError(
-                f"n_samples={n_usable} should be >= n_clusters={least}: of {table.n_rows} rows, "
-                f"{n_usable} have an observed entry and a positive weight. Ask for fewer clusters."
-            )
+        check_table(table, names, None if is_auto(self.n_clusters) else int(self.n_clusters))
+        n_empty = int((table.observed == 0).sum())
         if n_empty and self.missingness == "ignore":
             warn_of_empty(n_empty, table)
-        ignored = np.flatnonzero(~table.live)
-        if len(ignored):
-            warn(
-                f"No observed entries in column {validation.name_columns(ignored, names)}: ignored, and "
-                "NaN in the centers."
-            )
 
     def _warn_of(self, solution: Solution, table: Table) -> None:
         if not solution.converged:
@@ -384,11 +396,13 @@ class KPOD(NearestCenter):
                 ConvergenceWarning,
             )
 
-    def _attributes(self, solution: Solution, losses: list[float], table: Table) -> dict[str, Any]:
+    def _attributes(self, solution: Solution, decided: Decided, table: Table) -> dict[str, Any]:
         """What a fit leaves behind, in the table's own units."""
         labels, scale, gaps = solution.labels, table.units.scale, solution.gaps
         objective = (Objective if gaps is None else GapObjective)(table, len(solution.centers))
-        trace, ends = (objective.in_own_units(np.array(values)) for values in (solution.trace, losses))
+        trace, ends = (
+            objective.in_own_units(np.array(values)) for values in (solution.trace, solution.starts)
+        )
         fitted: dict[str, Any] = {}
         if gaps is None:
             labels[table.observed == 0] = -1
@@ -404,7 +418,13 @@ class KPOD(NearestCenter):
                 "cluster_shares_": gaps.shares,
                 "noise_variance_": variance,
             }
+        if decided.choice is not None:
+            fitted["choice_"] = decided.choice
+        if decided.missingness is not None:
+            fitted |= {"missingness_": str(decided.missingness), "gap_choice_": decided.missingness}
         return fitted | {
+            "algorithm_": decided.plan.algorithm,
+            "shrinkage_": decided.plan.shrinkage,
             "labels_": labels,
             "cluster_centers_": table.units.back(solution.centers).astype(table.dtype),
             "counts_": solution.counts,
@@ -424,15 +444,36 @@ class KPOD(NearestCenter):
         }
 
     def _mixture(
-        self, values: Any, labels: Labels, weights: Floats | None, k: int, groups: ColumnGroups
+        self, values: Any, solution: Solution, weights: Floats | None, groups: ColumnGroups
     ) -> dict[str, Any]:
         """The mixture of round clusters behind the clustering."""
-        found = soften(values, labels, k, weights, groups)
+        found = soften(values, solution.labels, len(solution.centers), weights, groups)
         return dict(zip(MIXTURE, (found.centers, found.shares, found.variance), strict=True))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = not self._fills_in()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+
+def checkpoint_of(
+    kpod: KPOD, plan: FitPlan, table: Table, executor: Executor, numbers: Any
+) -> AbstractContextManager[Checkpoint | None]:
+    """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
+    if kpod.checkpoint is None:
+        return nullcontext()
+    seed, init = kpod.random_state, plan.init
+    if callable(init):
+        init = getattr(kpod.init, "__qualname__", type(kpod.init).__qualname__)
+    return Checkpoint(
+        kpod.checkpoint,
+        {
+            "kpod": version("scikit-kpod"),
+            "n_clusters": "auto" if plan.n_clusters is None else plan.n_clusters,
+            "chosen from": None if numbers is None else str(numbers),
+            "max_iter": plan.max_iter,
+            "tol": plan.tol,
+            "shrinkage": "auto" if plan.shrinkage is None else plan.shrinkage,
+            "missingness": kpod.missingness,
+            "algorithm": kpod.algorithm,
+            "n_init": "auto" if plan.n_starts is None else plan.n_starts,
+            "init": init if isinstance(init, str) else np.asarray(init, np.float64).tolist(),
+            "random_state": int(seed) if isinstance(seed, Integral) else str(type(seed).__name__),
+            "table": fingerprint(table, executor),
+        },
+    )

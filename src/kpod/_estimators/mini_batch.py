@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Callable, Iterator
-from inspect import signature
 from numbers import Real
 from typing import Any
 
@@ -13,11 +12,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from kpod._common.typing import Floats, Labels, Positions
+from kpod._common.typing import Floats, Positions
 from kpod._common.warnings import warn
 from kpod._common.words import percent
 from kpod._engine.blocks import Units, some_rows
 from kpod._engine.executors import Executor, threads
+from kpod._engine.fit import Fit, FitPlan, format_objective, iteration_callback, start_at
 from kpod._engine.sizes import (
     POOL_ENTRIES,
     START_BATCHES,
@@ -25,29 +25,38 @@ from kpod._engine.sizes import (
     STARTS_ON_SAMPLE,
     STRETCH_ENTRIES,
 )
-from kpod._engine.solvers.lloyd import Settings, Start, labels_of, lloyd, loss_of, nearest
+from kpod._engine.solvers.lloyd import (
+    MOST_ROUNDS,
+    Settings,
+    Start,
+    by_size,
+    labels_of,
+    lloyd,
+    loss_of,
+    nearest,
+)
 from kpod._engine.solvers.minibatch import Pace, Running
 from kpod._engine.solvers.order import Order
 from kpod._engine.table import Table, make_table
 from kpod._engine.windows import pages_of
-from kpod._estimators.fitting import (
-    Chosen,
-    Fitting,
-    format_objective,
+from kpod._estimators.choices import warn_of_empty
+from kpod._estimators.fitted import store_fitted
+from kpod._estimators.nearest_center import NearestCenter
+from kpod._estimators.parameters import (
+    centers_of,
+    check_integer,
+    check_shared,
+    check_table,
+    init_of,
     is_auto,
-    iteration_callback,
-    progress_printer,
-    start_at,
 )
-from kpod._estimators.kpod import KPOD
-from kpod._estimators.parameters import check_integer, check_parameters
 from kpod._inputs import validation
 from kpod._kernels.panel import Panel
 
 MOST_LOSSES = 1_000
 
 
-class MiniBatchKPOD(KPOD):
+class MiniBatchKPOD(NearestCenter):
     r"""k-means clustering of tables with missing entries, a few rows at a time.
 
     Minimises the loss of :class:`KPOD` over the observed entries,
@@ -122,7 +131,8 @@ class MiniBatchKPOD(KPOD):
         The centers; NaN in a column of which nothing was observed so far.
 
     labels_ : ndarray of shape (n_samples,)
-        What `predict` says of the table of the last `fit` or `partial_fit`.
+        What `predict` says of the table of the last `fit` or `partial_fit`. `fit` numbers the clusters from
+        the largest to the smallest, unless `init` is an array; `partial_fit` leaves their numbers alone.
 
     inertia_ : float
         The loss of that table.
@@ -175,6 +185,7 @@ class MiniBatchKPOD(KPOD):
     _shift: Floats
     _scale: float
     _order: Order | None
+    n_clusters: int
 
     def __init__(
         self,
@@ -248,8 +259,7 @@ class MiniBatchKPOD(KPOD):
                 "MiniBatchKPOD takes tables in memory or on disk. Call partial_fit with the partitions of a "
                 "Dask table one after the other, or give the table to KPOD."
             )
-        # Nothing of a fitted model changes before the new fit has succeeded.
-        new = copy.copy(self)
+        new = copy.copy(self)  # nothing of a fitted model changes before the new fit has succeeded
         with threads(self._n_threads()) as executor:
             values = new._validate(X, executor, reset=reset)
             if sparse.issparse(values) and self._fills_in():
@@ -281,10 +291,14 @@ class MiniBatchKPOD(KPOD):
             if not one_batch and self.full_passes:
                 new._run_full_passes(table, executor)
             new._finish(values, weights, table, executor, one_batch=one_batch)
-        if names is None:
-            self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update(new.__dict__)
+        store_fitted(self, vars(new))
         return self
+
+    def _check_table(self, table: Table, names: Any) -> None:
+        check_table(table, names, int(self.n_clusters))
+        n_empty = int((table.observed == 0).sum())
+        if n_empty:
+            warn_of_empty(n_empty, table)
 
     def _started(
         self,
@@ -299,15 +313,16 @@ class MiniBatchKPOD(KPOD):
         """Where the batches begin: at given centers, or at the clusters of a sample."""
         k = int(self.n_clusters)
         if not isinstance(self.init, str) and not callable(self.init):
-            return Running.at(table.units.back(start_at(self, self.init, table, k).centers))
+            return Running.at(table.units.back(start_at(centers_of(self.init, self), table, k).centers))
         rows = np.flatnonzero(table.usable)
         size = max(START_BATCHES * self.batch_size, START_ROWS_PER_CLUSTER * k)
         if size < len(rows) and not whole:
             rows = np.sort(self._random.choice(rows, size, replace=False, shuffle=False))
             values, weights = some_rows(values, rows), None if weights is None else weights[rows]
             table = make_table(values, executor, weights=weights)
-        n_starts = STARTS_ON_SAMPLE if is_auto(self.n_init) else None
-        solution, _ = Fitting(self, table, executor, values).solve(Chosen(k, 0.0), random_state, n_starts)
+        n_starts = STARTS_ON_SAMPLE if is_auto(self.n_init) else int(self.n_init)
+        plan = FitPlan(k, init_of(self), n_starts, random_state=random_state)
+        solution = Fit(plan, table, executor, values).solve()
         known = np.where(solution.counts > 0, table.units.back(solution.centers), np.nan)
         running = Running.at(known, solution.counts)
         if whole:  # the first batch has been learnt by that
@@ -334,7 +349,7 @@ class MiniBatchKPOD(KPOD):
         self._order = None
 
     def _run_epochs(self, values: Any, weights: Floats | None, table: Table, executor: Executor) -> None:
-        tell = progress_printer(self, 1)
+        tell = self._lines().writer(1)
         usable = np.flatnonzero(table.usable)
         for epoch in range(1, self.n_epochs + 1):
             losses = []
@@ -352,7 +367,7 @@ class MiniBatchKPOD(KPOD):
         """Move the centers; returns the loss of a row before."""
         pace = Pace(self.half_life, self.reassignment_ratio)
         loss = self._note_loss(self._running.learn(table, executor, pace, self._random), table)
-        tell = progress_printer(self, 2)
+        tell = self._lines().writer(2)
         if tell is not None:
             tell(f"  batch {self.n_steps_}: loss of a row {loss:.6g}")
         return loss
@@ -365,8 +380,8 @@ class MiniBatchKPOD(KPOD):
         return self._batch_losses[-1]
 
     def _run_full_passes(self, table: Table, executor: Executor) -> None:
-        told = iteration_callback(self, format_objective(table, int(self.n_clusters)))
-        settings = Settings(self.full_passes, self.tol, iteration_callback=told)
+        told = iteration_callback(self._lines(), format_objective(table, int(self.n_clusters)))
+        settings = Settings(self.full_passes, FitPlan.tol, iteration_callback=told)
         solution = lloyd(table, executor, Start(table.units.to(self._running.filled)), settings)
         self.n_iter_ += solution.n_iter
         self._running.centers = table.units.back(solution.centers)
@@ -379,32 +394,35 @@ class MiniBatchKPOD(KPOD):
         running = self._running
         # A column that was ignored so far has the shift of the first batch that observed it.
         self._shift = np.where(np.isnan(self._shift), table.units.shift, self._shift)
-        self.cluster_centers_ = running.filled.astype(table.dtype)
-        self.counts_, self.column_means_ = running.counts.copy(), running.column_means.copy()
         self.n_features_in_, self._n_features_out = table.n_columns, self.n_clusters
         self.batch_losses_ = np.array(self._batch_losses)
+        self.counts_, self.column_means_ = running.counts, running.column_means.copy()
         if one_batch:
             table = make_table(values, executor, weights=weights, units=Units(self._shift, self._scale))
-        centers = self._centers(table)
-        states, recall = nearest(table, executor, Panel(centers))
+        # Clusters that batches have followed keep their numbers, and so do centers that were given.
+        by_size_now = not one_batch and (isinstance(self.init, str) or callable(self.init))
+        for _ in range(MOST_ROUNDS):
+            self.cluster_centers_ = running.filled.astype(table.dtype)
+            centers = self._centers(table)
+            states, recall = nearest(table, executor, Panel(centers))
+            self.labels_ = labels_of(table, executor, states, recall)
+            sizes = np.bincount(self.labels_[table.observed > 0], minlength=len(centers))
+            order = by_size(sizes, centers)
+            if not by_size_now or np.array_equal(order, np.arange(len(order))):
+                break
+            running.renumber(order)
+        self.counts_ = running.counts.copy()
         self.inertia_ = loss_of(table, executor, states, centers, recall) / self._scale / self._scale
-        self.labels_: Labels = labels_of(table, executor, states, recall)
         self.labels_[table.observed == 0] = -1
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
-        for name, least in (("n_clusters", 1), ("batch_size", 1), ("n_epochs", 1), ("full_passes", 0)):
+        check_shared(self)
+        for name, least in (("batch_size", 1), ("n_epochs", 1), ("full_passes", 0)):
             check_integer(name, getattr(self, name), least)
         if self.half_life is not None and not 0 < number("half_life", self.half_life) < np.inf:
             raise ValueError(f"half_life must be a finite number above 0 or None, got {self.half_life!r}.")
         if not 0 <= number("reassignment_ratio", self.reassignment_ratio) <= 1:
             raise ValueError(f"reassignment_ratio must be from 0 to 1, got {self.reassignment_ratio!r}.")
-
-
-# Parameters of KPOD that are none here keep its defaults, for the clustering of the sample.
-for _name, _parameter in signature(KPOD).parameters.items():
-    if _name not in signature(MiniBatchKPOD).parameters:
-        setattr(MiniBatchKPOD, _name, _parameter.default)
 
 
 def number(name: str, value: Any) -> float:

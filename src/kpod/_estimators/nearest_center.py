@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,7 @@ from kpod._common.typing import AnyFloats, Floats, Labels
 from kpod._engine import step
 from kpod._engine.blocks import Block, Units
 from kpod._engine.executors import Executor, available_threads, threads
+from kpod._engine.fit import FitPlan, Lines
 from kpod._engine.objective import GapModel, panel_of
 from kpod._engine.solvers.lloyd import loss_of, nearest, nearest_labels
 from kpod._engine.table import Table, make_table
@@ -44,9 +45,14 @@ def has_probability(model: NearestCenter) -> bool:
 class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """A fitted table of centers: each row belongs to the nearest by its observed columns."""
 
+    # Callback for lines on progress; set on an instance by whoever wants to show them.
+    _progress_line: Callable[[str], None] | None = None
+    probability = False
+
     n_clusters: int | str
+    init: Any
     n_threads: int | None
-    probability: bool
+    verbose: int
     cluster_centers_: AnyFloats
     counts_: Floats
     column_means_: Floats
@@ -191,6 +197,19 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         validate_data(self, validation.named(X, values), reset=reset, skip_check_array=True)
         return values
 
+    def _lines(self) -> Lines:
+        """Where lines on progress go: to the callback that was set, or they are printed if `verbose`."""
+        return Lines(self._progress_line, 2) if self._progress_line else Lines(verbose=int(self.verbose))
+
+    def _fitted_plan(self) -> FitPlan:
+        """How the table of the fit, or one like it, is clustered again from other starts."""
+        return FitPlan(
+            self.n_clusters_,
+            self.init if isinstance(self.init, str) else FitPlan.init,
+            shrinkage=float(getattr(self, "shrinkage_", 0.0)),
+            gaps=getattr(self, "missing_rates_", None) is not None,
+        )
+
     def _n_threads(self) -> int:
         return available_threads() if self.n_threads is None else int(self.n_threads)
 
@@ -258,6 +277,17 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             )
         rates = np.where(self._groups().first, rates, 0.0)  # of a group, the first column speaks for all
         return GapModel(rates, shares, float(self.noise_variance_) * table.units.scale * table.units.scale)
+
+    def _fills_in(self) -> bool:
+        """Whether fitting takes a table with its gaps filled in, so that it cannot be sparse."""
+        return isinstance(self.init, str) and self.init == "mean-fill"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = not self._fills_in()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 def observed_sources(block: Block, groups: ColumnGroups) -> Floats:

@@ -1,49 +1,46 @@
-"""Parameters of the estimators, checked before anything is computed."""
+"""Parameters of the estimators: checked before anything is computed, and as a plan has them."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
+from kpod._common.typing import Floats
+from kpod._common.warnings import warn
 from kpod._engine.executors import Executor
-from kpod._engine.fit import SOLVERS
+from kpod._engine.fit import SOLVERS, Init
 from kpod._engine.seeding import SEEDINGS
-from kpod._estimators.fitting import is_auto
+from kpod._engine.table import Table
 from kpod._inputs import validation
 
 MISSINGNESS = ("ignore", "informative", "auto")
 
 
+def is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
 def check_parameters(model: Any) -> None:
     """Refuse parameters of a KPOD that cannot be used, alone or together."""
-    for name, least in (("n_clusters", 1), ("max_iter", 1), ("n_threads", 1), ("verbose", 0)):
-        value = getattr(model, name)
-        if (name == "n_threads" and value is None) or (name == "n_clusters" and is_auto(value)):
-            continue
-        auto = "'auto' or " if name == "n_clusters" else ""
-        check_integer(name, value, least, auto)
+    check_shared(model, "'auto' or ")
+    check_integer("max_iter", model.max_iter, 1)
     for name, auto in (("tol", ""), ("shrinkage", "'auto' or ")):
         value = getattr(model, name)
         if not (auto and is_auto(value)) and not (isinstance(value, Real) and 0 <= float(value) < np.inf):
             raise ValueError(f"{name} must be {auto}a finite number of at least 0, got {value!r}.")
     if model.algorithm not in SOLVERS:
         raise ValueError(f"algorithm must be one of {sorted(SOLVERS)}, got {model.algorithm!r}.")
-    if isinstance(model.init, str) and model.init not in SEEDINGS:
-        raise ValueError(
-            f"init must be one of {sorted(SEEDINGS)}, an array or a callable, got {model.init!r}."
-        )
     chosen = [n for n in ("n_clusters", "shrinkage", "missingness") if is_auto(getattr(model, n))]
     if chosen and not isinstance(model.init, str):
         raise ValueError(
             f"{chosen[0]}='auto' also fits parts of the table, so init must be one of "
             f"{sorted(SEEDINGS)}, not an array or a callable."
         )
-    if not is_auto(model.n_init) and (
-        not isinstance(model.n_init, Integral) or isinstance(model.n_init, bool) or model.n_init < 1
-    ):
-        raise ValueError(f"n_init must be 'auto' or an integer of at least 1, got {model.n_init!r}.")
     if model.algorithm == "mm" and model.shrinkage != 0:
         raise ValueError("shrinkage is not supported with algorithm='mm'.")
     if not isinstance(model.missingness, str) or model.missingness not in MISSINGNESS:
@@ -52,6 +49,21 @@ def check_parameters(model: Any) -> None:
         raise ValueError(
             f"missingness={model.missingness!r} is not supported with algorithm='mm', which fills gaps in."
         )
+
+
+def check_shared(model: Any, auto: str = "") -> None:
+    """Refuse what cannot be used of the parameters that all estimators with centers have."""
+    if not (auto and is_auto(model.n_clusters)):
+        check_integer("n_clusters", model.n_clusters, 1, auto)
+    if model.n_threads is not None:
+        check_integer("n_threads", model.n_threads, 1)
+    check_integer("verbose", model.verbose, 0)
+    if isinstance(model.init, str) and model.init not in SEEDINGS:
+        raise ValueError(
+            f"init must be one of {sorted(SEEDINGS)}, an array or a callable, got {model.init!r}."
+        )
+    if not is_auto(model.n_init):
+        check_integer("n_init", model.n_init, 1, "'auto' or ")
 
 
 def check_place(model: Any, X: Any, executor: Executor) -> str:
@@ -73,6 +85,60 @@ def check_place(model: Any, X: Any, executor: Executor) -> str:
                 "Use it on a sample of the rows that fits into memory."
             )
     return "lloyd"
+
+
+def check_table(table: Table, names: Any, n_clusters: int | None) -> None:
+    """Refuse a table with too few rows for so many clusters, None for any number; warn of empty columns."""
+    n_usable = int(table.usable.sum())
+    if not n_usable and n_clusters is None:
+        raise ValueError(f"X: no row (n_samples={table.n_rows}) has both an observed entry and a weight.")
+    if n_clusters is not None and n_clusters > n_usable:
+        raise ValueError(
+            f"n_samples={n_usable} should be >= n_clusters={n_clusters}: of {table.n_rows} rows, "
+            f"{n_usable} have an observed entry and a positive weight. Ask for fewer clusters."
+        )
+    ignored = np.flatnonzero(~table.live)
+    if len(ignored):
+        warn(
+            f"No observed entries in column {validation.name_columns(ignored, names)}: ignored, and "
+            "NaN in the centers."
+        )
+
+
+def drawn_from(random_state: Any) -> int | np.random.RandomState:
+    """What one fit draws from: a copy, so that a generator that was given goes on with other numbers."""
+    given = check_random_state(random_state)
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    own = copy.deepcopy(given)
+    given.randint(2)
+    return own
+
+
+def init_of(model: Any) -> str | Floats | Init:
+    """The parameter `init` as a plan has it: what is given as centers, now or by a function, is checked."""
+    init = model.init
+    if isinstance(init, str):
+        return init
+    if callable(init):
+        return checked(init, model)
+    if not is_auto(model.n_init) and model.n_init != 1:
+        warn(
+            f"init is an array, so a single start is run and n_init={model.n_init} is ignored.",
+            RuntimeWarning,
+        )
+    return centers_of(init, model)
+
+
+def checked(init: Callable[..., Any], model: Any) -> Init:
+    return lambda values, n_clusters, random_state: centers_of(
+        init(values, n_clusters, random_state=random_state), model
+    )
+
+
+def centers_of(init: Any, model: Any) -> Floats:
+    validation.refuse_dask(init, "init")
+    return validation.as_array(init, model)
 
 
 def check_integer(name: str, value: Any, least: int, auto: str = "") -> None:

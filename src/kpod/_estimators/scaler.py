@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpod._common.typing import Floats
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
+from kpod._estimators.fitted import column_names, store_fitted
 from kpod._inputs import validation
 
 
@@ -69,13 +70,12 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         validation.check_finite(table, names)
         mean, spread = table.column_means, table.column_spreads
         rounding = 10 * np.finfo(np.float64).eps * np.abs(np.nan_to_num(mean))
-        self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update({} if names is None else {"feature_names_in_": names})
-        self.__dict__.update(
-            mean_=mean,
-            scale_=np.where(self.scale & (spread > rounding), spread, 1.0),
-            n_features_in_=new.n_features_in_,
-        )
+        found = {
+            "mean_": mean,
+            "scale_": np.where(self.scale & (spread > rounding), spread, 1.0),
+            "n_features_in_": new.n_features_in_,
+        }
+        store_fitted(self, found | column_names(new))
         return self
 
     def transform(self, X: Any) -> Any:

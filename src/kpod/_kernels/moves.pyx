@@ -170,11 +170,11 @@ def screen(
     Py_ssize_t start,
     Py_ssize_t stop,
     Panel panel,
-    const real[:, ::1] factors,   # IN (p, stride) what a squared difference costs on joining
+    const real[:, ::1] costs,     # IN (p, stride) what a squared difference costs on joining
     const float[::1] drift,       # IN (k,) as in `lloyd.assign`
     const float[::1] other_drift,  # IN (k,) as in `lloyd.assign`
-    const float[::1] leaving,     # IN (k,) root of the largest leaving factor of a cluster
-    float joining,                # IN root of the smallest joining factor of any cluster
+    const float[::1] largest_gains,  # IN (k,) root of the largest leaving factor of a cluster
+    float smallest_cost,          # IN root of the smallest joining factor of any cluster
     const int32_t[::1] labels,    # IN (n_rows,)
     float[::1] upper,             # INOUT (n_rows,)
     float[::1] lower,             # INOUT (n_rows,)
@@ -201,10 +201,10 @@ def screen(
     rows.check_span(start, stop)
     space.check_fits(rows, stride)
     if rows.is_double != (sizeof(real) == sizeof(double)):
-        raise TypeError("factors must have the precision of the rows")
+        raise TypeError("costs must have the precision of the rows")
     if (
-        panel.n_columns != p or factors.shape[0] != p or factors.shape[1] != stride
-        or not (drift.shape[0] == other_drift.shape[0] == leaving.shape[0] == own.shape[0] == panel.k)
+        panel.n_columns != p or costs.shape[0] != p or costs.shape[1] != stride
+        or not (drift.shape[0] == other_drift.shape[0] == largest_gains.shape[0] == own.shape[0] == panel.k)
         or own.shape[1] != p or own.shape[2] != 2
         or not (labels.shape[0] == upper.shape[0] == lower.shape[0] == rows.n_rows)
         or found.shape[0] < stop - start
@@ -223,18 +223,18 @@ def screen(
             now = labels[i]
             upper[i] = (upper[i] + drift[now]) * <float> 1.0000002
             lower[i] = (lower[i] - other_drift[now]) * <float> 0.9999998
-            if upper[i] * leaving[now] < lower[i] * joining:
+            if upper[i] * largest_gains[now] < lower[i] * smallest_cost:
                 continue
             if weight_of(rows, i) == 0:
                 continue
             space.index[n] = i
             n += 1
             if n == space.chunk:
-                n_found += pick(rows, n, centers, &factors[0, 0], terms, offsets, stride, &labels[0],
+                n_found += pick(rows, n, centers, &costs[0, 0], terms, offsets, stride, &labels[0],
                                 &own[0, 0, 0], own_terms, own_offsets, panel, &found[n_found], space)
                 n = 0
         if n:
-            n_found += pick(rows, n, centers, &factors[0, 0], terms, offsets, stride, &labels[0],
+            n_found += pick(rows, n, centers, &costs[0, 0], terms, offsets, stride, &labels[0],
                             &own[0, 0, 0], own_terms, own_offsets, panel, &found[n_found], space)
     return n_found
 

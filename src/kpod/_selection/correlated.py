@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics import adjusted_rand_score
 
 from kpod._common.blas import one_thread
 from kpod._common.column_groups import ColumnGroups, Contrasts
 from kpod._common.typing import Floats, Labels, Positions
+from kpod._engine.executors import Executor
 from kpod._engine.table import Table
 from kpod._mixture import em
 from kpod._selection import holdout
 from kpod._selection.holdout import Errors, Fold, above, smallest_within
+from kpod._selection.trials import NOISE, Ticker, Trials, counted, work_of_fit
 
-if TYPE_CHECKING:
-    from kpod._selection.search import Search
 MOST_MIXTURE_ENTRIES = 200_000
 MOST_GAP_CELLS = 5_000_000  # observed or not, of all folds that gaps are predicted in
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 16, 24)  # tried in turn for as long as more help
@@ -31,7 +32,6 @@ FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this nu
 
 
 # All in standard errors of the difference of two errors, paired:
-NOISE = 1.0  # the smallest number of centers within this of the best is taken
 CORRELATED_GAIN = 1.0  # fewer correlated groups must gain this over the number that centers ask for
 OWN_GAIN = 3.0  # a correlation for each cluster must gain this over a common one to be believed,
 OWN_DOUBT = 1.5  # and this to raise doubts
@@ -61,7 +61,8 @@ class Verdict:
     """The number of clusters, and what it rests on.
 
     `curve` holds the errors that decided: of centers, or (`correlated`) of mixtures with a `common`
-    correlation or one of each cluster's `own`. `doubt` says why the choice is not clear.
+    correlation or one of each cluster's `own`. `doubt` says why the choice is not clear. `mixtures` holds the
+    errors of the best mixture at each number tried.
     """
 
     k: int
@@ -70,19 +71,11 @@ class Verdict:
     curve: dict[int, Errors]
     kind: str | None
     doubt: str
+    mixtures: dict[int, Errors] = field(default_factory=dict)
 
 
 def most_mixture_rows(table: Table) -> int:
     return max(200, int(MOST_MIXTURE_ENTRIES / max(1, table.n_entries / table.n_rows)))
-
-
-def work_of_fit(k: int) -> float:
-    """The work of a fit with k clusters next to others: the time of one grows with them, from an offset."""
-    return k + 2.0
-
-
-def counted(k: int) -> str:
-    return "1 cluster" if k == 1 else f"{k} clusters"
 
 
 def settled(entries: em.Entries, m: em.Mixture) -> em.Mixture:
@@ -90,20 +83,40 @@ def settled(entries: em.Entries, m: em.Mixture) -> em.Mixture:
 
 
 class Mixtures:
-    """Mixtures with correlated columns, on the folds of a search."""
+    """Mixtures with correlated columns, on the folds of a search.
 
-    def __init__(self, search: Search, rows: Any) -> None:
-        self.search = search
-        self.rows = rows
-        self.weights = None if search.weights is None else search.weights[rows]
-        values = search.values if len(rows) == search.table.n_rows else search.values[rows]
-        reduced = Reduced.of(values, search.table.groups)
-        self.groups = reduced.groups
-        self.folds = [reduced.hidden(some_of(fold, rows)) for fold in search.folds]
-        self.entries = [
-            em.Entries(reduced.values, self.weights, hidden=(fold.rows, fold.columns), groups=reduced.groups)
-            for fold in self.folds
-        ]
+    Parameters
+    ----------
+    values : the table of the search, an array with NaN or CSR
+    rows : of it that mixtures are fitted to
+    folds : of the table
+    executor : what folds are shared out by
+    trials : the same numbers of clusters with centers alone
+    ticker : told of every step
+    """
+
+    def __init__(
+        self,
+        values: Any,
+        rows: Positions,
+        folds: list[Fold],
+        executor: Executor,
+        trials: Trials,
+        ticker: Ticker,
+    ) -> None:
+        self.rows, self.executor, self.trials, self.ticker = rows, executor, trials, ticker
+        table = trials.table
+        self.weights = None if table.weights is None else table.weights[rows]
+        self.reduced = Reduced.of(values if len(rows) == table.n_rows else values[rows], table.groups)
+        self.groups = self.reduced.groups
+        self.folds = [self.reduced.hidden(some_of(fold, rows)) for fold in folds]
+        self.entries = [self.entries_without(fold) for fold in self.folds]
+        self.tried: dict[int, Correlated] = {}
+
+    def entries_without(self, fold: HiddenEntries | None) -> em.Entries:
+        """What mixtures are fitted to, but for what a fold hides."""
+        hidden = None if fold is None else (fold.rows, fold.columns)
+        return em.Entries(self.reduced.values, self.weights, hidden=hidden, groups=self.groups)
 
     def each(self, change: Callable[[em.Entries, Any], em.Mixture], start: list[Any]) -> list[em.Mixture]:
         """Change the mixture of every fold and let it settle, the folds side by side."""
@@ -112,11 +125,11 @@ class Mixtures:
             entries = self.entries[number]
             return settled(entries, change(entries, start[number]))
 
-        return self.search.executor.map(of_fold, range(len(self.folds)))
+        return self.executor.map(of_fold, range(len(self.folds)))
 
     def errors(self, fitted: list[em.Mixture]) -> Errors:
-        surprise = self.surprise(fitted) if self.search.gaps else None
-        return self.search.with_gaps(self.errors_on_values(fitted), surprise)
+        surprise = self.surprise(fitted) if self.trials.gaps else None
+        return self.trials.with_gaps(self.errors_on_values(fitted), surprise)
 
     def errors_on_values(self, fitted: list[em.Mixture]) -> Errors:
         def of_fold(number: int) -> Floats:
@@ -124,7 +137,7 @@ class Mixtures:
             predicted = em.predict_entries(self.entries[number], fitted[number], fold.rows, fold.columns)
             return (fold.values - predicted) ** 2
 
-        squared = self.search.executor.map(of_fold, range(len(self.folds)))
+        squared = self.executor.map(of_fold, range(len(self.folds)))
         return holdout.add_up(
             (len(self.rows), len(self.groups.source)), self.folds, squared, self.weights, self.groups
         )
@@ -137,7 +150,7 @@ class Mixtures:
         def of_fold(number: int) -> Floats:
             return em.surprise_of_gaps(self.entries[number], fitted[number])
 
-        found: Floats = np.mean(self.search.executor.map(of_fold, some), axis=0)
+        found: Floats = np.mean(self.executor.map(of_fold, some), axis=0)
         return found
 
     def of_labels(self, labels: list[Labels], k: int) -> tuple[Errors, Floats]:
@@ -158,11 +171,11 @@ class Mixtures:
         Not where the error is so large that it could not come down to the best so far, even if every
         further factor gained half as much as the last.
         """
-        known = [c.best for c in self.search.correlated.values()]
-        labels = self.search.centers[k].labels
+        known = [c.best for c in self.tried.values()]
+        labels = self.trials.by_k[k].labels
         common = self.each(
             lambda entries, label: em.from_labels(
-                entries, label[self.rows], k, isotropic=False, gaps=self.search.gaps
+                entries, label[self.rows], k, isotropic=False, gaps=self.trials.gaps
             ),
             labels,
         )
@@ -174,8 +187,8 @@ class Mixtures:
             if before >= most:
                 break
             q = min(q, most)  # noqa: PLW2901
-            self.search.plan(1)
-            self.search.tell(f"{counted(k)}, correlated")
+            self.ticker.plan(1)
+            self.ticker.tell(f"{counted(k)}, correlated")
             common = self.each(partial(em.with_factors, number=q - before), common)
             errors = self.errors(common)
             waited += self.waited_for(k, waited)
@@ -203,17 +216,15 @@ class Mixtures:
     def waited_for(self, k: int, steps: int, *, all_steps: bool = False) -> int:
         """Count a step of the mixtures of k clusters, or all that are left, among those planned."""
         more = max(0, STEPS_EXPECTED - steps if all_steps else min(1, STEPS_EXPECTED - steps))
-        if self.search.wait and more:
-            self.search.wait.step(more * work_of_fit(k))
+        self.ticker.step(more * work_of_fit(k))
         return more
 
     def verdict(self, by_centers: int) -> Verdict:
         """Choose again, from the number that centers ask for downwards."""
-        tried = self.search.correlated
-        fewer = sorted((k for k in self.search.centers if k < by_centers), reverse=True)
+        tried = self.tried
+        fewer = sorted((k for k in self.trials.by_k if k < by_centers), reverse=True)
         fewer = [k for k in fewer if k <= FIRST_CORRELATED]
-        if self.search.wait:
-            self.search.wait.begin(STEPS_EXPECTED * sum(map(work_of_fit, [by_centers, *fewer])))
+        self.ticker.plan(0, STEPS_EXPECTED * sum(map(work_of_fit, [by_centers, *fewer])))
         tried[by_centers] = self.at(by_centers)
         hopeless = 0
         for k in fewer:
@@ -237,9 +248,9 @@ class Mixtures:
             doubt = self.as_well(1, k)
         matters = k < by_centers or above(tried[k].plain, curve[k]) > NOISE
         if not matters:
-            return Verdict(k, by_centers, False, self.search.by_centers, None, doubt)
+            return Verdict(k, by_centers, False, self.trials.errors, None, doubt, self.best_errors)
         # Would more clusters than centers ask for help, too? Then neither number is to be trusted.
-        more = min((n for n in self.search.centers if n > by_centers), default=None)
+        more = min((n for n in self.trials.by_k if n > by_centers), default=None)
         if k == by_centers and more is not None and not doubt:
             beyond = self.at(more)
             if above(curve[k], beyond.own if kind == "own" else beyond.common) > NOISE:
@@ -248,11 +259,28 @@ class Mixtures:
                     f"columns are correlated within clusters, and more than {k} clusters still predict "
                     "better, perhaps only because they follow that correlation more closely"
                 )
-        return Verdict(k, by_centers, True, curve, kind, doubt)
+        return Verdict(k, by_centers, True, curve, kind, doubt, self.best_errors)
+
+    @property
+    def best_errors(self) -> dict[int, Errors]:
+        return {k: found.best for k, found in self.tried.items()}
+
+    def agreement(self, verdict: Verdict) -> float:
+        """Adjusted Rand index of the clusters and the groups of the mixture with correlated columns."""
+        k, own = verdict.k, verdict.kind == "own"
+        found, labels = self.tried[k], self.trials.by_k[k].whole.labels[self.rows]
+        entries = self.entries_without(None)
+        with one_thread():
+            m = settled(entries, em.from_labels(entries, labels, k, isotropic=False, gaps=self.trials.gaps))
+            for _ in range(found.n_own if own else found.n_common):
+                m = settled(entries, em.with_factor(entries, m))
+            m = settled(entries, m.own()) if own else m
+            groups = em.posterior(entries, m).argmax(axis=1)
+        return float(adjusted_rand_score(labels, groups))
 
     def as_well(self, fewer: int, more: int) -> str:
         one = "one correlated group predicts" if fewer == 1 else f"{fewer} correlated groups predict"
-        hidden = predicted(self.search.gaps)
+        hidden = predicted(self.trials.gaps)
         return f"columns are correlated, and {one} {hidden} about as well as {more} clusters do"
 
     @staticmethod

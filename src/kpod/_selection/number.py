@@ -110,17 +110,18 @@ def _number(value: float, form: str) -> str:
     return format(value, form) if np.isfinite(value) else ""
 
 
-def conclusion(search: Search, extendable: bool) -> KChoice:
-    """The result, in numbers and in words."""
+def conclusion(search: Search, among: Any = None) -> KChoice:
+    """What comes of trying some numbers of clusters, None for "auto": in numbers and in words."""
+    extendable = search.try_all("auto" if among is None else among)
     verdict = search.verdict()
     search.settle(verdict.k)
     reason = why_unclear(search, verdict, extendable)
-    numbers = sorted(search.centers)
-    curve = search.by_centers
+    numbers = sorted(search.trials.by_k)
+    curve = search.trials.errors
     errors = [curve[n] for n in numbers]
     best = min(errors, key=lambda e: e.mean)
     above_best = [e.above(best) for e in errors]
-    mixtures = [search.correlated.get(n) for n in numbers]
+    mixtures = [verdict.mixtures.get(n) for n in numbers]
     table = {
         "k": np.array(numbers),
         "error": np.array([e.mean for e in errors]),
@@ -129,7 +130,7 @@ def conclusion(search: Search, extendable: bool) -> KChoice:
         "above_best_se": np.array([error for _, error in above_best]),
         "loss": np.array([search.loss(n) for n in numbers]),
         "silhouette": np.array([search.silhouette(n) for n in numbers]),
-        "correlated_error": np.array([np.nan if m is None else m.best.mean for m in mixtures]),
+        "correlated_error": np.array([np.nan if m is None else m.mean for m in mixtures]),
     }
     return KChoice(
         best_k_=verdict.k,
@@ -165,8 +166,8 @@ def too_little(reason: str) -> KChoice:
 
 def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
     """The reason why the choice is not clear; empty if it is."""
-    k, curve, last, hidden = verdict.k, verdict.curve, max(search.centers), predicted(search.gaps)
-    if k == last and len(search.centers) > 1 and k > 1:
+    k, curve, last, hidden = verdict.k, verdict.curve, max(search.trials.by_k), predicted(search.gaps)
+    if k == last and len(search.trials.by_k) > 1 and k > 1:
         where = "the most that were tried" if extendable else "the end of the range"
         return f"the error on {hidden} is still falling at {last} clusters, {where}"
     if verdict.doubt:
@@ -179,7 +180,7 @@ def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
                 f"columns are correlated, and one correlated group predicts {hidden} slightly better "
                 f"than {pieces} clusters do, but these are separate: few rows lie between them"
             )
-    for found, number in ((curve, k), (search.by_centers, pieces)):
+    for found, number in ((curve, k), (search.trials.errors, pieces)):
         other = rival(found, number) if k > 1 else None
         if other is not None:
             fewer, more = sorted((number, other))
@@ -215,7 +216,7 @@ def in_words(search: Search, verdict: Verdict, reason: str) -> str:
     k, curve = verdict.k, verdict.curve
     them = "them and the gaps" if search.gaps else "them"
     sentences = []
-    if len(search.centers) == 1:
+    if len(search.trials.by_k) == 1:
         sentences.append(f"Only one number was tried, {k}, so there was nothing to choose from.")
     elif reason:
         guess = "One cluster is" if k == 1 else f"{k} clusters are"
@@ -227,7 +228,7 @@ def in_words(search: Search, verdict: Verdict, reason: str) -> str:
         gain = ""
         if 1 in curve and curve[k].mean < curve[1].mean:
             gain = f" (error {percent(1 - curve[k].mean / curve[1].mean)} lower than with {one})"
-        fewer = "fewer do worse" if k > min(search.centers) else "fewer were not tried"
+        fewer = "fewer do worse" if k > min(search.trials.by_k) else "fewer were not tried"
         sentences.append(
             f"{k} clusters: when observed values are hidden, {clusters} predict {them} best{gain}; "
             f"{fewer}, and more do no better."
@@ -248,7 +249,7 @@ def in_words(search: Search, verdict: Verdict, reason: str) -> str:
             sentences.append(
                 f"k-means, which knows nothing of correlation, would have asked for {verdict.by_centers}."
             )
-        agreement = search.agreement(verdict)
+        agreement = search.mixtures.agreement(verdict)
         if agreement < DISAGREEMENT:
             sentences.append(
                 "The groups found that way are not round, and the clusters of k-means match them only in "

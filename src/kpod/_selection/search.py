@@ -6,7 +6,6 @@ follows. The constants were chosen on tables of other seeds than those of `pytho
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -14,30 +13,18 @@ from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from kpod._common.blas import one_thread
-from kpod._common.typing import Floats, Labels
 from kpod._common.waiting import Wait
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import Executor
 from kpod._engine.solvers.lloyd import Solution
 from kpod._engine.table import Table, make_table
-from kpod._mixture import em
 from kpod._selection import holdout
-from kpod._selection.correlated import (
-    NOISE,
-    Correlated,
-    Mixtures,
-    Reduced,
-    Verdict,
-    counted,
-    most_mixture_rows,
-    settled,
-    work_of_fit,
-)
-from kpod._selection.holdout import Errors, Fold, smallest_within
+from kpod._selection.correlated import Mixtures, Verdict, most_mixture_rows
+from kpod._selection.holdout import Fold, smallest_within
 from kpod._selection.separation import n_apart
+from kpod._selection.trials import NOISE, Progress, Ticker, Trial, Trials, counted, work_of_fit
 from kpod.metrics import silhouette_score
 
 FIRST_RANGE = 10  # "auto" looks at 1 to 10 first,
@@ -49,8 +36,6 @@ MANY_ENTRIES = 20_000  # observed, beyond which half the folds tell as much as i
 LEAST_HIDDEN = 20
 SHRINKAGES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # in rows of mean weight
 
-
-Progress = Callable[[int, int, str], None]
 YOURSELF = "Give the number of clusters yourself."
 
 
@@ -68,22 +53,9 @@ class Fitter(Protocol):
         ...
 
 
-@dataclass
-class Trial:
-    """What is known about one number of clusters: on hidden entries, and on all that is observed.
-
-    Where gaps count, also how unexpected those of each row are.
-    """
-
-    errors: Errors
-    surprise: Floats | None
-    labels: list[Labels]  # of each fold
-    whole: Solution
-
-
-@dataclass
+@dataclass(frozen=True)
 class Search:
-    """The state of a search: what was tried so far, on which folds."""
+    """A search: the rows and folds that it rests on, how they are clustered, and what was tried so far."""
 
     values: Any  # the rows that the choice rests on: an array with NaN, or CSR
     table: Table  # the same for the engine
@@ -92,15 +64,9 @@ class Search:
     shrinkage: float
     usable: int  # rows of the whole table that it could rest on
     folds: list[Fold]
-    progress: Progress | None = None
-    gaps: bool = False  # whether they count in the clustering, and so in the mixtures
+    trials: Trials
+    ticker: Ticker = field(default_factory=Ticker)
     extend: Callable[[int], bool] | None = None  # whether to try more clusters than so many, if they help
-    centers: dict[int, Trial] = field(default_factory=dict)
-    correlated: dict[int, Correlated] = field(default_factory=dict)
-    done: int = 0
-    planned: int = 0
-    lock: Any = field(default_factory=threading.Lock)
-    wait: Wait | None = None
 
     @classmethod
     def of(
@@ -141,40 +107,22 @@ class Search:
                 f"least {LEAST_HIDDEN} are needed (n_samples = {table.n_rows}; every row must keep one entry "
                 f"and every column two). {YOURSELF}"
             )
-        return cls(
-            values, table, executor, fitter, shrinkage, len(usable), folds, progress, gaps, extend, wait=wait
-        )
+        trials, ticker = Trials(table, gaps), Ticker(progress, wait)
+        return cls(values, table, executor, fitter, shrinkage, len(usable), folds, trials, ticker, extend)
 
     def with_shrinkage(self, shrinkage: float) -> Search:
         """The same search from the beginning, on the same folds, with another shrinkage."""
-        return replace(self, shrinkage=shrinkage, centers={}, correlated={})
+        return replace(self, shrinkage=shrinkage, trials=Trials(self.table, self.trials.gaps))
 
     @property
-    def weights(self) -> Floats | None:
-        return self.table.weights
+    def gaps(self) -> bool:
+        """Whether they count."""
+        return self.trials.gaps
 
     @property
     def most(self) -> int:
         """The most clusters that "auto" looks at."""
         return min(LAST_RANGE, max(1, self.usable // 2))
-
-    def plan(self, more: int) -> None:
-        self.planned += more
-
-    def plan_fits(self, ks: Iterable[int], times: int) -> None:
-        """Plan to fit each number of clusters so many times."""
-        ks = list(ks)
-        self.plan(len(ks) * times)
-        if self.wait:
-            self.wait.begin(times * sum(map(work_of_fit, ks)))
-
-    def tell(self, text: str, work: float = 0.0) -> None:
-        with self.lock:
-            self.done += 1
-            if self.progress:
-                self.progress(self.done, max(self.planned, self.done), text)
-            if self.wait and work:
-                self.wait.step(work)
 
     def held_out(self, settings: list[tuple[int, float]]) -> list[holdout.HeldOut]:
         """What some numbers of clusters with some shrinkage are worth on the folds."""
@@ -185,35 +133,37 @@ class Search:
 
         def done(way: int) -> None:
             k, _ = settings[way]
-            self.tell(counted(k), work_of_fit(k))
+            self.ticker.tell(counted(k), work_of_fit(k))
 
         return holdout.held_out(self.folds, fits, self.executor, done)
 
     def try_centers(self, ks: Iterable[int]) -> None:
         """Hold entries out and predict them by the centers, for each of some numbers of clusters."""
         ks = list(ks)
-        self.plan_fits(ks, len(self.folds) + 1)
+        self.ticker.plan_fits(ks, len(self.folds) + 1)
         for k, trial in zip(ks, self.held_out([(k, self.shrinkage) for k in ks]), strict=True):
             # For loss and silhouette only, until one is chosen.
-            n_starts = None if self.table.n_observed <= MANY_ENTRIES else STARTS
-            whole = self.fitter(self.table, self.executor, k, self.shrinkage, n_starts)
-            self.tell(counted(k), work_of_fit(k))
+            whole = self.fit_whole(k, None if self.table.n_observed <= MANY_ENTRIES else STARTS)
+            self.ticker.tell(counted(k), work_of_fit(k))
             errors, surprise = trial.errors, None
             if self.gaps:
                 errors, surprise = self.mixtures.of_labels(trial.labels, k)
-            self.centers[k] = Trial(errors, surprise, trial.labels, whole)
+            self.trials.by_k[k] = Trial(errors, surprise, trial.labels, whole)
+
+    def fit_whole(self, k: int, n_starts: int | None) -> Solution:
+        return self.fitter(self.table, self.executor, k, self.shrinkage, n_starts)
 
     def settle(self, k: int) -> None:
         """Fit the number that was chosen with all the starts that a fit has."""
-        if k > 1 and self.table.n_observed > MANY_ENTRIES:
-            self.centers[k].whole = self.fitter(self.table, self.executor, k, self.shrinkage, None)
+        if self.table.n_observed > MANY_ENTRIES:
+            self.trials.by_k[k].whole = self.fit_whole(k, None)
 
     def try_all(self, k: Any) -> bool:
         """Try what "auto" or a list of numbers asks for; returns whether it was "auto"."""
         ks, extendable = numbers(k, self.usable)
         self.try_centers(ks)
-        while extendable and self.centers_choice() == max(self.centers) and max(self.centers) < self.most:
-            end = max(self.centers)
+        while extendable and self.trials.choice == max(self.trials.by_k) < self.most:
+            end = max(self.trials.by_k)
             if self.extend is not None and not self.extend(end):
                 break
             self.try_centers(range(end + 1, min(2 * end, LAST_RANGE, self.most) + 1))
@@ -221,52 +171,29 @@ class Search:
 
     def best_shrinkage(self, k: int) -> float:
         """The smallest shrinkage whose error at k clusters is within the noise of the best."""
-        unit = 1.0 if self.weights is None else float(self.weights.mean())
+        weights = self.table.weights
+        unit = 1.0 if weights is None else float(weights.mean())
         tried = [unit * shrinkage for shrinkage in SHRINKAGES]
-        self.plan_fits([k] * len(tried), len(self.folds))
+        self.ticker.plan_fits([k] * len(tried), len(self.folds))
         found = self.held_out([(k, shrinkage) for shrinkage in tried])
         curve = {shrinkage: trial.errors for shrinkage, trial in zip(tried, found, strict=True)}
         return smallest_within(curve, NOISE)
 
-    def centers_choice(self) -> int:
-        return smallest_within(self.by_centers, NOISE)
-
-    @property
-    def by_centers(self) -> dict[int, Errors]:
-        """What each number of clusters fails to predict."""
-        return {k: self.with_gaps(trial.errors, trial.surprise) for k, trial in self.centers.items()}
-
-    def with_gaps(self, errors: Errors, surprise: Floats | None) -> Errors:
-        r"""Errors on hidden values, and what was unexpected about gaps, as parts of one likelihood.
-
-        A squared error e is worth :math:`e / \sigma^2` of minus twice the log-likelihood, so what gaps add is
-        taken :math:`\sigma^2` times, the smallest mean error so far; and by the share of the observed values
-        that was hidden.
-        """
-        if surprise is None:
-            return errors
-        variance = min(trial.errors.mean for trial in self.centers.values())
-        share = errors.count / float(self.table.about.weights[self.table.groups.first].sum())
-        weights = 1.0 if self.weights is None else self.weights
-        return errors.plus(variance * share * weights * surprise)
-
     @cached_property
     def mixtures(self) -> Mixtures:
-        return Mixtures(self, self.mixture_rows())
-
-    def mixture_rows(self) -> Any:
-        """A sample of the rows where the table is too large for mixtures: evenly spaced."""
+        """Mixtures on the same folds; of a sample of the rows, evenly spaced, where there are many."""
         n = self.table.n_rows
-        return np.linspace(0, n - 1, min(n, most_mixture_rows(self.table))).astype(np.intp)
+        rows = np.linspace(0, n - 1, min(n, most_mixture_rows(self.table))).astype(np.intp)
+        return Mixtures(self.values, rows, self.folds, self.executor, self.trials, self.ticker)
 
     def loss(self, k: int) -> float:
         """The loss for each observed entry, on the same scale as the error."""
-        whole, scale = self.centers[k].whole, self.table.units.scale
+        whole, scale = self.trials.by_k[k].whole, self.table.units.scale
         return float(whole.loss / max(whole.counts.sum(), 1e-300)) / scale / scale
 
     def silhouette(self, k: int) -> float:
         """NaN where there is none: one cluster, or as many as rows."""
-        labels = self.centers[k].whole.labels
+        labels = self.trials.by_k[k].whole.labels
         most = MOST_SILHOUETTE_ROWS
         chosen = np.linspace(0, len(labels) - 1, min(most, len(labels))).astype(np.intp)
         labels = labels[chosen]
@@ -282,31 +209,13 @@ class Search:
         """
         if self.gaps:
             return k
-        whole = self.centers[k].whole
+        whole = self.trials.by_k[k].whole
         return n_apart(self.values, whole.labels, self.table.units.back(whole.centers))
 
-    def agreement(self, verdict: Verdict) -> float:
-        """Adjusted Rand index of the clusters and the groups of the mixture with correlated columns."""
-        k, own = verdict.k, verdict.kind == "own"
-        found, labels = self.correlated[k], self.centers[k].whole.labels
-        rows = self.mixture_rows()
-        reduced = Reduced.of(self.values[rows], self.table.groups)
-        entries = em.Entries(
-            reduced.values, None if self.weights is None else self.weights[rows], groups=reduced.groups
-        )
-        with one_thread():
-            start = em.from_labels(entries, labels[rows], k, isotropic=False, gaps=self.gaps)
-            m = settled(entries, start)
-            for _ in range(found.n_own if own else found.n_common):
-                m = settled(entries, em.with_factor(entries, m))
-            m = settled(entries, m.own()) if own else m
-            groups = em.posterior(entries, m).argmax(axis=1)
-        return float(adjusted_rand_score(labels[rows], groups))
-
     def verdict(self) -> Verdict:
-        by_centers = self.centers_choice()
+        by_centers = self.trials.choice
         if by_centers == 1:
-            return Verdict(1, 1, False, self.by_centers, None, "")
+            return Verdict(1, 1, False, self.trials.errors, None, "")
         with one_thread():
             return self.mixtures.verdict(by_centers)
 

@@ -62,7 +62,7 @@ class Moves:
         assert means is not None
         factors = descent.objective.move_factors(means, descent.totals, descent.loss)
         panel = descent.objective.moving_panel(means, factors)
-        screen = step.Screen(panel, descent.drift_to(panel), *factors, spaces=descent.spaces)
+        screen = step.Screen(panel, descent.drift_to(panel), factors, descent.spaces)
         descent.states, found = descent.executor.accumulate(
             screen, descent.table.blocks, descent.states, step.Found
         )

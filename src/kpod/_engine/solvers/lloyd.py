@@ -36,13 +36,15 @@ class Settings:
     than a tenth of `tol` of it. `iteration_callback` is told of every iteration: what was done, its number
     and the objective. `bounded=False` compares every row in every iteration. `keep` is given a function
     after every iteration that makes a snapshot to go on from; `resume` is such a snapshot. `gaps` says
-    whether those count (`GapObjective`).
+    whether those count (`GapObjective`), `by_size` whether clusters are numbered from the largest to the
+    smallest in the end, or as they started.
     """
 
     max_iter: int = 300
     tol: float = 0.0
     shrinkage: float = 0.0
     gaps: bool = False
+    by_size: bool = False
     iteration_callback: Callable[[str, int, float], None] | None = None
     bounded: bool = True
     keep: Callable[[Callable[[], Snapshot]], None] | None = None
@@ -64,7 +66,7 @@ class Solution:
 
     `loss` is the plain loss of labels and centers, `objective` what was minimised, `trace` that
     after each iteration and `losses` the loss then (with what shrinkage adds). `gaps` is what else
-    the rows were compared by.
+    the rows were compared by, `starts` what each of the starts ended with of which this is the best.
     """
 
     labels: Labels
@@ -77,6 +79,7 @@ class Solution:
     converged: bool
     losses: list[float]
     gaps: GapModel | None = None
+    starts: list[float] = field(default_factory=list)
 
 
 @dataclass
@@ -103,6 +106,7 @@ class Descent:
         self.totals = self.objective.empty_sums()
         self.panel: Panel | None = None  # what bounds and lost states refer to
         self.relabelled: dict[int, int] = {}  # rows that changed their label since that panel
+        self.numbers: Labels | None = None  # of the clusters, if they were numbered anew since
         self.means: Means | None = None
         self.loss = np.inf
         self.falls: list[float] = []
@@ -163,7 +167,7 @@ class Descent:
         """What a state that is lost now would be made again from."""
         rows = sorted(self.relabelled)
         labels = np.array([self.relabelled[row] for row in rows], np.int32)
-        return Recall(self.panel, Relabelled(np.array(rows, np.intp), labels))
+        return Recall(self.panel, Relabelled(np.array(rows, np.intp), labels), self.numbers)
 
     def labels(self) -> Labels:
         """The labels of all rows."""
@@ -178,7 +182,10 @@ class Descent:
         self.relabelled = {}
 
     def drift_to(self, panel: Panel) -> Drift:
-        return Drift.none(self.k) if self.panel is None else self.objective.drift(self.panel, panel)
+        if self.panel is None:
+            return Drift.none(self.k)
+        before = self.panel if self.numbers is None else permuted(self.panel, np.argsort(self.numbers))
+        return self.objective.drift(before, panel)
 
     def assign(self) -> int:
         """Give every row its nearest center, and bring totals and value up to date.
@@ -194,7 +201,7 @@ class Descent:
             self.states,
             partial(Partial.empty, self.k, *self.table.sums_units),
         )
-        self.panel, self.relabelled = panel, {}
+        self.panel, self.relabelled, self.numbers = panel, {}, None
         at_centers = -found.gain
         if self.means is None:
             at_centers += self.objective.penalty(self.centers)
@@ -285,22 +292,48 @@ class Descent:
         if self.settings.iteration_callback is not None:
             self.settings.iteration_callback(what, iteration, self.value)
 
+    def order_by_size(self) -> Positions:
+        """The clusters from the largest to the smallest, by the rows that get a label."""
+        table = self.table
+        if table.weighted:
+            labels = self.labels() if self.settings.gaps else self.labels()[table.observed > 0]
+            return by_size(np.bincount(labels, minlength=self.k), self.centers)
+        sizes = self.totals.weights[::-1].sum(axis=0)
+        if not self.settings.gaps:  # a row with nothing observed is at the first center
+            sizes[0] -= (table.observed == 0).sum()
+        return by_size(sizes, self.centers)
+
+    def renumber(self, order: Positions) -> None:
+        """Give the clusters other numbers; labels follow with the next assignment."""
+        assert self.means is not None
+        self.centers = self.centers[order]
+        self.means = Means(*(values[order] for values in self.means))
+        for values in (self.totals.sums, self.totals.counts, self.totals.weights):
+            values[...] = values[:, order]
+        self.numbers = np.argsort(order).astype(np.int32)
+
     def finish(self, n_iter: int, converged: bool) -> Solution:
-        """Labels, centers and loss that belong together.
+        """Labels, centers and loss that belong together; clusters in the order of their sizes, if asked for.
 
         Centers are rounded to what is kept of them, and rows assigned to that, so that whoever
         assigns them again gets the same labels. Centers that converged are those of their labels:
-        where ties pass a row on, they follow it.
+        where ties pass a row on, they follow it. Of centers at the same distance a row goes to the first, and
+        so to that of the larger cluster: clusters are numbered before rows are assigned.
         """
-        objective = self.objective
+        objective, in_order = self.objective, np.arange(self.k)
         for number in range(MOST_ROUNDS):
             self.centers = rounded(self.centers, self.table)
+            order = self.order_by_size() if self.settings.by_size else in_order
+            if not np.array_equal(order, in_order):
+                self.renumber(order)
             value = self.value
             changed = self.assign()
             settled = not changed or not self.labels_unchanged or (number and self.value >= value)
-            if settled or number == MOST_ROUNDS - 1:  # or else labels would not be those of the centers
-                break
-            self.centers = self.means.centers  # type: ignore[union-attr]
+            numbered = not self.settings.by_size or np.array_equal(self.order_by_size(), in_order)
+            if (settled and numbered) or number == MOST_ROUNDS - 1:
+                break  # or else labels would not be those of the centers
+            if not settled:
+                self.centers = self.means.centers  # type: ignore[union-attr]
         loss = loss_of(self.table, self.executor, self.states, self.centers, self.recall())
         for state in self.states:  # two thirds of what a row takes, before labels are copied
             if isinstance(state, State):
@@ -318,6 +351,24 @@ class Descent:
             [*self.losses[:-1], loss + objective.penalty(self.centers)],
             self.model,
         )
+
+
+def by_size(sizes: Any, centers: Floats) -> Positions:
+    """The order of clusters from the largest to the smallest.
+
+    Of clusters of the same size, the one whose center is lower in the first column comes first; or in the
+    second, where the first is equal, and so on.
+    """
+    order = np.argsort(-sizes, kind="stable")
+    if (np.diff(sizes[order]) == 0).any():
+        order = np.lexsort((*centers.T[::-1], -sizes))
+    return order
+
+
+def permuted(panel: Panel, order: Positions) -> Panel:
+    """The panel with its centers in another order."""
+    offsets, terms = (None if part is None else part[order] for part in (panel.offsets, panel.terms))
+    return Panel(panel.centers[order], offsets, terms, None if panel.roots is None else panel.roots[:, order])
 
 
 def trace_of(falls: list[float], end: float) -> list[float]:

@@ -82,6 +82,10 @@ class Running:
             self.n_rows,
         )
 
+    def renumber(self, order: Positions) -> None:
+        """Give the clusters other numbers."""
+        self.centers, self.counts, self.recent = self.centers[order], self.counts[order], self.recent[order]
+
     def learn(self, table: Table, executor: Executor, pace: Pace, rng: np.random.Generator) -> float:
         """Move the centers by the rows of one batch; returns the loss of its rows before.
 

@@ -14,6 +14,7 @@ from kpod._engine.solvers.lloyd import (
     Settings,
     Solution,
     Start,
+    by_size,
     loss_of,
     nearest_labels,
     rounded,
@@ -58,6 +59,9 @@ def mm(table: Table, executor: Executor, start: Start, settings: Settings) -> So
         if settings.keep is not None and not converged:
             now = {"centers": centers, "labels": labels, "trace": np.array(trace)}
             settings.keep(now.copy)
+    if settings.by_size:
+        order = by_size(np.bincount(labels[members], minlength=len(centers)), centers)
+        labels = np.argsort(order).astype(np.int32)[labels]
     return own_centers(table, executor, labels, len(centers), trace, converged)
 
 

@@ -1,0 +1,106 @@
+"""What was tried in a search for the number of clusters, and how far the search is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from kpod._common.typing import Floats, Labels
+from kpod._common.waiting import Wait
+from kpod._engine.solvers.lloyd import Solution
+from kpod._engine.table import Table
+from kpod._selection.holdout import Errors, smallest_within
+
+NOISE = 1.0  # standard errors (paired): the smallest number of centers within this of the best is taken
+
+Progress = Callable[[int, int, str], None]
+
+
+def counted(k: int) -> str:
+    return "1 cluster" if k == 1 else f"{k} clusters"
+
+
+def work_of_fit(k: int) -> float:
+    """The work of a fit with k clusters next to others: the time of one grows with them, from an offset."""
+    return k + 2.0
+
+
+@dataclass
+class Trial:
+    """What is known about one number of clusters: on hidden entries, and on all that is observed.
+
+    Where gaps count, also how unexpected those of each row are.
+    """
+
+    errors: Errors
+    surprise: Floats | None
+    labels: list[Labels]  # of each fold
+    whole: Solution
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The numbers of clusters that were tried on a table, by number."""
+
+    table: Table
+    gaps: bool = False  # whether they count in the clustering, and so in the errors
+    by_k: dict[int, Trial] = field(default_factory=dict)
+
+    def with_gaps(self, errors: Errors, surprise: Floats | None) -> Errors:
+        r"""Errors on hidden values, and what was unexpected about gaps, as parts of one likelihood.
+
+        A squared error e is worth :math:`e / \sigma^2` of minus twice the log-likelihood, so what gaps add is
+        taken :math:`\sigma^2` times, the smallest mean error so far; and by the share of the observed values
+        that was hidden.
+        """
+        if surprise is None:
+            return errors
+        variance = min(trial.errors.mean for trial in self.by_k.values())
+        share = errors.count / float(self.table.about.weights[self.table.groups.first].sum())
+        weights = 1.0 if self.table.weights is None else self.table.weights
+        return errors.plus(variance * share * weights * surprise)
+
+    @property
+    def errors(self) -> dict[int, Errors]:
+        """What each number of clusters fails to predict."""
+        return {k: self.with_gaps(trial.errors, trial.surprise) for k, trial in self.by_k.items()}
+
+    @property
+    def choice(self) -> int:
+        """The number of clusters that centers ask for."""
+        return smallest_within(self.errors, NOISE)
+
+
+@dataclass
+class Ticker:
+    """Counts what is done of what is planned, and tells who wants to know; several threads may call it."""
+
+    progress: Progress | None = None
+    wait: Wait | None = None
+    done: int = 0
+    planned: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def plan(self, more: int, work: float = 0.0) -> None:
+        """So many steps more, the beginning of a stage of so much work if any is given."""
+        self.planned += more
+        if self.wait and work:
+            self.wait.begin(work)
+
+    def plan_fits(self, ks: Iterable[int], times: int) -> None:
+        """Plan to fit each number of clusters so many times."""
+        ks = list(ks)
+        self.plan(len(ks) * times, times * sum(map(work_of_fit, ks)))
+
+    def tell(self, text: str, work: float = 0.0) -> None:
+        with self._lock:
+            self.done += 1
+            if self.progress:
+                self.progress(self.done, max(self.planned, self.done), text)
+            self.step(work)
+
+    def step(self, work: float) -> None:
+        """So much work more is done."""
+        if self.wait and work:
+            self.wait.step(work)
