@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from kpod import datasets, metrics, missingness, plot
     from kpod._analysis.analysis import Analysis
     from kpod._analysis.analyze import analyze
-    from kpod._analysis.choose_k import choose_k
-    from kpod._analysis.stability import stability
-    from kpod._analysis.sums_of_squares import summary
     from kpod._columns.preparer import TablePreparer
     from kpod._estimators.kpod import KPOD
     from kpod._estimators.mini_batch import MiniBatchKPOD
     from kpod._estimators.scaler import ObservedScaler
     from kpod._files.opening import read
     from kpod._files.pieces.scanning import scan
+    from kpod._findings.choose_k import choose_k
+    from kpod._findings.stability import stability
+    from kpod._findings.sums_of_squares import summary
     from kpod._inputs.dask_tables import on_dask
     from kpod._models.save_load import load, save
     from kpod._report.page import report
@@ -55,14 +55,14 @@ _HOMES = {
     "MiniBatchKPOD": "kpod._estimators.mini_batch",
     "ObservedScaler": "kpod._estimators.scaler",
     "TablePreparer": "kpod._columns.preparer",
-    "choose_k": "kpod._analysis.choose_k",
+    "choose_k": "kpod._findings.choose_k",
     "load": "kpod._models.save_load",
     "on_dask": "kpod._inputs.dask_tables",
     "report": "kpod._report.page",
     "save": "kpod._models.save_load",
     "scan": "kpod._files.pieces.scanning",
-    "stability": "kpod._analysis.stability",
-    "summary": "kpod._analysis.sums_of_squares",
+    "stability": "kpod._findings.stability",
+    "summary": "kpod._findings.sums_of_squares",
 }
 _MODULES = ["datasets", "metrics", "missingness", "plot"]
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 import kpod
 from kpod import KPOD, ObservedScaler, stability
-from kpod._analysis.stability import in_words, similarities
+from kpod._findings.stability import in_words, similarities
 
 
 def test_clusters_apart_are_stable_and_a_cut_cloud_is_not(rng):

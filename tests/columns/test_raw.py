@@ -13,13 +13,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod as package
 from kpod import KPOD, ObservedScaler, TableEncoder
-from kpod._analysis.cautions import cautions
-from kpod._analysis.clustering import Clustering
-from kpod._analysis.profiles import Aside, cramers_v, profile
 from kpod._columns.table_notes import notes_on
 from kpod._columns.usage import choose_columns
 from kpod._common.errors import InputError
 from kpod._files.reading import read_table
+from kpod._findings.cautions import cautions
+from kpod._findings.clustering import Clustering
+from kpod._findings.profiles import Aside, cramers_v, profile
 from tests.helpers.command import kpod as run_here
 
 

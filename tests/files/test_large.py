@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from kpod import KPOD
-from kpod._analysis import entries
 from kpod._engine import checkpoint, executors, windows
 from kpod._files import memory_limits
 from kpod._files.pieces import large_table, scanning, sources
+from kpod._findings import entries
 from tests.helpers.command import kpod as run
 from tests.helpers.tables import clustered
 

@@ -411,7 +411,7 @@ def test_sizes_in_words():
 @pytest.mark.filterwarnings("ignore:2 of")
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_report_says_the_same(scale, tmp_path, X, monkeypatch):
-    from kpod._analysis import clustering, entries
+    from kpod._findings import clustering, entries
 
     monkeypatch.setattr(entries, "CHUNK_ENTRIES", 1 << 10)
     monkeypatch.setattr(clustering, "MOST_COMPARED", 1 << 9)
@@ -431,7 +431,7 @@ def test_the_report_says_the_same(scale, tmp_path, X, monkeypatch):
 
 
 def test_patterns_of_gaps_are_counted_in_pieces(monkeypatch):
-    from kpod._analysis import entries
+    from kpod._findings import entries
 
     monkeypatch.setattr(entries, "CHUNK_ENTRIES", 64)
     rng = np.random.default_rng(0)

@@ -11,13 +11,13 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 
 from kpod import KPOD, TableEncoder
-from kpod._analysis.clustering import Clustering
 from kpod._common.column_groups import Contrasts, groups_of_array
 from kpod._engine import blocks
 from kpod._engine.executors import Executor
 from kpod._engine.objective import GapObjective
 from kpod._engine.seeding import KMeansPlusPlus
 from kpod._engine.table import Table, make_table, with_groups
+from kpod._findings.clustering import Clustering
 from kpod._selection import holdout
 from kpod.missingness import diagnose
 from tests.helpers.command import kpod as run

@@ -1,1 +1,1 @@
-"""Questions about a table or a clustering, answered as plain data and sentences."""
+"""From a table to its analysis, which Python, the command line and the report show."""

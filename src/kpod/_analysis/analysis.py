@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod._analysis import summaries, text
-from kpod._analysis.asides import asides
-from kpod._analysis.cautions import cautions
-from kpod._analysis.certainty import how_sure
-from kpod._analysis.clustering import Clustering
-from kpod._analysis.stability import Stability, stability
 from kpod._columns.tables import TableFile
 from kpod._columns.usage import ColumnUsage
 from kpod._common.errors import InputError
 from kpod._common.notes import Notes
 from kpod._common.progress import Progress, silent
 from kpod._common.typing import Floats, Labels
+from kpod._findings.asides import asides
+from kpod._findings.cautions import cautions
+from kpod._findings.certainty import how_sure
+from kpod._findings.clustering import Clustering
+from kpod._findings.stability import Stability, stability
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

@@ -14,10 +14,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kpod._analysis.analysis import FEW_ROWS, Analysis
-from kpod._analysis.asides import asides
-from kpod._analysis.choose_k import choose_k
-from kpod._analysis.clustering import Clustering
-from kpod._analysis.profiles import followed
 from kpod._columns.preparer import TablePreparer
 from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
@@ -25,6 +21,10 @@ from kpod._common.options import option
 from kpod._common.progress import Part, Progress, following, silent
 from kpod._common.warnings import EmptyRowsWarning
 from kpod._estimators.kpod import KPOD
+from kpod._findings.asides import asides
+from kpod._findings.choose_k import choose_k
+from kpod._findings.clustering import Clustering
+from kpod._findings.profiles import followed
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile

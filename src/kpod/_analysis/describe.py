@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from kpod._analysis.entries import patterns_of_gaps
 from kpod._columns.inspection import gaps_of
 from kpod._columns.table_notes import twins
 from kpod._columns.tables import Column, TableFile, missing_option, two_ways
 from kpod._columns.usage import USED
 from kpod._common.notes import Note
 from kpod._common.words import finite
+from kpod._findings.entries import patterns_of_gaps
 from kpod._missing.diagnosis import Whole
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kpod._analysis.certainty import starts_of, why_this_number
 from kpod._common.notes import Note
 from kpod._common.wording import title
 from kpod._common.words import best_found, finite
+from kpod._findings.certainty import starts_of, why_this_number
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
-    from kpod._analysis.clustering import Clustering
-    from kpod._analysis.stability import Stability
     from kpod._columns.preparer import TablePreparer
     from kpod._columns.tables import TableFile
     from kpod._columns.usage import ColumnUsage
+    from kpod._findings.clustering import Clustering
+    from kpod._findings.stability import Stability
     from kpod._selection.number import KChoice
 
 

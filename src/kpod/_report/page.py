@@ -21,21 +21,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod import __version__
-from kpod._analysis.asides import asides
-from kpod._analysis.cautions import cautions
-from kpod._analysis.certainty import how_sure, starts_of, why_this_number
-from kpod._analysis.clustering import FEW, Clustering
-from kpod._analysis.profiles import Aside
-from kpod._analysis.profiles import profile as profile_of
-from kpod._analysis.summaries import summary_of_caution
 from kpod._common.errors import printable
 from kpod._common.notes import Notes
+from kpod._common.wording import title
 from kpod._common.words import counted, number, percent, some
 from kpod._files.atomic import check_writable, written_whole
+from kpod._findings.asides import asides
+from kpod._findings.cautions import cautions
+from kpod._findings.certainty import how_sure, starts_of, why_this_number
+from kpod._findings.clustering import FEW, Clustering
+from kpod._findings.profiles import Aside
+from kpod._findings.profiles import profile as profile_of
 from kpod._inputs import validation
 
 if TYPE_CHECKING:
-    from kpod._analysis.stability import Stability
+    from kpod._findings.stability import Stability
     from kpod._selection.number import KChoice
 
 MOST_COLUMNS = 500
@@ -178,7 +178,7 @@ class Report:
             "notes": list(self.notes),
             "profiles": profiles,
             "profiles_left_out": [aside.name for aside in self.aside if aside.name not in shown],
-            "cautions": [summary_of_caution(caution) for caution in self.cautions],
+            "cautions": [{"title": title(one), "text": one.text} for one in self.cautions],
             "sure": self.sure,
             "starts": starts_of(c),
             "stability": None if self.stability is None else self.stability.sentence_,

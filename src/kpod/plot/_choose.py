@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from kpod._analysis.choose_k import choose_k
-from kpod._analysis.stability import kpod_and_table
 from kpod._common.typing import Floats, Positions
+from kpod._findings.choose_k import choose_k
+from kpod._findings.stability import kpod_and_table
 from kpod._selection.number import KChoice
 from kpod.plot._display import INK, MUTED, PALETTE, Display, tidy
 

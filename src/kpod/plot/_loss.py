@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
-from kpod._analysis.clustering import Clustering, split
 from kpod._common.typing import Floats
+from kpod._findings.clustering import Clustering, split
 from kpod.plot._display import INK, PALETTE, Display, tidy
 
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kpod._analysis.clustering import Clustering
 from kpod._common.typing import Floats
+from kpod._findings.clustering import Clustering
 from kpod.plot._display import INK, Display, colour, heading, tidy
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.colors import to_rgba
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from kpod._analysis.clustering import Clustering
 from kpod._common.typing import Floats, Labels
 from kpod._common.words import counted
+from kpod._findings.clustering import Clustering
 from kpod.plot._display import (
     INK,
     Display,

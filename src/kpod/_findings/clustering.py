@@ -17,15 +17,15 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kpod._analysis.entries import DenseEntries, Entries, MappedEntries, SparseEntries, entries_of
-from kpod._analysis.units import SMALL, YEAR, Level, in_units, is_bent, is_year, means_of
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._common.words import counted, listed, number, percent
 from kpod._estimators.nearest_center import NearestCenter
+from kpod._findings.entries import DenseEntries, Entries, MappedEntries, SparseEntries, entries_of
+from kpod._findings.units import SMALL, YEAR, Level, in_units, is_bent, is_year, means_of
 from kpod._inputs import validation
 from kpod._inputs.scanned import ScannedTable
 from kpod._missing.diagnosis import Diagnosis, Whole
-from kpod._mixture.confidence import Sureness, sureness
+from kpod._mixture.confidence import Sureness, soften, sureness
 from kpod._models.save_load import without_names
 
 FEW = 5
@@ -294,12 +294,15 @@ class Clustering:
         """Fit the mixture behind the clusters, for probabilities, where the model has none."""
         if self.k == 1 or self.sureness is not None or not self.is_fitted_table:
             return
-        model = copy.copy(self.kpod)
-        model.probability = True
-        if not hasattr(model, "cluster_shares_"):
-            values = validation.as_table(self.seen, model)
-            model.__dict__.update(model._mixture(values, self.labels, weights, self.k, model._groups()))
-        self.__dict__["sureness"] = sureness(model.predict_proba(self.seen), self.labels)
+        if hasattr(self.kpod, "cluster_shares_"):  # as informative gaps have them
+            model = copy.copy(self.kpod)
+            model.probability = True
+            chances = model.predict_proba(self.seen)
+        else:
+            values = validation.as_table(self.seen, self.kpod)
+            mixture = soften(values, self.labels, self.k, weights, self.kpod._groups())
+            chances = mixture.probabilities(values)
+        self.__dict__["sureness"] = sureness(chances, self.labels)
 
     @property
     def converged(self) -> bool:

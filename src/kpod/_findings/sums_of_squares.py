@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kpod._analysis.stability import kpod_and_table
 from kpod._common.typing import Floats
 from kpod._common.words import counted, starts_text
+from kpod._findings.stability import kpod_and_table
 from kpod._inputs import validation
 from kpod._selection.holdout import entries
 

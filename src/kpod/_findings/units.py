@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.compose import ColumnTransformer
 
-from kpod._analysis.entries import DenseEntries, Entries, MappedEntries, entries_of
 from kpod._columns.encoding import CATEGORY
 from kpod._columns.preparer import TablePreparer
 from kpod._common.typing import AnyFloats, Floats
 from kpod._estimators.kpod import KPOD
+from kpod._findings.entries import DenseEntries, Entries, MappedEntries, entries_of
 from kpod._inputs import validation
 from kpod._inputs.scanned import ScannedTable
 

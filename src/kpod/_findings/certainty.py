@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kpod._analysis.clustering import Clustering
-from kpod._analysis.stability import Stability, unstable
 from kpod._common.typing import Positions
 from kpod._common.words import MOST_LISTED, counted, listed, percent, some, starts_text
+from kpod._findings.clustering import Clustering
+from kpod._findings.stability import Stability, unstable
 from kpod._selection.number import KChoice
 
 SURE, UNSURE = 0.9, 0.6

@@ -13,9 +13,9 @@ def asides(table: TableFile, choice: ColumnUsage) -> list[Any]:
     """What was not clustered and can tell who is in the clusters."""
     import pyarrow.compute as pc
 
-    from kpod._analysis.profiles import Aside
     from kpod._columns.notations import dates
     from kpod._columns.usage import days_of, words_of
+    from kpod._findings.profiles import Aside
 
     out = []
     for name in choice.aside:

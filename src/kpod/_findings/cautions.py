@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from kpod._analysis.certainty import rows_elsewhere
-from kpod._analysis.clustering import FEW, Clustering
-from kpod._analysis.entries import MappedEntries
-from kpod._analysis.stability import Stability, unstable
 from kpod._common.notes import Note, Notes
 from kpod._common.words import MOST_LISTED
+from kpod._findings.certainty import rows_elsewhere
+from kpod._findings.clustering import FEW, Clustering
+from kpod._findings.entries import MappedEntries
+from kpod._findings.stability import Stability, unstable
 
 CONTRADICTED = 0.5
 """The share of a cluster's rows that belong more probably to others, from which it is not to be trusted."""
