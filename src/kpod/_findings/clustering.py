@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -301,7 +301,7 @@ class Clustering:
         else:
             values = validation.as_table(self.seen, self.kpod)
             mixture = soften(values, self.labels, self.k, weights, self.kpod._groups())
-            chances = mixture.probabilities(values)
+            chances = replace(mixture, column_means=self.kpod.column_means_).probabilities(values)
         self.__dict__["sureness"] = sureness(chances, self.labels)
 
     @property
