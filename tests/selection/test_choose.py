@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
 from kpod import KPOD, choose_k, load, save
-from kpod._models import number_json
 from kpod._selection import search
 from kpod._selection.correlated import Verdict
 from kpod._selection.holdout import Errors
@@ -505,9 +504,6 @@ def test_choices_in_files_know_whether_gaps_counted(tmp_path):
     file = tmp_path / "model.kpod"
     save(model, file)
     assert load(file).choice_.gaps_
-    content = json.loads(number_json.to_json(model.choice_))
-    del content["gaps_"]  # as written before there was such a thing
-    assert not number_json.from_json(json.dumps(content), model.n_clusters_).gaps_
 
 
 def test_choose_k_takes_shrinkage_and_a_checkpoint(monkeypatch, table, tmp_path):

@@ -17,23 +17,18 @@ def number_by_size(kpod: Any, predict: Callable[[], Any]) -> None:
     """
     import numpy as np
 
-    from kpod._models.schema import ATTRIBUTES, KPOD_CLASS
+    from kpod._models.registry import by_cluster
 
     labels = np.asarray(kpod.labels_)
     sizes = np.bincount(labels[labels >= 0], minlength=kpod.n_clusters_)
-    # Everything that a model file keeps by cluster.
-    by_cluster = {
-        name: getattr(kpod, name)
-        for name, (shape, _) in ATTRIBUTES[KPOD_CLASS].items()
-        if shape.split()[:1] == ["k"] and hasattr(kpod, name)
-    }
+    values_of = {name: getattr(kpod, name) for name in by_cluster(kpod)}
     before: set[tuple[int, int]] = set()
     while True:
         order = ordered_by_size(sizes, before)
         new = np.empty(len(order) + 1, labels.dtype)
         new[order], new[-1] = np.arange(len(order)), -1
         kpod.labels_ = new[labels]
-        for name, values in by_cluster.items():
+        for name, values in values_of.items():
             setattr(kpod, name, np.ascontiguousarray(values[order]))
         found = np.asarray(predict())
         other = found != kpod.labels_
