@@ -184,8 +184,7 @@ class Members:
         if len(self.about) < len(archive.infolist()):
             raise ValueError("a part appears twice")
         # What is packed may unpack to anything.
-        stored = (m.compress_type == zipfile.ZIP_STORED for m in self.about.values())
-        if not all(stored) or any(m.compress_size != m.file_size for m in self.about.values()):
+        if any(m.compress_size != m.file_size for m in self.about.values()):
             raise ValueError("its parts are compressed")
 
     @property
