@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,17 @@ def pytest_report_header():
     return f"KPOD_TEST_SEED={FIRST_SEED}"
 
 
-@pytest.fixture(params=range(3))
+THREE_SEEDS = ("engine", "estimators", "kernels")
+"""The folders with the arithmetic that all others build on; these get by with one seed a run."""
+
+
+def pytest_generate_tests(metafunc):
+    if "rng" in metafunc.fixturenames:
+        n_seeds = 3 if Path(metafunc.module.__file__).parent.name in THREE_SEEDS else 1
+        metafunc.parametrize("rng", range(n_seeds), indirect=True)
+
+
+@pytest.fixture
 def rng(request):
     return np.random.default_rng(FIRST_SEED + request.param)
 

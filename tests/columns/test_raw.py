@@ -413,33 +413,6 @@ def test_what_cannot_be_saved_is_refused(tmp_path, people):
         package.save(model, tmp_path / "m")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"kinds": ["number", "magic"]}, "kinds of columns"),
-        ({"levels": [[], [1]]}, "levels are not text"),
-        ({"scale_": ["0.0", "1.0"]}, "scale_ is not positive"),
-        ({"mean_": ["nan", "1.0"]}, "mean_ holds nan"),
-        ({"mean_": ["1.0"]}, "mean_ is not a list of numbers"),
-        ({"frame": "os"}, "settings of the encoder"),
-        ({"levels": [[], ["a", "a"]]}, "levels appear twice"),
-        ({"offset_": ["inf", "nan"]}, "offset_ holds inf"),
-        ({"high_": ["-inf", "inf"]}, "high_ holds -inf"),
-        ({"low_": ["2.0", "-inf"], "high_": ["1.0", "inf"]}, "low_ is above high_"),
-        ({"clip": float("nan")}, "clip is not a share"),
-        ({"clip": -1}, "clip is not a share"),
-    ],
-)
-def test_an_encoder_in_a_file_is_checked(change, message):
-    from kpod._models import encoder_json
-
-    encoder = TableEncoder().fit(pd.DataFrame({"x": [1.0, 2, 4], "c": ["a", "b", None]}))
-    content = json.loads(encoder_json.to_json(encoder))
-    assert encoder_json.from_json(json.dumps(content)).levels_ == encoder.levels_
-    with pytest.raises(ValueError, match=message):
-        encoder_json.from_json(json.dumps(content | change))
-
-
 def test_profiles_of_little_known_columns_say_so():
     labels = np.repeat([0, 1], 100)
     codes = np.where(labels == 1, 0, np.arange(200) % 3)

@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
 from kpod import KPOD, choose_k, load, save
-from kpod._models import number_json
 from kpod._selection import search
 from kpod._selection.correlated import Verdict
 from kpod._selection.holdout import Errors
@@ -329,8 +328,8 @@ def test_choose_k_says_which_of_its_columns_decides(monkeypatch, tmp_path, rng):
     X = 4 * np.kron(np.eye(3), np.ones(3))[truth] + correlated(rng, 300, 9, 0.6)
     path = tmp_path / "data.csv"
     pd.DataFrame(mcar(X, 0.1, rng)).rename(columns="c{}".format).to_csv(path, index=False)
-    done = kpod(monkeypatch, "choose-k", path, "-k", "1-8")
-    summary = json.loads(kpod(monkeypatch, "choose-k", path, "-k", "1-8", "--json").out)
+    done = kpod(monkeypatch, "choose-k", path, "-k", "1-5")
+    summary = json.loads(kpod(monkeypatch, "choose-k", path, "-k", "1-5", "--json").out)
     assert summary["correlated"]
     assert "which is what the choice rests on and the bars show" in " ".join(done.out.split())
     bars = {int(line.split()[0]): line.count("#") for line in done.out.splitlines() if "#" in line}
@@ -501,13 +500,10 @@ def test_weights_are_repetition_where_gaps_count(rng):
 @INFORMATIVE_BY_HAND
 def test_choices_in_files_know_whether_gaps_counted(tmp_path):
     X, _ = speaking(np.random.default_rng(3))
-    model = KPOD("auto", missingness="informative", random_state=0, n_init=2).fit(X)
+    model = KPOD("auto", missingness="informative", random_state=0, n_init=2).fit(X[:100])
     file = tmp_path / "model.kpod"
     save(model, file)
     assert load(file).choice_.gaps_
-    content = json.loads(number_json.to_json(model.choice_))
-    del content["gaps_"]  # as written before there was such a thing
-    assert not number_json.from_json(json.dumps(content), model.n_clusters_).gaps_
 
 
 def test_choose_k_takes_shrinkage_and_a_checkpoint(monkeypatch, table, tmp_path):

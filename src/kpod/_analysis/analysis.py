@@ -72,12 +72,13 @@ class Analysis:
         weights: Floats | None = None,
         given: Any = None,
         random_state: Any = None,
+        missing_values: Any = None,
         progress: Progress = silent,
     ) -> None:
         self.model, self.notes, self.choice = model, notes, choice
         self._table, self._usage, self._clustering = table, usage, clustering
         self._values, self._weights, self._given = values, weights, given
-        self._random_state, self._progress = random_state, progress
+        self._random_state, self._missing_values, self._progress = random_state, missing_values, progress
         self._cautions: dict[bool, Notes] = {}
 
     # What was found
@@ -196,7 +197,8 @@ class Analysis:
         """Write the model to a file, for `kpod.load` and `kpod predict`."""
         from kpod._models.save_load import save
 
-        save(self.model, path)
+        names = None if hasattr(self.model[0], "roles_") else self._clustering.names
+        save(self.model, path, column_names=names, missing_values=self._missing_values)
 
     def write(
         self, path: str | os.PathLike[str], *, label: str = "cluster", confidence: bool = False

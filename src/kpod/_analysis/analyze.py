@@ -169,7 +169,7 @@ def analyze_table(
     return Analysis(
         prepared.table, prepared.usage, pipeline, clustering, notes=about, values=prepared.source,
         choice=choice, weights=prepared.weights, given=given,
-        random_state=kpod.random_state, progress=progress,
+        random_state=kpod.random_state, missing_values=preparer.missing_values, progress=progress,
     )  # fmt: skip
 
 

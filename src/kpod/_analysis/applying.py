@@ -12,7 +12,7 @@ from scipy import sparse
 
 from kpod._analysis.analyze import noting
 from kpod._analysis.summaries import summary_of_data
-from kpod._columns.missing_codes import both
+from kpod._columns.missing_codes import both, from_options
 from kpod._columns.new_rows import check_columns
 from kpod._columns.preparer import TablePreparer
 from kpod._columns.usage import ColumnUsage
@@ -97,7 +97,7 @@ def apply(
         pipeline = for_raw_tables(opened)
     first = pipeline[0]
     preparer = first if isinstance(first, TablePreparer) else None
-    codes = both(preparer.missing_values if preparer else opened.missing, missing_values)
+    codes = both(preparer.missing_values if preparer else from_options(opened.missing), missing_values)
     table = open_table(
         data, missing_values=codes, answers=preparer._answers if preparer else None, every_row=True,
         progress=progress, **reading,

@@ -88,6 +88,12 @@ def from_options(texts: Iterable[str]) -> dict[str, list[str]]:
     return out
 
 
+def as_options(codes: Mapping[str, Sequence[str]]) -> list[str]:
+    """The other way round."""
+    pairs = [(column, code) for column, given in codes.items() for code in given]
+    return [code if column == EVERYWHERE else f"{column}={code}" for column, code in pairs]
+
+
 def both(one: Any, other: Any) -> dict[str, list[str]]:
     """What is given in one way or another."""
     out: dict[str, list[str]] = {}

@@ -346,6 +346,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         ])  # fmt: skip
         self._frame = "pyarrow" if is_read(X) else frame_kind(X)
         self.__dict__.update(learnt)
+        self._n_features_out = sum(self._encoding.widths)
 
     def _of_parts(self, table: TableFile, usage: ColumnUsage, encoding: Encoding) -> TablePreparer:
         """A fitted preparer of a table whose columns were scaled elsewhere, as those in pieces are."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod._columns.encoding import PLAIN, Encoding
+from kpod._columns.missing_codes import from_options
 from kpod._columns.preparer import TablePreparer
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def for_raw_tables(model: Model, *, columns_only: bool = False) -> Any:
     preparer = TablePreparer(
         columns=list(model.columns),
         scale="none" if first is None else "standard",
-        missing_values=model.missing,
+        missing_values=from_options(model.missing),
     )
     preparer.columns_ = list(model.columns)
     preparer.kinds_ = list(model.kinds) or ["any"] * p

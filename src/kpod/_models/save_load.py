@@ -5,17 +5,20 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
-from inspect import signature
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 
-def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str] | None = None) -> None:
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    column_names: Sequence[str] | None = None,
+    missing_values: Any = None,
+) -> None:
     """Write a fitted model to a file, for `kpod.load` and `kpod predict`.
 
     Parameters
@@ -27,6 +30,8 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     column_names : sequence of str, default=None
         Names of the columns, where the model was fitted on an array; `kpod predict` matches
         columns by name.
+    missing_values : scalar, sequence or mapping, default=None
+        Values that mean missing in tables for `kpod predict`; a `TablePreparer` has its own.
 
     Examples
     --------
@@ -40,34 +45,42 @@ def save(model: Any, path: str | os.PathLike[str], *, column_names: Sequence[str
     >>> bool((kpod.load("wine.kpod").predict(wine.data) == model.predict(wine.data)).all())
     True
     """
-    from kpod._columns.preparer import TablePreparer
-    from kpod._estimators.kpod import KPOD
-    from kpod._estimators.scaler import ObservedScaler
+    from kpod._columns.missing_codes import as_options, both
     from kpod._files.atomic import check_path
     from kpod._models import archive
 
     check_path(path)
     steps = model.steps if isinstance(model, Pipeline) else [("kpod", model)]
-    *before, kpod = [step for _, step in steps]
-    # No subclasses, which a file could not be trusted to name.
-    scalers = all(type(step) in (TablePreparer, ObservedScaler, StandardScaler) for step in before)
-    if type(kpod) is not KPOD or len(before) > 1 or not scalers:
-        raise TypeError(
-            "Only a KPOD can be saved, alone or after one StandardScaler, ObservedScaler or TablePreparer; "
-            f"got {' '.join(repr(model).split())}. Use joblib.dump for other estimators, and open such files "
-            "only where you trust who wrote them."
-        )
-    check_is_fitted(kpod)
-    first = steps[0][1]
+    check_steps(model, [step for _, step in steps])
+    first, last = steps[0][1], copy.copy(steps[-1][1])
+    check_is_fitted(last)
+    if getattr(last, "n_clusters", "auto") != "auto":  # it may have been set for the next fit
+        last.n_clusters = last.n_clusters_
     n_columns = int(first.n_features_in_)
     names = list(column_names) if column_names is not None else list(getattr(first, "feature_names_in_", ()))
     named = bool(names)
     names = [str(name) for name in names] or [f"x{j}" for j in range(n_columns)]
     if len(names) != n_columns or len(set(names)) < n_columns:
         raise ValueError(f"column_names must be {n_columns} different names, got {len(set(names))}.")
-    pipeline = Pipeline([(name, without_names(step)) for name, step in steps])
-    vars(pipeline[-1]).update(plain_parameters(kpod))
-    archive.save(archive.Model(pipeline, names, named=named), path)
+    pipeline = Pipeline([*steps[:-1], (steps[-1][0], last)])
+    codes = as_options(both(missing_values, None))
+    archive.save(archive.Model(pipeline, names, codes, named=named), path)
+
+
+def check_steps(model: Any, steps: list[Any]) -> None:
+    """Refuse what a file could not hold."""
+    from kpod._models import registry
+
+    if all(registry.is_listed(step) for step in steps) and registry.are_steps(steps):
+        return
+    kinds = {name: registry.class_of(name) for name in registry.CLASSES}
+    last = [name for name, kind in kinds.items() if hasattr(kind, "predict")]
+    before = [name for name, kind in kinds.items() if hasattr(kind, "transform") and name not in last]
+    raise TypeError(
+        f"Only a {' or '.join(last)} can be saved, alone or after one {' or '.join(before)}; "
+        f"got {' '.join(repr(model).split())}. Use joblib.dump for other estimators, and open such files "
+        "only where you trust who wrote them."
+    )
 
 
 def without_names(step: Any) -> Any:
@@ -77,29 +90,6 @@ def without_names(step: Any) -> Any:
     out = copy.copy(step)
     if not isinstance(out, TablePreparer) and hasattr(out, "feature_names_in_"):
         del out.feature_names_in_
-    return out
-
-
-def plain_parameters(kpod: Any) -> dict[str, Any]:
-    """Parameters as a file keeps them: numbers, words and None.
-
-    What only a fit needs may be more than that (an array or a function to start from, a generator
-    of random numbers); the default takes its place.
-    """
-    out: dict[str, Any] = {}
-    for name, parameter in signature(type(kpod)).parameters.items():
-        value = getattr(kpod, name)
-        if isinstance(value, bool | np.bool_):
-            value = bool(value)
-        elif isinstance(value, Integral):
-            value = int(value)
-        elif isinstance(value, Real):
-            value = float(value)
-        elif value is not None and not isinstance(value, str):
-            value = parameter.default
-        out[name] = value
-    if kpod.n_clusters != "auto":  # it may have been set for the next fit
-        out["n_clusters"] = kpod.n_clusters_
     return out
 
 
