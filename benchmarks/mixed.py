@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks import peers
 from benchmarks.harness import Sheet, ari, progress, timed
-from kpod import KPOD, TableEncoder
+from kpod import KPOD, TablePreparer
 
 HEART = Path(__file__).parents[1] / "tests" / "data" / "heart.csv"
 MEASURED = ["age", "blood_pressure", "cholesterol", "heart_rate", "oldpeak", "vessels"]
@@ -55,13 +55,13 @@ def is_number(table: pd.DataFrame) -> list[bool]:
 
 
 def numbers_only(table: pd.DataFrame, k: int, seed: int) -> np.ndarray:
-    return make_pipeline(TableEncoder(), KPOD(k, random_state=seed)).fit_predict(
+    return make_pipeline(TablePreparer(categories="all"), KPOD(k, random_state=seed)).fit_predict(
         table.loc[:, is_number(table)]
     )
 
 
 def everything(table: pd.DataFrame, k: int, seed: int) -> np.ndarray:
-    return make_pipeline(TableEncoder(), KPOD(k, random_state=seed)).fit_predict(table)
+    return make_pipeline(TablePreparer(categories="all"), KPOD(k, random_state=seed)).fit_predict(table)
 
 
 def filled(table: pd.DataFrame) -> pd.DataFrame:
@@ -111,7 +111,7 @@ def stepmix(table: pd.DataFrame, k: int, seed: int) -> np.ndarray:
 
 METHODS: dict[str, Callable[[pd.DataFrame, int, int], np.ndarray]] = {
     "KPOD, numbers only": numbers_only,
-    "KPOD, TableEncoder": everything,
+    "KPOD, TablePreparer": everything,
     "KPrototypes, filled first": k_prototypes,
     "StepMix, mixed": stepmix,
 }
@@ -152,9 +152,9 @@ def speed() -> Sheet:
     rng = np.random.default_rng(FIRST_SEED)
     table, _ = simulated(rng, N_ROWS, 5, 14, 6)
     table = table.mask(rng.random(table.shape) < 0.2)
-    model = make_pipeline(TableEncoder(), KPOD(5, n_init=1, random_state=0))
+    model = make_pipeline(TablePreparer(categories="all"), KPOD(5, n_init=1, random_state=0))
     _, ours = timed(lambda: model.fit(table))
-    sheet.add("KPOD, TableEncoder", N_ROWS, round(ours, 2), round(1e6 * ours / N_ROWS, 1))
+    sheet.add("KPOD, TablePreparer", N_ROWS, round(ours, 2), round(1e6 * ours / N_ROWS, 1))
     try:
         some = table.head(N_PEER_ROWS)
         _, theirs = timed(lambda: k_prototypes(some, 5, 0, n_init=1))

@@ -3,7 +3,7 @@ Penguins: numbers and categories together
 =========================================
 
 344 penguins: four measurements, the island and the sex, with a few gaps as the table comes, and 30 % more
-removed for this example. `TableEncoder` puts numbers and categories on one scale.
+removed for this example. `TablePreparer` puts numbers and categories on one scale.
 """
 
 import numpy as np
@@ -23,10 +23,10 @@ table = table[table[measured].notna().any(axis=1)]
 species = penguins.loc[table.index, "species"]
 
 models = {
-    "measurements only": make_pipeline(kpod.TableEncoder(), kpod.KPOD(3, random_state=0)).fit(
+    "measurements only": make_pipeline(kpod.TablePreparer(categories="all"), kpod.KPOD(3, random_state=0)).fit(
         table[measured]
     ),
-    "with island and sex": make_pipeline(kpod.TableEncoder(), kpod.KPOD(3, random_state=0)).fit(table),
+    "with island and sex": make_pipeline(kpod.TablePreparer(categories="all"), kpod.KPOD(3, random_state=0)).fit(table),
 }
 for name, model in models.items():
     score = adjusted_rand_score(species, model[-1].labels_)

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod as package
-from kpod import KPOD, ObservedScaler, TableEncoder
+from kpod import KPOD, ObservedScaler, TablePreparer
 from kpod._columns.table_notes import notes_on
 from kpod._columns.usage import choose_columns
 from kpod._common.errors import InputError
@@ -393,7 +393,13 @@ def test_profiles_say_what_stands_out():
 
 @pytest.mark.parametrize(
     "before",
-    [None, StandardScaler(), ObservedScaler(), TableEncoder(), TableEncoder(scale="robust", clip=0.1)],
+    [
+        None,
+        StandardScaler(),
+        ObservedScaler(),
+        TablePreparer(categories="all"),
+        TablePreparer(categories="all", scale="robust", clip=0.1),
+    ],
 )
 def test_save_and_load(tmp_path, people, before):
     frame = pd.read_csv(people)[["height", "weight", "educ"]]
@@ -508,7 +514,7 @@ def test_rows_are_named_by_an_identifier_that_tells_them_apart(tmp_path):
     )
     table = read_table(str(tmp_path / "t.csv"))
     assert choose_columns(table).row_names(table).to_pylist()[:2] == ["k000", "k001"]
-    assert choose_columns(table, exclude=["code"], decided=["code=text"]).row_names(table) is None
+    assert choose_columns(table, exclude=["code"], roles={"code": "text"}).row_names(table) is None
 
 
 def test_numbers_beside_an_axis():

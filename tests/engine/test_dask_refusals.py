@@ -55,7 +55,7 @@ def public():
         "KPOD": kpod.KPOD(3, random_state=0).fit(X),
         "MiniBatchKPOD": kpod.MiniBatchKPOD(3, random_state=0).fit(X),
         "ObservedScaler": kpod.ObservedScaler().fit(X),
-        "TableEncoder": kpod.TableEncoder().fit(X),
+        "TablePreparer": kpod.TablePreparer(categories="all").fit(X),
     }
     homes = [(kpod, kpod.__all__), *((module, module.__all__) for module in (metrics, missingness, plot))]
     for home, names in homes:
@@ -115,7 +115,7 @@ def test_nothing_loads_a_dask_table(make):
     }
     assert seen >= {
         "ObservedScaler.fit_transform",
-        "TableEncoder.inverse_transform",
+        "TablePreparer.inverse_transform",
         "RowsDisplay.from_estimator",
     }
 

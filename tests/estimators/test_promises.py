@@ -18,7 +18,7 @@ from sklearn.metrics import nan_euclidean_distances
 from sklearn.pipeline import make_pipeline
 
 import kpod
-from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder
+from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TablePreparer
 from kpod._engine import executors
 from kpod._engine.executors import available_threads
 from kpod._engine.solvers import hartigan, lloyd
@@ -135,7 +135,7 @@ def calls_until(call, stop=None):
         (MiniBatchKPOD(3, batch_size=30, full_passes=2, random_state=0), "fit"),
         (MiniBatchKPOD(3, random_state=0), "partial_fit"),
         (ObservedScaler(), "fit"),
-        (TableEncoder(), "fit"),
+        (TablePreparer(categories="all"), "fit"),
     ],
     ids=lambda value: value if isinstance(value, str) else repr(value)[:60],
 )

@@ -19,6 +19,7 @@ from kpod._common.errors import InputError
 from kpod._files.reading import read_table
 from kpod._files.text import rows_that_are_not_data
 from tests.helpers.command import kpod
+from tests.helpers.tables import values_in
 
 HEADER = ["name", "height", "mass"]
 BODY = [["Ann", 170, 61.5], ["Bob", 181, None], ["Cid", None, 72], ["Dee", 165, 58], ["Eve", 172, 66]]
@@ -44,7 +45,7 @@ def csv(path, rows):
 def used(path):
     table = read_table(str(path))
     choice = choose_columns(table)
-    return table, dict(zip(choice.used, choice.matrix(table).T, strict=True))
+    return table, dict(zip(choice.used, values_in(table, choice).T, strict=True))
 
 
 AROUND = [["Survey"], HEADER, [None, "cm", "kg"], *BODY[:3]]
@@ -253,13 +254,13 @@ def test_dates_written_as_numbers():
 def test_dates_can_be_used_however_they_are_written(tmp_path):
     rows = [["when", "x"], *([f"{day}.0{1 + day % 3}.2024", day % 5] for day in range(10, 29))]
     table = read_table(str(csv(tmp_path / "t.csv", rows)))
-    choice = choose_columns(table, decided=["when=number"])
+    choice = choose_columns(table, roles={"when": "number"})
     expected = np.datetime64("2024-02-10").astype(float)
-    assert choice.matrix(table)[0].tolist() == [expected, 0]
+    assert values_in(table, choice)[0].tolist() == [expected, 0]
     rows = [["when", "x"], *([f"0{1 + day % 5}/0{1 + day % 3}/2024", day % 5] for day in range(19))]
     table = read_table(str(csv(tmp_path / "t.csv", rows)))
     with pytest.raises(InputError, match="day and month cannot be told apart"):
-        choose_columns(table, decided=["when=number"])
+        choose_columns(table, roles={"when": "number"})
 
 
 NOTATIONS = [

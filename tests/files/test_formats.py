@@ -27,6 +27,7 @@ from kpod._files import memory_limits
 from kpod._files.reading import read_table
 from kpod.datasets import load_incomplete_wine
 from tests.helpers.command import kpod as run_here
+from tests.helpers.tables import values_in
 
 WINE = load_incomplete_wine()
 FRAME = pd.DataFrame(WINE.data, columns=WINE.feature_names)
@@ -39,7 +40,7 @@ def kpod(monkeypatch):
 
 def numbers(path, **options):
     table = read_table(str(path), **options)
-    return choose_columns(table).matrix(table)
+    return values_in(table, choose_columns(table))
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv.gz", "csv.zst", "jsonl", "json", "txt", "dta", "sav"])

@@ -68,3 +68,11 @@ def random_rows(X, k, rng, n=3):
     means = np.nanmean(X, axis=0)
     draws = [X[rng.choice(usable, k, replace=False)].astype(np.float64) for _ in range(n)]
     return [np.where(np.isnan(rows), means, rows) for rows in draws]
+
+
+def values_in(table, usage):
+    """The columns of an inspected table that are used, before they are scaled."""
+    from kpod._columns.new_rows import values_of
+    from kpod._columns.usage import levels_of
+
+    return values_of(table, usage.used, usage.kinds(table), levels_of(table, usage))[0]

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 
-from kpod import KPOD, TableEncoder
+from kpod import KPOD, TablePreparer
 from kpod._common.column_groups import Contrasts, groups_of_array
 from kpod._engine import blocks
 from kpod._engine.executors import Executor
@@ -59,7 +59,7 @@ def coded(frame: pd.DataFrame, coding: str) -> pd.DataFrame:
 
 def both_indicators(frame: pd.DataFrame) -> np.ndarray:
     """The encoded table with yes and no as a column each, at the same distances."""
-    z = TableEncoder().fit_transform(frame)
+    z = TablePreparer(categories="all").fit_transform(frame)
     columns = [
         [z[:, j]] if name not in YES_NO else [z[:, j] / np.sqrt(2), 3 - z[:, j] / np.sqrt(2)]
         for j, name in enumerate(frame.columns)
@@ -101,7 +101,9 @@ def same_answer(one: KPOD, other: KPOD, said: str) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_answer_does_not_depend_on_how_yes_is_written(seed, parameters):
     def fitted(frame: pd.DataFrame) -> KPOD:
-        return make_pipeline(TableEncoder(), KPOD(random_state=0, **parameters)).fit(frame)[-1]
+        return make_pipeline(TablePreparer(categories="all"), KPOD(random_state=0, **parameters)).fit(frame)[
+            -1
+        ]
 
     frame = table(seed, rows_for(parameters))
     plain = fitted(frame)
@@ -114,7 +116,7 @@ def test_the_answer_does_not_depend_on_how_yes_is_written(seed, parameters):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_both_indicators_of_yes_and_no_are_one_column(seed, parameters):
     frame = table(seed, rows_for(parameters))
-    plain = KPOD(random_state=0, **parameters).fit(TableEncoder().fit_transform(frame))
+    plain = KPOD(random_state=0, **parameters).fit(TablePreparer(categories="all").fit_transform(frame))
     both = KPOD(random_state=0, **parameters).fit(both_indicators(frame))
     assert_array_equal(both.column_groups_, [0, 1, 2, 3, 4, 4, 5, 5])
     same_answer(plain, both, "both indicators")
@@ -122,7 +124,7 @@ def test_both_indicators_of_yes_and_no_are_one_column(seed, parameters):
         errors = (model.choice_.table_["correlated_error"] for model in (both, plain))
         assert_allclose(*errors, rtol=0.01)
     first = [0, 1, 2, 3, 4, 6]
-    distances = plain.transform(TableEncoder().fit_transform(frame))
+    distances = plain.transform(TablePreparer(categories="all").fit_transform(frame))
     assert_allclose(both.transform(both_indicators(frame)), distances)
     if hasattr(plain, "missing_rates_"):
         assert_allclose(both.missing_rates_[:, first], plain.missing_rates_)
@@ -133,14 +135,19 @@ def test_both_indicators_of_yes_and_no_are_one_column(seed, parameters):
 @pytest.mark.parametrize("options", [{"scale": "robust"}, {"scale": "none"}, {"clip": 0.3}, {}])
 def test_yes_is_encoded_alike_under_every_scale(options):
     frame = table(0)
-    plain = TableEncoder(**options).fit_transform(frame)
+    plain = TablePreparer(categories="all", **options).fit_transform(frame)
     for coding in ("text", "bool", "category"):
-        assert_array_equal(TableEncoder(**options).fit_transform(coded(frame, coding)), plain)
-    assert_allclose(TableEncoder(**options).fit_transform(coded(frame, "reversed"))[:, :4], plain[:, :4])
+        assert_array_equal(
+            TablePreparer(categories="all", **options).fit_transform(coded(frame, coding)), plain
+        )
+    assert_allclose(
+        TablePreparer(categories="all", **options).fit_transform(coded(frame, "reversed"))[:, :4],
+        plain[:, :4],
+    )
 
 
 def test_an_unseen_third_answer_is_a_gap_with_a_warning():
-    encoder = TableEncoder().fit(pd.DataFrame({"a": ["no", "yes", "yes", None]}))
+    encoder = TablePreparer(categories="all").fit(pd.DataFrame({"a": ["no", "yes", "yes", None]}))
     with pytest.warns(UserWarning, match="'a' is neither 'no' nor 'yes' in 2 rows: taken as missing"):
         encoded = encoder.transform(pd.DataFrame({"a": ["perhaps", "yes", "perhaps", None]}))
     assert_array_equal(np.isnan(encoded).ravel(), [True, False, True, True])
@@ -148,7 +155,7 @@ def test_an_unseen_third_answer_is_a_gap_with_a_warning():
 
 def test_two_levels_come_back():
     frame = coded(table(0), "text")
-    encoder = TableEncoder().fit(frame)
+    encoder = TablePreparer(categories="all").fit(frame)
     back = encoder.inverse_transform(encoder.transform(frame))
     for name in YES_NO:
         assert back[name].fillna("").tolist() == frame[name].fillna("").tolist()
@@ -268,7 +275,7 @@ def test_the_names_of_levels_do_not_matter(parameters):
     for names in ("abcd", "dbac"):
         island = np.array(list(names), dtype=object)[islands]
         island[::7] = None
-        pipeline = make_pipeline(TableEncoder(), KPOD(random_state=0, **parameters))
+        pipeline = make_pipeline(TablePreparer(categories="all"), KPOD(random_state=0, **parameters))
         answers.append(pipeline.fit(frame.assign(island=island))[-1])
     same_answer(*answers, "names")
 
@@ -297,7 +304,7 @@ def test_reports_speak_of_both_levels(rng):
             "sex": ["no"] * n + ["yes"] * n,
         }
     )
-    model = make_pipeline(TableEncoder(), KPOD(2, random_state=0)).fit(frame)
+    model = make_pipeline(TablePreparer(categories="all"), KPOD(2, random_state=0)).fit(frame)
     clustering = Clustering.of(model, frame)
     said = " ".join(clustering.sentence(cluster) for cluster in range(2))
     assert "mostly sex yes (100%)" in said
@@ -332,7 +339,7 @@ def test_informative_gaps_that_are_some_are_not(recwarn):
 
 
 def test_the_warning_points_at_the_line_of_the_caller():
-    encoder = TableEncoder().fit(pd.DataFrame({"a": ["no", "yes", "yes"]}))
+    encoder = TablePreparer(categories="all").fit(pd.DataFrame({"a": ["no", "yes", "yes"]}))
     with pytest.warns(UserWarning, match="taken as missing") as caught:
         encoder.transform(pd.DataFrame({"a": ["perhaps"]}))
     assert caught[0].filename == __file__
@@ -353,7 +360,10 @@ def test_on_the_command_line_a_third_answer_is_a_note_and_only_that(tmp_path, mo
 
 def test_two_rows_share_a_category_once_when_seeds_are_drawn():
     frame = table(4)
-    single, both = (grouped_table(z) for z in (TableEncoder().fit_transform(frame), both_indicators(frame)))
+    single, both = (
+        grouped_table(z)
+        for z in (TablePreparer(categories="all").fit_transform(frame), both_indicators(frame))
+    )
     seedings = [KMeansPlusPlus(of, Executor(), 8, np.random.default_rng(0)) for of in (single, both)]
     for seed in range(20):
         one, other = (
@@ -365,7 +375,7 @@ def test_two_rows_share_a_category_once_when_seeds_are_drawn():
 
 def test_probabilities_count_a_category_once():
     frame = table(6)
-    z, pairs = TableEncoder().fit_transform(frame), both_indicators(frame)
+    z, pairs = TablePreparer(categories="all").fit_transform(frame), both_indicators(frame)
     one, other = (KPOD(3, probability=True, random_state=0).fit(X) for X in (z, pairs))
     assert other.noise_variance_ == pytest.approx(one.noise_variance_, rel=0.01)
     # EM stops by its likelihood, a step earlier or later.

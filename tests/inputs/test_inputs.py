@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TableEncoder, missingness
+from kpod import KPOD, MiniBatchKPOD, ObservedScaler, TablePreparer, missingness
 from kpod._inputs import validation
 from tests.helpers.marks import INFORMATIVE_BY_HAND
 from tests.helpers.tables import clustered
@@ -208,7 +208,7 @@ def test_one_value_too_large_is_refused_without_a_warning():
         KPOD(1).fit(X)
 
 
-@pytest.mark.parametrize("estimator", [KPOD(2), ObservedScaler(), TableEncoder()])
+@pytest.mark.parametrize("estimator", [KPOD(2), ObservedScaler(), TablePreparer(categories="all")])
 def test_columns_of_the_same_name_are_refused(estimator):
     """Which of them a name means could not be told."""
     X = np.arange(12.0).reshape(4, 3)
@@ -261,8 +261,8 @@ def test_a_nan_that_signals_is_a_gap_like_any_other(dtype, bits):
         lambda X: KPOD(3, random_state=0).fit(with_all_stored(X)).cluster_centers_,
         lambda X: ObservedScaler().fit_transform(X),
         lambda X: ObservedScaler(rows="center").fit(X).inverse_transform(X),
-        lambda X: TableEncoder().fit_transform(X),
-        lambda X: TableEncoder(scale="robust", clip=0.1).fit_transform(pd.DataFrame(X)),
+        lambda X: TablePreparer(categories="all").fit_transform(X),
+        lambda X: TablePreparer(categories="all", scale="robust", clip=0.1).fit_transform(pd.DataFrame(X)),
         lambda X: missingness.diagnose(X).missing,
     ):
         assert_array_equal(use(signalling), use(plain))
@@ -275,7 +275,7 @@ def test_errors_on_text_say_what_to_do():
     ):
         KPOD(2).fit(frame)
     with pytest.raises(
-        ValueError, match=r"column 0 holds 'a' in row 0. Drop the column, .* kpod.TableEncoder"
+        ValueError, match=r"column 0 holds 'a' in row 0. Drop the column, .* kpod.TablePreparer"
     ):
         KPOD(2).fit(frame.to_numpy())
     model = KPOD(2, random_state=0).fit(frame[["x", "smokes"]])

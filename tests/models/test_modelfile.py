@@ -21,7 +21,7 @@ from numpy.testing import assert_array_equal
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kpod import KPOD, ObservedScaler, TableEncoder, load, save
+from kpod import KPOD, ObservedScaler, TablePreparer, load, save
 from kpod import report as kpod_report
 from kpod._common.errors import InputError
 from kpod._models import archive, registry, values
@@ -568,7 +568,9 @@ def with_routing(X):
         with_routing,
         lambda X: KPOD(2, random_state=0).fit(X * 1e-160),
         lambda X: KPOD(2, random_state=0).fit(X * 1e-290),
-        lambda X: Pipeline([("e", TableEncoder()), ("k", KPOD(2, random_state=0))]).fit(X * 1e140),
+        lambda X: Pipeline([("e", TablePreparer(categories="all")), ("k", KPOD(2, random_state=0))]).fit(
+            X * 1e140
+        ),
     ],
 )
 def test_what_can_be_saved_can_be_loaded(tmp_path, fit):
@@ -639,7 +641,12 @@ FITTED = {
     ).fit(X),
     "scaled by rows": lambda X: Pipeline([("s", ObservedScaler(rows="center")), ("k", KPOD(2))]).fit(X),
     "encoded": lambda X: Pipeline([
-        ("e", TableEncoder(ordered={"size": ["S", "M", "L"]}, column_weights={"a": 2.0}, clip=0.1)),
+        (
+            "e",
+            TablePreparer(
+                categories="all", roles={"size": ["S", "M", "L"]}, column_weights={"a": 2.0}, clip=0.1
+            ),
+        ),
         ("k", KPOD(2, random_state=0)),
     ]).fit(with_words(X)),
 }  # fmt: skip
@@ -724,7 +731,7 @@ def test_the_choice_of_a_number_comes_back(path):
 )
 def test_an_encoder_is_checked(attribute, other, message, path):
     X = pd.DataFrame({"x": [1.0, 2, 4, 5], "c": ["a", "b", None, "b"]})
-    save(Pipeline([("e", TableEncoder(clip=0.1)), ("k", KPOD(1, n_init=1))]).fit(X), path)
+    save(Pipeline([("e", TablePreparer(categories="all", clip=0.1)), ("k", KPOD(1, n_init=1))]).fit(X), path)
     with_attribute(path, "e", attribute, lambda _: other)
     with pytest.raises(InputError, match=message):
         load(path)

@@ -106,7 +106,7 @@ def test_a_column_transformer_is_reported_in_the_units_of_the_table(rng, library
 def test_logarithms_are_described_on_their_own_scale():
     """In the units of the table, one huge value would leave all other clusters close to the average."""
     frame = pd.DataFrame({"x": np.repeat([1.0, 1e3, 1e6], [40, 40, 6])})
-    model = make_pipeline(kpod.TableEncoder(log=["x"]), KPOD(3, random_state=0)).fit(frame)
+    model = make_pipeline(kpod.TablePreparer(categories="all", log=["x"]), KPOD(3, random_state=0)).fit(frame)
     seen = Clustering.of(model, frame)
     said = [seen.sentence(int(model[-1].labels_[row])).partition("rows, ")[2] for row in (0, 40, 80)]
     assert said == ["low in x", "high in x", "high in x"]
@@ -118,7 +118,9 @@ def test_centers_that_are_no_plain_means_say_so(rng):
     )
     labels = {}
     for name, settings in {"plain": {}, "log": {"log": ["x"]}, "both": {"log": ["x"], "clip": 0.1}}.items():
-        model = make_pipeline(kpod.TableEncoder(**settings), KPOD(1, random_state=0)).fit(frame)
+        model = make_pipeline(kpod.TablePreparer(categories="all", **settings), KPOD(1, random_state=0)).fit(
+            frame
+        )
         report = kpod.report(model, frame)
         labels[name] = {column["name"]: column["means_of"] for column in report.data["columns"]}
         centers = {column["name"]: column["centers"][0]["value"] for column in report.data["columns"]}
@@ -136,7 +138,7 @@ def test_gaps_are_not_said_to_go_with_high_or_low_categories(rng):
     frame = pd.DataFrame({"job": job, "income": rng.normal(size=300), "age": rng.normal(size=300)})
     frame.loc[(job == "freelance") & (rng.random(300) < 0.6), "income"] = np.nan
     frame.loc[rng.random(300) < 0.1, "job"] = None
-    model = make_pipeline(kpod.TableEncoder(), KPOD(2, random_state=0)).fit(frame)
+    model = make_pipeline(kpod.TablePreparer(categories="all"), KPOD(2, random_state=0)).fit(frame)
     said = kpod.report(model, frame).data["gaps"]["sentences"]
     assert "in 2 of 3 columns" in said[0]
     assert not re.search("(high|low)er in job", " ".join(said))
@@ -148,7 +150,7 @@ def test_levels_that_are_known_for_few_rows_do_not_lead(rng):
     rare = np.where(np.arange(120) < 8, "yes", np.where(np.arange(120) >= 110, "no", None))
     once = np.where(np.arange(120) == 3, "odd", np.where(np.arange(120) > 100, "plain", None))
     frame = pd.DataFrame({"x": np.repeat([0.0, 5.0], 60), "rare": rare, "once": once, "common": common})
-    model = make_pipeline(kpod.TableEncoder(), KPOD(2, random_state=0)).fit(frame)
+    model = make_pipeline(kpod.TablePreparer(categories="all"), KPOD(2, random_state=0)).fit(frame)
     first = Clustering.of(model, frame).sentence(int(model[-1].labels_[0]))
     assert first.endswith("mostly common a (100%) and rare yes (100%, known for 8 of 60), low in x")
 

@@ -233,7 +233,7 @@ class KPOD(NearestCenter):
     need not be a better clustering. It works best with many columns and few gaps in each.
     Columns count by their scale: standardise them first unless they share a unit.
 
-    A category comes as one column for each of its levels (from `TableEncoder`, `OneHotEncoder`, or
+    A category comes as one column for each of its levels (from `TablePreparer`, `OneHotEncoder`, or
     `pandas.get_dummies` with its gaps put back). `fit` recognises such indicators by their values,
     whatever their scale: neighbouring columns of two values each, missing in the same rows, of which exactly
     one has its higher value in every other row (of at least 10). They count as one column wherever

@@ -17,7 +17,7 @@ import numpy as np
 from kpod._common.typing import AnyFloats, Floats
 
 MOST_EXACT = 2.0**53  # whole numbers up to here are exact in floating point
-ENCODE = "encode text with kpod.TableEncoder and dates as numbers"
+ENCODE = "encode text with kpod.TablePreparer and dates as numbers"
 NOT_NUMBERS = {"M": "dates", "m": "time spans", "c": "complex numbers"}
 DATES = (np.datetime64, np.timedelta64)
 NO_NUMBER, TOO_LARGE, INEXACT = "no number", "too large", "inexact"

@@ -250,15 +250,15 @@ labelling = together(
     telling,
 )
 
-READING = ("missing", "delimiter", "decimal", "encoding", "sheet", "scratch")
+READING = ("delimiter", "decimal", "encoding", "sheet", "scratch")
 
 
 def reading_options(options: dict[str, Any]) -> dict[str, Any]:
     """How to read a file, in the names of Python."""
     from kpod._columns.missing_codes import from_options
 
-    read = {name: options.get(name) for name in READING if name in options}
-    return {**read, "missing_values": from_options(read.pop("missing", None) or ())} if read else {}
+    read = {name: options[name] for name in READING if name in options}
+    return {**read, "missing_values": from_options(options["missing"])}
 
 
 @contextmanager
@@ -272,7 +272,7 @@ def opened(data: Sequence[str], options: dict[str, Any], progress: Any) -> Itera
         aside=(*options.get("exclude", ()), *options.get("ids", ())),
         weight=options.get("weight"),
         progress=progress,
-        **{name: value for name, value in reading_options(options).items() if name != "missing"},
+        **reading_options(options),
     )
     try:
         yield table
