@@ -35,3 +35,12 @@ def rng(request):
 @pytest.fixture(params=[np.float32, np.float64], ids=["float32", "float64"])
 def dtype(request):
     return request.param
+
+
+@pytest.fixture
+def shell():
+    """Messages as the command line words them."""
+    from kpod._common.options import read_in_the_shell
+
+    with read_in_the_shell():
+        yield

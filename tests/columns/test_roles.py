@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 from kpod._columns.inspection import inspect
-from kpod._columns.missing_codes import MissingCodes
+from kpod._columns.missing_codes import MissingCodes, from_options
 from kpod._columns.notations import date_notation
 from kpod._columns.roles import decide, facts, ordered
+
+pytestmark = pytest.mark.usefixtures("shell")
 
 TABLES = json.loads(lzma.decompress((Path(__file__).parents[1] / "data" / "columns.json.xz").read_bytes()))
 USED = ("number", "boolean")
@@ -235,7 +237,7 @@ def test_times_of_day_are_no_dates():
 
 
 def codes(name, values):
-    return [note for note in column(name, values).role.notes if note.kind == "code"]
+    return [note for note in column(name, values).role.notes if note.kind == "possible code"]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +257,7 @@ def codes(name, values):
 )
 def test_codes_for_missing_are_pointed_out_with_the_remedy(name, values, remedy):
     (note,) = codes(name, values)
-    assert note.remedy == remedy
+    assert note.text.endswith(f"if so, use {remedy}.")
 
 
 @pytest.mark.parametrize(
@@ -278,9 +280,10 @@ def test_ordinary_values_are_no_codes(name, values):
 def test_answers_that_say_nothing_are_pointed_out_with_the_remedy():
     answers = [*["Married", "Single"] * 4, "No answer", "Don't know", "Refused"]
     (note,) = column("my status", answers).role.notes
-    assert note.text == "'No answer', 'Don't know' and 'Refused' (3 times) may stand for missing"
-    (given,) = shlex.split(note.remedy)[1:]
-    marks = MissingCodes.parse([given], ["my status"], "t.csv").of("my status")
+    said = "my status: 'No answer', 'Don't know' and 'Refused' (3 times) may stand for missing; if so, use "
+    assert note.text.startswith(said)
+    (given,) = shlex.split(note.text.removeprefix(said).removesuffix("."))[1:]
+    marks = MissingCodes.of(from_options([given]), ["my status"], "t.csv").of_column("my status")
     assert column("my status", answers, missing=marks).missing == 3
     assert column("person", ["Missing teeth and more than that", "ill"] * 5).role.notes == ()
 
@@ -294,7 +297,7 @@ def test_what_is_pointed_out_about_numbers():
             "x": [1.5, 2.5, 4],
         }.items()
     }
-    assert kinds == {"birth_year": ["year"], "lat": ["coordinate"], "x": []}
+    assert kinds == {"birth_year": ["years"], "lat": ["coordinates"], "x": []}
 
 
 def test_long_columns_are_judged_by_a_sample():
