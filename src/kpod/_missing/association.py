@@ -117,7 +117,7 @@ def _dense(table: Any, rows: Positions, columns: Positions) -> Floats:
 
 def _significant(p: Floats) -> Gaps:
     """Which of many tests reject, with a false discovery rate of `LEVEL` (Benjamini & Hochberg)."""
-    # As scipy.stats.false_discovery_control(p) <= LEVEL, without the second that loading it adds to a command.
+    # As scipy.stats.false_discovery_control(p) <= LEVEL, without the second that loading it takes.
     order = np.argsort(p, kind="stable")
     passed = np.flatnonzero(p[order] <= LEVEL * np.arange(1, len(p) + 1) / max(len(p), 1))
     out = np.zeros(len(p), bool)
