@@ -307,7 +307,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("name", [*WRITERS, "r.csv"])
-def test_files_of_pandas_polars_and_r(tmp_path, name):
+def test_files_of_pandas_polars_and_r(kpod, tmp_path, name):
     path = tmp_path / name
     frame = pd.DataFrame({"height": [160.5, None, 190, 191], "group": ["a", "b, c", None, "a"],
                           "weight": [60, 61.25, 90, None]})  # fmt: skip
@@ -315,7 +315,7 @@ def test_files_of_pandas_polars_and_r(tmp_path, name):
         written_by_r(path)
     else:
         WRITERS[name](frame, path)
-    done = program("fit", path, "-k", 2)
+    done = kpod("fit", path, "-k", 2)
     assert done.code == 0, done.err
     out = rows_of(done.out) if not name.endswith(".tsv") else pd.read_csv(io.StringIO(done.out), sep="\t")
     assert list(out["cluster"]) in ([0, 0, 1, 1], [1, 1, 0, 0])
@@ -396,7 +396,7 @@ def test_describing_and_reading_load_no_scikit_learn():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "kpod._models.archive" in done.stdout
-    assert not {"sklearn", "matplotlib"} & set(done.stdout.split())
+    assert not {"sklearn", "matplotlib", "scipy.stats"} & set(done.stdout.split())
 
 
 def test_help_starts_fast():
@@ -549,7 +549,7 @@ def test_bytes_that_are_text_are_written(kpod, tmp_path):
     assert kpod("fit", tmp_path / "in.feather", "-k", 2, "-q").out.splitlines()[1].startswith('1,"a,b",')
 
 
-def test_names_that_are_not_utf_8(table, tmp_path):
+def test_names_that_are_not_utf_8(kpod, table, tmp_path):
     """Of files they are fine, with every option; of a column they are refused before the work."""
     odd = os.fsencode(tmp_path) + b"/\xff.csv"
     Path(os.fsdecode(odd)).write_bytes(table.read_bytes())
@@ -561,7 +561,7 @@ def test_names_that_are_not_utf_8(table, tmp_path):
     assert len(json.loads(done.out)["written"]) == 4
     assert len(list(tmp_path.iterdir())) == 6
     for option in ("--label", "--missing"):
-        message = one_line(program("fit", table, "-k", 2, option, os.fsdecode(b"\xff")), code=2)
+        message = one_line(kpod("fit", table, "-k", 2, option, os.fsdecode(b"\xff")), code=2)
         assert "is not valid UTF-8" in message
 
 
@@ -708,8 +708,8 @@ def test_long_fields_and_long_lines(kpod):
     long = b"x" * 200_000
     done = kpod("fit", "-", "-k", 1, "-q", stdin=b"a,t\n1," + long + b"\n2,y\n")
     assert done.out.splitlines()[1] == f"1,{long.decode()},0"
-    many = b",".join(b"column%d" % j for j in range(20_000))
-    row = b",".join(b"%d" % (j % 7) for j in range(20_000))
+    many = b",".join(b"%d %s" % (j, b"x" * 200) for j in range(1_000))
+    row = b",".join(b"%d%s" % (j % 7, b"0" * 200) for j in range(1_000))
     assert kpod("describe", "-", "--json", stdin=many + b"\n" + row + b"\n").code == 0
     assert csv.field_size_limit() == 131_072
 
@@ -741,7 +741,7 @@ def test_the_process_is_left_as_it_was(kpod, table, tmp_path):
     assert state() == before
 
 
-@pytest.mark.parametrize("n_columns", [1, 10, 8_000])
+@pytest.mark.parametrize("n_columns", [1, 10, 600])
 @pytest.mark.parametrize("scaling", [[], ["--no-scale"]])
 def test_a_number_is_too_large_for_the_command_line_where_it_is_for_the_library(kpod, n_columns, scaling):
     """Above the limit the file, line and column are named; below it the clustering is finite."""

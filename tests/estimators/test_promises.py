@@ -140,8 +140,8 @@ def calls_until(call, stop=None):
     ids=lambda value: value if isinstance(value, str) else repr(value)[:60],
 )
 @INFORMATIVE_BY_HAND
-def test_a_refit_interrupted_anywhere_changes_nothing(model, method, share, rng):
-    pandas = pytest.importorskip("pandas")
+def test_a_refit_interrupted_anywhere_changes_nothing(model, method, share):
+    pandas, rng = pytest.importorskip("pandas"), np.random.default_rng(0)
     X, Y = (pandas.DataFrame(clustered(rng, 120, 4)[0], columns=list(names)) for names in ("abcd", "efgh"))
     if hasattr(model, "n_threads"):
         model.set_params(n_threads=1)  # calls are counted in this thread

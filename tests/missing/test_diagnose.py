@@ -304,3 +304,10 @@ def test_the_picture_shows_the_drivers():
 
 def test_kpod_missingness_is_there_without_an_import_of_its_own():
     assert kpod.missingness is missingness
+
+
+def test_false_discoveries_are_controlled_as_by_scipy(rng):
+    for _ in range(200):
+        p = rng.random(rng.integers(40)) ** rng.choice([1, 4, 12])
+        expected = stats.false_discovery_control(p) <= association.LEVEL
+        assert_array_equal(association._significant(p), expected)

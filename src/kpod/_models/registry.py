@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from kpod._common.errors import printable
-from kpod._inputs.validation import largest
 
 MOST_THREADS = 1024
 FRAMES = ("pandas", "polars", "pyarrow", "array")
@@ -30,8 +29,15 @@ class ForeignError(Exception):
         super().__init__(printable(str(what)[:100]))
 
 
+def is_bounded(numbers: Any) -> Any:
+    """Whether distances can be computed with numbers of p columns."""
+    from kpod._inputs.validation import largest
+
+    return np.abs(numbers) < largest(np.float64, numbers.shape[-1])
+
+
 RANGES: dict[str, Callable[[Any], Any]] = {
-    "bounded": lambda numbers: np.abs(numbers) < largest(np.float64, numbers.shape[-1]),
+    "bounded": is_bounded,
     "finite": np.isfinite,
     "positive": lambda numbers: np.isfinite(numbers) & (numbers > 0),
     "nonnegative": lambda numbers: np.isfinite(numbers) & (numbers >= 0),
