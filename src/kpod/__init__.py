@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kpod._analysis.stability import stability
     from kpod._analysis.sums_of_squares import summary
     from kpod._columns.encoder import TableEncoder
+    from kpod._estimators.gaussian_mixture import GaussianMixture
     from kpod._estimators.kpod import KPOD
     from kpod._estimators.mini_batch import MiniBatchKPOD
     from kpod._estimators.scaler import ObservedScaler
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KPOD",
+    "GaussianMixture",
     "MiniBatchKPOD",
     "ObservedScaler",
     "TableEncoder",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "GaussianMixture": "kpod._estimators.gaussian_mixture",
     "KPOD": "kpod._estimators.kpod",
     "MiniBatchKPOD": "kpod._estimators.mini_batch",
     "ObservedScaler": "kpod._estimators.scaler",

@@ -14,7 +14,12 @@ class Factors:
     lanes: int
     q: int
     def __init__(
-        self, log_shares: Floats, means: Floats, variances: Floats, loadings: Floats, offsets: Floats | None = None
+        self,
+        log_shares: Floats,
+        means: Floats,
+        variances: Floats,
+        loadings: Floats,
+        offsets: Floats | None = None,
     ) -> None: ...
     def empty_sums(self) -> tuple[Floats, Floats]: ...
 
@@ -41,9 +46,7 @@ class Covariances:
         self, log_shares: Floats, means: Floats, covariances: Floats, offsets: Floats | None = None
     ) -> None: ...
 
-def observed_bits(
-    rows: Rows, start: int, stop: int, bits: NDArray[np.uint8], space: Workspace
-) -> None: ...
+def observed_bits(rows: Rows, start: int, stop: int, bits: NDArray[np.uint8], space: Workspace) -> None: ...
 def expect_covariances(
     rows: Rows,
     start: int,

@@ -107,7 +107,16 @@ class Entries:
                 k, p, m = model.k, model.n_columns, model.n_matrices
                 sums = np.zeros(k), np.zeros((k, p)), np.zeros((m, p, p))
                 found = kernels.expect_covariances(
-                    opened, rows.start, rows.stop, model, *rows.by_pattern(opened, space), own, *sums, None, None, space
+                    opened,
+                    rows.start,
+                    rows.stop,
+                    model,
+                    *rows.by_pattern(opened, space),
+                    own,
+                    *sums,
+                    None,
+                    None,
+                    space,
                 )
                 return found, sums
 

@@ -141,7 +141,9 @@ def shifts(old: Parameters, sums: tuple[Floats, Floats, Floats], within: Constra
     out = t / some
     if within.silent is not None and within.silent.any():
         w = 1 / old.variances[:, within.silent]
-        common = (w * t[:, within.silent]).sum(axis=0) / np.maximum((w * s[:, within.silent]).sum(axis=0), 1e-300)
+        common = (w * t[:, within.silent]).sum(axis=0) / np.maximum(
+            (w * s[:, within.silent]).sum(axis=0), 1e-300
+        )
         out[:, within.silent] = common
     return out
 
