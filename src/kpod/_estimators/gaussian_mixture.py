@@ -34,31 +34,33 @@ class GaussianMixture(ClusterMixin, MixtureModel):
 
         \sum_i w_i \log \sum_l \pi_l\, N\bigl(x_{i,o(i)} \mid \mu_{l,o(i)}, \Sigma_{l,o(i)}\bigr)
 
-    over the shares :math:`\pi`, the means :math:`\mu` and the covariances :math:`\Sigma` of the clusters, with
-    :math:`o(i)` the columns that row i observes. Nothing is imputed or deleted; with nothing missing it is the model
-    of `sklearn.mixture.GaussianMixture`. Clusters may be stretched, differ in size and spread, and have correlated
-    columns, where `KPOD` sees round ones of about the same size.
+    over the shares :math:`\pi`, the means :math:`\mu` and the covariances :math:`\Sigma` of the clusters,
+    with :math:`o(i)` the columns that row i observes. Nothing is imputed or deleted; with nothing missing
+    it is the model of `sklearn.mixture.GaussianMixture`. Clusters may be stretched, differ in size and
+    spread, and have correlated columns, where `KPOD` sees round ones of about the same size.
 
     Parameters
     ----------
     n_components : int, default=1
         The number of clusters.
 
-    covariance_type : {"auto", "full", "tied", "diag", "spherical", "tied_diag", "tied_spherical"}, default="auto"
-        What covariances the clusters have. "full": each its own matrix; "tied": all the same; "diag": each its own
-        variances of the columns, which are uncorrelated; "spherical": each one variance for all columns; "tied_diag"
-        and "tied_spherical": the same for all clusters. "auto" takes the one with the least BIC.
+    covariance_type : {"auto", "full", "tied", "diag", "spherical", "tied_diag", "tied_spherical"},
+    default="auto"
+        What covariances the clusters have. "full": each its own matrix; "tied": all the same; "diag": each
+        its own variances of the columns, which are uncorrelated; "spherical": each one variance for all
+        columns; "tied_diag" and "tied_spherical": the same for all clusters. "auto" takes the one with the
+        least BIC.
 
     n_factors : int, "auto" or None, default="auto"
-        None writes covariance matrices out, for tables of up to 100 columns. A number makes them loadings times
-        their transpose plus a diagonal, with so many factors: "full" has loadings and diagonals of each cluster's own,
-        "tied" has both in common, and "diag" common loadings with diagonals of each cluster's own. "auto" takes the
-        number with the least BIC, of at most 4, or None.
+        None writes covariance matrices out, for tables of up to 100 columns. A number makes them loadings
+        times their transpose plus a diagonal, with so many factors: "full" has loadings and diagonals of
+        each cluster's own, "tied" has both in common, and "diag" common loadings with diagonals of each
+        cluster's own. "auto" takes the number with the least BIC, of at most 4, or None.
 
     n_init : int or "auto", default="auto"
         The number of starts: the clusterings of `KPOD`, then rows far apart as means. All are run for a few
-        steps, and the most likely goes on. "auto" is 60. On a table of more than a million entries they are run on a
-        sample of the rows with that many.
+        steps, and the most likely goes on. "auto" is 60. On a table of more than a million entries they are
+        run on a sample of the rows with that many.
 
     max_iter : int, default=300
         The most steps of EM.
@@ -67,8 +69,9 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         EM stops when a step raises the mean log-likelihood of a row by no more than this.
 
     reg_covar : float, default=1e-6
-        The least variance, as a share of the variance of the column: no covariance is smaller in any direction.
-        Columns of at most 20 values have a higher one, a sixth of the square of the smallest step between them.
+        The least variance, as a share of the variance of the column: no covariance is smaller in any
+        direction. Columns of at most 20 values have a higher one, a sixth of the square of the smallest
+        step between them.
 
     variance_prior : float, default=5.0
         Rows with the variances that the clusters have in common, behind those of each cluster's own (and
@@ -89,9 +92,10 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         The mean of each cluster; NaN in a column of which nothing was observed. Also `cluster_centers_`.
 
     covariances_ : ndarray
-        As `covariance_type_` says: (n_components, n_features, n_features) for "full", (n_features, n_features) for
-        "tied", (n_components, n_features) for "diag", (n_components,) for "spherical", (n_features,) for "tied_diag",
-        a number for "tied_spherical". With factors, of the shape for "full" or "tied".
+        As `covariance_type_` says: (n_components, n_features, n_features) for "full", (n_features,
+        n_features) for "tied", (n_components, n_features) for "diag", (n_components,) for "spherical",
+        (n_features,) for "tied_diag", a number for "tied_spherical". With factors, of the shape for "full"
+        or "tied".
 
     covariance_type_ : str
         The type of the covariances: `covariance_type`, or what "auto" chose.
@@ -106,14 +110,15 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         BIC of the shapes that were compared, least first, by their names.
 
     labels_ : ndarray of shape (n_samples,)
-        The most likely cluster of each row, -1 where nothing was observed. What `predict` says of the same table.
+        The most likely cluster of each row, -1 where nothing was observed. What `predict` says of the same
+        table.
 
     lower_bound_ : float
         The mean log-likelihood of a row (by weight).
 
     lower_bounds_ : ndarray
-        What EM maximised, before each step on all rows and at the end, for each row: the log-likelihood with the log
-        density of the prior. It never falls.
+        What EM maximised, before each step on all rows and at the end, for each row: the log-likelihood
+        with the log density of the prior. It never falls.
 
     converged_ : bool
         Whether EM converged within `max_iter`.
@@ -146,7 +151,8 @@ class GaussianMixture(ClusterMixin, MixtureModel):
     ----------
     .. [1] Ghahramani & Jordan (1994). Supervised learning from incomplete data via an EM approach. NIPS 6.
     .. [2] Ghahramani & Hinton (1996). The EM algorithm for mixtures of factor analyzers.
-    .. [3] Biernacki, Celeux & Govaert (2003). Choosing starting values for the EM algorithm for getting the highest
+    .. [3] Biernacki, Celeux & Govaert (2003). Choosing starting values for the EM algorithm for getting the
+    highest
        likelihood in multivariate Gaussian mixture models.
 
     Examples
@@ -198,8 +204,8 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         Parameters
         ----------
         X : array-like, dataframe, sparse matrix or scanned table of shape (n_samples, n_features)
-            The table; NaN, None, NA, null and masked entries are missing, and so is what a sparse matrix does not
-            store.
+            The table; NaN, None, NA, null and masked entries are missing, and so is what a sparse matrix
+            does not store.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each row; a row of weight 0 gets a label and moves nothing.

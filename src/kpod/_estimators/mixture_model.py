@@ -128,9 +128,10 @@ class MixtureModel(TableModel):
     ) -> Any:
         """X with its gaps filled by what the mixture expects, given the rest of the row.
 
-        Conditional means are the best guess of each entry, but vary less than the entries would: for analyses that
-        ask how certain a result is, take several draws, analyse each, and pool (multiple imputation). A row with
-        nothing observed gets the means of the mixture; a column of which nothing was observed in `fit` stays missing.
+        Conditional means are the best guess of each entry, but vary less than the entries would: for
+        analyses that ask how certain a result is, take several draws, analyse each, and pool (multiple
+        imputation). A row with nothing observed gets the means of the mixture; a column of which nothing
+        was observed in `fit` stays missing.
 
         Parameters
         ----------
@@ -220,7 +221,9 @@ class MixtureModel(TableModel):
         if parameters.means.shape[1] != table.n_columns:
             raise ValueError("The model is damaged: its means do not match its columns. Fit it again.")
         posterior, evidence = Entries(table, executor).posterior(parameters)
-        return posterior, evidence + table.observed * np.log(table.units.scale)
+        evidence += table.observed * np.log(table.units.scale)
+        evidence[table.observed == 0] = 0.0
+        return posterior, evidence
 
     def _labels(self, table: Table, posterior: Floats) -> Labels:
         labels = posterior.argmax(axis=1).astype(np.int32)

@@ -1,9 +1,7 @@
-r"""The M step: from sums over rows to the parameters that explain them best.
+"""The M step: from sums over rows to the parameters that explain them best.
 
-Given the clusters and factors of the rows, a column is a weighted regression on the factors, in each cluster
-with a mean of its own. With :math:`d` the deviations from the means before, the sums are :math:`s = \sum r`,
-:math:`t = \sum r d`, :math:`\sum r d^2`, :math:`\sum r z`, :math:`\sum r d z` and :math:`\sum r z z^\top`. The
-scale of the factors is freed in every step (Liu, Rubin & Wu 1998), which takes a tenth of the steps.
+With factors it is a regression of each column on them, which is compiled; covariance matrices that are
+written out are sums of products, kept above the floor.
 """
 
 from __future__ import annotations
@@ -14,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpod._common.typing import Floats
+from kpod._kernels.maximum import NOTHING, maximise_factors
 from kpod._mixture.expectation import Sums
 from kpod._mixture.parameters import Parameters, Prior
 from kpod._mixture.shape import Shape
-
-NOTHING = 1e-8  # rows: a mean that rests on less is the column's
-RIDGE = 1e-6  # of a row, behind every loading, so that no equation is singular
 
 
 @dataclass(frozen=True)
@@ -87,92 +83,13 @@ def triangle(packed: Floats, q: int) -> Floats:
 
 
 def of_factors(shape: Shape, old: Parameters, sums: Sums, within: Constraints) -> Parameters:
-    (columns, clusters), q, k = sums.parts, old.q, old.k
-    columns = columns[:, :, :k].transpose(1, 2, 0)  # (sums, k, p)
-    s, t, squares = columns[:3]
-    weights = clusters[0, :k]
-    some = np.maximum(s, NOTHING)
-    if q:
-        z, dz = (columns[3 + i * q : 3 + (i + 1) * q].transpose(1, 2, 0) for i in range(2))  # (k, p, q)
-        zz = triangle(columns[3 + 2 * q :].transpose(1, 2, 0), q)
-        slopes = loadings_of(shape, old, (some, t, z, dz, zz), within)
-        explained = (z * slopes).sum(axis=2)
-        shift = shifts(old, (s, some, t - explained), within)
-        curve = np.einsum("lpq,lpqr,lpr->lp", slopes, zz, slopes) - 2 * (dz * slopes).sum(axis=2)
-        residual = squares - 2 * shift * (t - explained) + shift**2 * s + curve
-        second = triangle(clusters[1:, :k].T, q)
-        loadings = slopes @ scales(second, weights, own=shape.own_loadings)
-    else:
-        loadings, shift = old.loadings, shifts(old, (s, some, t), within)
-        residual = squares - 2 * shift * t + shift**2 * s
-    means = old.means + shift
-    if (s < NOTHING).any():
-        means = np.where(s < NOTHING, within.fallback, means)
-    variances = variances_of(shape, np.maximum(residual, 0.0), s, within)
-    return Parameters(shares_of(weights), means, variances, loadings, None, old.rates)
-
-
-def loadings_of(shape: Shape, old: Parameters, sums: tuple[Floats, ...], within: Constraints) -> Floats:
-    """Slopes of the regression of each column on the factors (k, p, q)."""
-    s, t, z, dz, zz = sums
-    q = z.shape[2]
-    left = zz - z[..., :, None] * (z / s[..., None])[..., None, :]
-    right = dz - z * (t / s)[..., None]
-    ridge = RIDGE * np.eye(q)
-    if shape.own_loadings:
-        return np.linalg.solve(left + ridge, right[..., None])[..., 0]
-    precision = 1 / old.variances
-    left, right = np.einsum("lp,lpqr->pqr", precision, left), np.einsum("lp,lpq->pq", precision, right)
-    if within.silent is not None and within.silent.any():  # one mean for all clusters
-        here = within.silent
-        w = precision[:, here]
-        s_all, t_all = (w * s[:, here]).sum(axis=0), (w * t[:, here]).sum(axis=0)
-        z_all = (w[..., None] * z[:, here]).sum(axis=0)
-        left[here] = np.einsum("lp,lpqr->pqr", w, zz[:, here])
-        left[here] -= z_all[:, :, None] * (z_all / s_all[:, None])[:, None, :]
-        right[here] = np.einsum("lp,lpq->pq", w, dz[:, here]) - z_all * (t_all / s_all)[:, None]
-    slopes = np.linalg.solve(left + ridge * precision.mean(axis=0)[:, None, None], right[..., None])[..., 0]
-    return np.broadcast_to(slopes, (len(s), *slopes.shape))
-
-
-def shifts(old: Parameters, sums: tuple[Floats, Floats, Floats], within: Constraints) -> Floats:
-    """How far the means move (k, p)."""
-    s, some, t = sums
-    out = t / some
-    if within.silent is not None and within.silent.any():
-        w = 1 / old.variances[:, within.silent]
-        common = (w * t[:, within.silent]).sum(axis=0) / np.maximum(
-            (w * s[:, within.silent]).sum(axis=0), 1e-300
-        )
-        out[:, within.silent] = common
-    return out
-
-
-def scales(second: Floats, weights: Floats, *, own: bool) -> Floats:
-    """What factors of any scale are multiplied by to have that of the standard normal (k or 1, q, q)."""
-    if not own:
-        second, weights = second.sum(axis=0, keepdims=True), weights.sum(keepdims=True)
-    q = second.shape[-1]
-    few = weights < 2 * q
-    mean = second / np.maximum(weights, NOTHING)[:, None, None]
-    mean[few] = np.eye(q)
-    return np.linalg.cholesky(mean + 1e-12 * np.eye(q))
-
-
-def variances_of(shape: Shape, residual: Floats, s: Floats, within: Constraints) -> Floats:
-    """Variances (k, p) from the sums of squares that are left."""
-    rows, pulled, floor, k = within.prior.rows, within.prior.variances, within.floor, len(s)
-    if shape.own_variances:
-        if rows:
-            residual, s = residual + rows * pulled, s + rows
-        if within.silent is not None and within.silent.any():
-            residual, s = residual.copy(), s.copy()
-            residual[:, within.silent] = residual[:, within.silent].mean(axis=0)
-            s[:, within.silent] = s[:, within.silent].mean(axis=0)
-    else:
-        residual, s = residual.sum(axis=0, keepdims=True), s.sum(axis=0, keepdims=True)
-    if shape.round:
-        residual, s = residual.sum(axis=1, keepdims=True), s.sum(axis=1, keepdims=True)
-        floor = np.full_like(floor, floor.mean())
-    variances = residual / np.maximum(s, NOTHING)
-    return np.maximum(np.broadcast_to(variances, (k, len(floor))), floor)
+    columns, clusters = sums.parts
+    means, variances, loadings = (np.empty_like(a) for a in (old.means, old.variances, old.loadings))
+    silent = np.zeros(len(within.floor), np.uint8) if within.silent is None else within.silent.view(np.uint8)
+    prior = within.prior
+    maximise_factors(
+        columns, clusters, old.means, old.variances, shape.own_loadings, shape.own_variances, shape.round,
+        prior.rows, prior.variances if prior.rows else within.floor, within.floor, within.fallback, silent,
+        means, variances, loadings,
+    )  # fmt: skip
+    return Parameters(shares_of(clusters[0, : old.k]), means, variances, loadings, None, old.rates)

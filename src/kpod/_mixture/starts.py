@@ -1,9 +1,9 @@
 """Where EM starts: the clusters of KPOD, and rows far apart as means, tried by the dozen.
 
-k-means divides what is large, so that its clusters are a poor start where groups differ in size or spread. EM from
-rows far apart, with half of the variances and correlations of the whole table around each, finds small groups
-as well; it is run for a few steps from many such rows, and goes on from the best of them. Columns are in units of
-their standard deviations here, so that the unit of a column says nothing.
+k-means divides what is large, so that its clusters are a poor start where groups differ in size or spread.
+EM from rows far apart, with half of the variances and correlations of the whole table around each, finds
+small groups as well; it is run for a few steps from many such rows, and goes on from the best of them.
+Columns are in units of their standard deviations here, so that the unit of a column says nothing.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Sample:
     def means_far_apart(self, k: int, n: int, rng: np.random.Generator) -> list[Floats]:
         """Rows as means (k, p), n times, drawn as k-means++ draws them: by their distance from those before.
 
-        By the first draw of each and no better one, as scikit-learn and `KPOD` would take: the best by squared
-        distances lie where most rows are.
+        By the first draw of each and no better one, as scikit-learn and `KPOD` would take: the best by
+        squared distances lie where most rows are.
         """
         rows = np.arange(self.table.n_rows)
         if len(rows) > SEED_ROWS:
