@@ -1,4 +1,4 @@
-"""GaussianMixture: the scikit-learn estimator. Parameters, validation, conventions; results in the table's own units."""
+"""GaussianMixture: the scikit-learn estimator. Parameters, validation, conventions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ from sklearn.utils import check_random_state
 
 from kpod._common.typing import Labels
 from kpod._common.warnings import warn
+from kpod._engine.blocks import SparseBlock
 from kpod._engine.executors import threads
 from kpod._engine.table import Table, make_table
 from kpod._estimators.fitting import is_auto, warn_of_empty
+from kpod._estimators.kpod import KPOD
 from kpod._estimators.mixture_model import MixtureModel
-from kpod._estimators.parameters import check_integer
+from kpod._estimators.parameters import MISSINGNESS, check_integer
 from kpod._inputs import validation
 from kpod._kernels.mixture import FACTORS_AT_MOST
+from kpod._mixture.cells import Prices
 from kpod._mixture.fit import Fitted, Options, fit_mixture
 from kpod._mixture.search import WIDEST_WHOLE
 from kpod._mixture.shape import SHAPES, WITH_FACTORS
+from kpod._mixture.starts import standardised_sample
+
+# What only some fits leave behind.
+OPTIONAL = ("missing_rates_", "missingness_", "gap_choice_", "outlier_cells_")
 
 
 class GaussianMixture(ClusterMixin, MixtureModel):
@@ -77,6 +84,22 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         Rows with the variances that the clusters have in common, behind those of each cluster's own (and
         likewise for covariances): a cluster of few rows cannot collapse. With 0, likelihood alone counts.
 
+    missingness : {"ignore", "informative", "auto"}, default="ignore"
+        Whether *which* entries are missing says something of the cluster a row is in, as for `KPOD`. With
+        "informative", each cluster observes each column with a probability of its own, and rows with
+        nothing observed are placed by their gaps. "auto" decides as `KPOD` does; `missingness_` says what
+        was decided.
+
+    outlier_cells : bool or "auto", default=False
+        Whether entries that no cluster expects, given the rest of their row, count as gaps, at a price: the
+        log of one hundredth over the range of the column. `outlier_cells_` lists them. "auto" decides by
+        BIC. Not for sparse tables.
+
+    select_columns : bool or "auto", default=False
+        Whether columns that say nothing of the clusters have one mean and one variance for all of them,
+        where BIC says so; `selected_` says which columns count. "auto" decides by BIC whether to. Not with
+        own loadings or covariance matrices that are written out.
+
     random_state : int, RandomState instance or None, default=None
         Determines the starts. The same int gives the same result, to the bit, on any number of threads.
 
@@ -108,6 +131,20 @@ class GaussianMixture(ClusterMixin, MixtureModel):
 
     shape_bics_ : dict
         BIC of the shapes that were compared, least first, by their names.
+
+    missing_rates_ : ndarray of shape (n_components, n_features)
+        With informative gaps: the share of each column that is missing in each cluster (smoothed by one row
+        at the column's own rate); all 0 where the column has no gaps.
+
+    missingness_ : str
+        With `missingness="auto"`: whether gaps are used and why, in a sentence; `gap_choice_` has the
+        numbers.
+
+    outlier_cells_ : ndarray of shape (n_cells, 2)
+        With `outlier_cells`: row and column of each entry that counts as a gap.
+
+    selected_ : ndarray of shape (n_features,)
+        Which columns say something of the clusters; all but with `select_columns`.
 
     labels_ : ndarray of shape (n_samples,)
         The most likely cluster of each row, -1 where nothing was observed. What `predict` says of the same
@@ -184,6 +221,9 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         tol: float = 1e-4,
         reg_covar: float = 1e-6,
         variance_prior: float = 5.0,
+        missingness: str = "ignore",
+        outlier_cells: bool | str = False,
+        select_columns: bool | str = False,
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
@@ -195,6 +235,9 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         self.tol = tol
         self.reg_covar = reg_covar
         self.variance_prior = variance_prior
+        self.missingness = missingness
+        self.outlier_cells = outlier_cells
+        self.select_columns = select_columns
         self.random_state = random_state
         self.n_threads = n_threads
 
@@ -224,18 +267,22 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             table = make_table(values, executor, weights=weights, checked=True)
             validation.check_finite(table, names)
             self._check_table(table, names)
-            fitted = fit_mixture(table, executor, self._options(), rng)
+            gaps, clusterings, about_gaps = self._with_gaps(table, rng)
+            fitted = fit_mixture(table, executor, self._options(gaps), rng, clusterings)
             table.check_unchanged(executor)
             validation.check_unchanged(X)
-            vars(new).update(self._attributes(fitted, table))
+            for name in OPTIONAL:
+                vars(new).pop(name, None)
+            vars(new).update(about_gaps, **self._attributes(fitted, table))
             vars(new).update(new._about_rows(table, executor))
         if not fitted.solution.converged:
             warn(
-                f"Not converged after {self.max_iter} steps; the result is usable, and increasing max_iter or tol "
-                "may help.",
+                f"Not converged after {self.max_iter} steps; the result is usable, and increasing "
+                "max_iter or tol may help.",
                 ConvergenceWarning,
             )
-        self.__dict__.pop("feature_names_in_", None)
+        for name in (*OPTIONAL, "feature_names_in_"):
+            self.__dict__.pop(name, None)
         self.__dict__.update(vars(new))
         return self
 
@@ -243,7 +290,25 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         """Fit the mixture to the rows of X and return their labels."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def _options(self) -> Options:
+    def _with_gaps(self, table: Table, rng: np.random.Generator) -> tuple[bool, list[Labels], dict[str, Any]]:
+        """Whether gaps count, the labels of `KPOD` where it looked at them, and what it decided."""
+        if self.missingness == "ignore" or not table.has_gaps:
+            return False, [], {}
+        sample = standardised_sample(table, rng)
+        seed = int(rng.integers(2**31 - 1))
+        peer = KPOD(
+            self.n_components, missingness=self.missingness, random_state=seed, n_threads=self.n_threads
+        )
+        values = sample.table.entries(np.arange(sample.table.n_rows))[:, table.live]
+        peer.fit(values, sample_weight=sample.table.weights)
+        if not hasattr(peer, "missing_rates_"):
+            return False, [], {"missingness_": peer.missingness_, "gap_choice_": peer.gap_choice_}
+        labels = np.full(table.n_rows, -1, np.int32)
+        labels[sample.rows] = peer.labels_
+        names = ("missingness_", "gap_choice_")
+        return True, [labels], {name: getattr(peer, name) for name in names if hasattr(peer, name)}
+
+    def _options(self, gaps: bool) -> Options:
         n_factors = (
             self.n_factors if self.n_factors is None or is_auto(self.n_factors) else int(self.n_factors)
         )
@@ -256,6 +321,9 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             float(self.tol),
             float(self.reg_covar),
             float(self.variance_prior),
+            gaps,
+            self.outlier_cells,
+            self.select_columns,
         )
 
     def _check_parameters(self) -> None:
@@ -277,6 +345,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             raise ValueError(
                 f"covariance_type must be one of {['auto', *SHAPES]}, got {self.covariance_type!r}."
             )
+        self._check_choices()
         factors = self.n_factors
         if factors is None or is_auto(factors):
             return
@@ -290,28 +359,47 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             )
         if self.covariance_type not in ("auto", *WITH_FACTORS):
             raise ValueError(
-                f"covariance_type={self.covariance_type!r} has no factors: use n_factors=None, or covariance_type "
-                f"'auto' or one of {list(WITH_FACTORS)}."
+                f"covariance_type={self.covariance_type!r} has no factors: use n_factors=None, or "
+                f"covariance_type 'auto' or one of {list(WITH_FACTORS)}."
+            )
+
+    def _check_choices(self) -> None:
+        if self.missingness not in MISSINGNESS:
+            raise ValueError(f"missingness must be one of {list(MISSINGNESS)}, got {self.missingness!r}.")
+        for name in ("outlier_cells", "select_columns"):
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_) and not is_auto(value):
+                raise ValueError(f"{name} must be True, False or 'auto', got {value!r}.")
+        if self.select_columns is True and (
+            self.covariance_type not in ("auto", "tied_diag", "diag", "tied")
+            or (self.n_factors is None and self.covariance_type == "tied")
+        ):
+            raise ValueError(
+                "select_columns=True is for covariance_type 'auto', 'tied_diag' and 'diag', and for 'tied' "
+                f"with factors, not for {self.covariance_type!r} with n_factors={self.n_factors!r}."
             )
 
     def _check_table(self, table: Table, names: Any) -> None:
         n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())
         if self.n_components > n_usable:
             raise ValueError(
-                f"n_samples={n_usable} should be >= n_components={self.n_components}: of {table.n_rows} rows, "
-                f"{n_usable} have an observed entry and a positive weight. Ask for fewer components."
+                f"n_samples={n_usable} should be >= n_components={self.n_components}: of {table.n_rows} "
+                f"rows, {n_usable} have an observed entry and a positive weight. Ask for fewer components."
             )
         n_live = int(table.live.sum())
         if self.n_factors is None and self.covariance_type in ("tied", "full") and n_live > WIDEST_WHOLE:
             raise ValueError(
-                f"X has {n_live} columns; covariance_type={self.covariance_type!r} with n_factors=None is for at most "
-                f"{WIDEST_WHOLE}. Set n_factors to a number, or 'auto'."
+                f"X has {n_live} columns; covariance_type={self.covariance_type!r} with n_factors=None is "
+                f"for at most {WIDEST_WHOLE}. Set n_factors to a number, or 'auto'."
             )
         if isinstance(self.n_factors, Integral) and self.n_factors >= max(2, n_live):
             raise ValueError(
-                f"n_factors={self.n_factors} must be less than the number of columns, {n_live}. Use n_factors=None."
+                f"n_factors={self.n_factors} must be less than the number of columns, {n_live}. "
+                "Use n_factors=None."
             )
-        if n_empty:
+        if self.outlier_cells and any(isinstance(block, SparseBlock) for block in table.blocks):
+            raise ValueError("outlier_cells is not supported for sparse tables. Pass an array with NaN.")
+        if n_empty and self.missingness == "ignore":
             warn_of_empty(n_empty, table)
         ignored = np.flatnonzero(~table.live)
         if len(ignored):
@@ -329,18 +417,25 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         smallest = own.variances[:, table.live].min()
         if not np.isfinite(own.variances).all() or smallest < np.finfo(np.float64).tiny:
             raise ValueError(
-                "The variances of X are too large or too small to compute with. Use other units: multiply X by a "
-                "power of ten."
+                "The variances of X are too large or too small to compute with. Use other units: multiply "
+                "X by a power of ten."
             )
         weight = float(table.n_rows if table.weights is None else table.weights.sum())
-        bics = sorted(fitted.bics.items(), key=lambda item: item[1])
-        return {
+        found: dict[str, Any] = {}
+        if own.rates is not None:
+            found["missing_rates_"] = np.where(own.rates == 0.5, 0.0, 1 - own.rates)
+        silent = np.zeros(table.n_columns, bool) if fitted.within.silent is None else fitted.within.silent
+        prices = fitted.prices
+        if prices is not None:
+            prices = Prices(table.units.back(prices.middle), prices.spread / scale, prices.range / scale)
+        return found | {
             "weights_": own.shares,
             "means_": own.means,
             "loadings_": own.loadings,
             "covariance_type_": shape.covariance_type,
             "n_factors_": shape.n_factors,
-            "shape_bics_": {str(of): float(bic) for of, bic in bics},
+            "shape_bics_": fitted.bics,
+            "selected_": table.live & ~silent,
             "converged_": solution.converged,
             "n_iter_": len(solution.trace) - 1,
             "lower_bounds_": np.array(solution.trace) / weight,
@@ -348,6 +443,8 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             "n_features_in_": table.n_columns,
             "_variances": np.where(table.live, own.variances, np.nan),
             "_whole": own.whole,
+            "_rates": own.rates,
+            "_prices": None if prices is None else np.array([prices.middle, prices.spread, prices.range]),
             "_shift": table.units.shift,
             "_scale": scale,
         }

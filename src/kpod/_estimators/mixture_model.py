@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kpod._common.typing import Floats, Labels
+from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.table import Table
 from kpod._estimators.parameters import check_integer
 from kpod._estimators.table_model import TableModel
 from kpod._inputs import validation
+from kpod._mixture.cells import Prices, bitmap
 from kpod._mixture.completion import drawn, expected, given_observed
 from kpod._mixture.expectation import Entries
 from kpod._mixture.parameters import Parameters
@@ -34,6 +36,9 @@ class MixtureModel(TableModel):
     n_factors_: int | None
     _variances: Floats
     _whole: Floats | None
+    _rates: Floats | None
+    _prices: Floats | None
+    selected_: NDArray[np.bool_]
 
     @property
     def n_clusters_(self) -> int:
@@ -161,8 +166,8 @@ class MixtureModel(TableModel):
         """
         if sparse.issparse(X):
             raise ValueError(
-                "impute does not accept sparse tables: the result would be dense. Pass the rows you need as an array "
-                "with NaN."
+                "impute does not accept sparse tables: the result would be dense. Pass the rows you need as "
+                "an array with NaN."
             )
         if n_draws is not None:
             check_integer("n_draws", n_draws, 1)
@@ -175,6 +180,8 @@ class MixtureModel(TableModel):
         z = units.to(np.asarray(values, np.float64))
         z[gaps | np.isnan(units.shift)] = np.nan
         parameters = self._parameters(units)
+        if self._prices is not None:  # wild cells stay as they are, and say nothing of the others
+            z[self._in_units(units).wild(z, parameters)] = np.nan
 
         def filled(found: Floats) -> Any:
             complete = np.where(gaps, units.back(found), values).astype(values.dtype)
@@ -203,7 +210,10 @@ class MixtureModel(TableModel):
         return Shape(self.covariance_type_, self.n_factors_)
 
     def _n_parameters(self) -> float:
-        return self._shape().n_parameters(self.n_clusters_, int((~np.isnan(self.column_means_)).sum()))
+        live = ~np.isnan(self.column_means_)
+        n_silent = int((live & ~self.selected_).sum())
+        n_rates = 0 if self._rates is None else int((self._rates[0] != 0.5).sum()) * self.n_clusters_
+        return self._shape().n_parameters(self.n_clusters_, int(live.sum()), n_silent) + n_rates
 
     def _parameters(self, units: Units) -> Parameters:
         """The parameters in some units; of a column that is ignored, any."""
@@ -213,6 +223,7 @@ class MixtureModel(TableModel):
             np.where(np.isnan(self._variances), 1.0, self._variances * units.scale * units.scale),
             self.loadings_ * units.scale,
             None if self._whole is None else self._whole * units.scale * units.scale,
+            self._rates,
         )
 
     def _posterior(self, table: Table, executor: Executor) -> tuple[Floats, Floats]:
@@ -220,14 +231,40 @@ class MixtureModel(TableModel):
         parameters = self._parameters(table.units)
         if parameters.means.shape[1] != table.n_columns:
             raise ValueError("The model is damaged: its means do not match its columns. Fit it again.")
-        posterior, evidence = Entries(table, executor).posterior(parameters)
+        if self._prices is None:
+            posterior, evidence = Entries(table, executor).posterior(parameters)
+        else:
+            prices, masks, paid = self._in_units(table.units), [], []
+            for block in table.blocks:
+                entries = block.entries(np.arange(block.n_rows))
+                wild = prices.wild(entries, parameters)
+                masks.append(bitmap(wild))
+                paid.append(prices.log_density(entries, wild))
+            posterior, evidence = Entries(table, executor, masks).posterior(parameters)
+            evidence += np.concatenate(paid)
         evidence += table.observed * np.log(table.units.scale)
-        evidence[table.observed == 0] = 0.0
+        if parameters.rates is None:
+            evidence[table.observed == 0] = 0.0
         return posterior, evidence
+
+    def _in_units(self, units: Units) -> Prices:
+        """What cells are wild, in some units."""
+        assert self._prices is not None
+        return Prices(*self._prices).in_units(units)
+
+    def _wild_cells(self, table: Table) -> Positions:
+        """Rows and columns of the wild cells (m, 2)."""
+        parameters, prices = self._parameters(table.units), self._in_units(table.units)
+        found = []
+        for block in table.blocks:
+            cells = np.argwhere(prices.wild(block.entries(np.arange(block.n_rows)), parameters))
+            found.append(cells + np.array([block.first, 0]))
+        return np.concatenate(found)
 
     def _labels(self, table: Table, posterior: Floats) -> Labels:
         labels = posterior.argmax(axis=1).astype(np.int32)
-        labels[table.observed == 0] = -1
+        if self._rates is None:
+            labels[table.observed == 0] = -1
         return labels
 
     def _about_rows(self, table: Table, executor: Executor) -> dict[str, Any]:
@@ -241,7 +278,7 @@ class MixtureModel(TableModel):
             for part in block.columns(np.arange(block.n_columns)):
                 counts += weighted[first : first + len(part)].T @ ~np.isnan(part)
                 first += len(part)
-        return {
+        return ({} if self._prices is None else {"outlier_cells_": self._wild_cells(table)}) | {
             "counts_": counts,
             "labels_": self._labels(table, posterior),
             "lower_bound_": float(np.average(evidence, weights=table.weights)),

@@ -58,6 +58,7 @@ def expect_covariances(
     weights: Floats | None,
     first: Floats | None,
     second: Floats | None,
+    seen: Floats | None,
     posterior: Floats | None,
     evidence: Floats | None,
     space: Workspace,

@@ -306,6 +306,7 @@ def expect_covariances(
     double[::1] weights,           # INOUT (k,) sums: posteriors; or None for no sums
     double[:, ::1] first,          # INOUT (k, p) deviations from the means, completed
     double[:, :, ::1] second,      # INOUT (1 or k, p, p) their products, in the upper triangle
+    double[:, ::1] seen,           # INOUT (k, p) posteriors of the rows that observe a column
     double[:, ::1] posterior,      # OUT (stop - start, k); or None
     double[::1] evidence,          # OUT (stop - start,) log-likelihood of each row; or None
     Workspace space,
@@ -321,6 +322,7 @@ def expect_covariances(
         or (adds and (
             weights.shape[0] != k or first is None or first.shape[0] != k or first.shape[1] != p or second is None
             or second.shape[0] != model.n_matrices or second.shape[1] != p or second.shape[2] != p
+            or seen is None or seen.shape[0] != k or seen.shape[1] != p
         ))
         or (posterior is not None and (posterior.shape[0] != n or posterior.shape[1] != k))
         or (evidence is not None and evidence.shape[0] != n)
@@ -341,10 +343,10 @@ def expect_covariances(
         if not room or not lists:
             raise MemoryError
         if rows.is_double:
-            total = covariance_rows[double](rows, start, model, order, begins, labels, weights, first, second,
+            total = covariance_rows[double](rows, start, model, order, begins, labels, weights, first, second, seen,
                                             posterior, evidence, space, room, lists, &good, NULL)
         else:
-            total = covariance_rows[float](rows, start, model, order, begins, labels, weights, first, second,
+            total = covariance_rows[float](rows, start, model, order, begins, labels, weights, first, second, seen,
                                            posterior, evidence, space, room, lists, &good, NULL)
     finally:
         free(room)
@@ -357,7 +359,7 @@ def expect_covariances(
 cdef double covariance_rows(
     Rows rows, Py_ssize_t start, Covariances model, const Py_ssize_t[::1] order, const Py_ssize_t[::1] begins,
     const int32_t[::1] labels, double[::1] weights, double[:, ::1] first, double[:, :, ::1] second,
-    double[:, ::1] posterior, double[::1] evidence, Workspace space, double* room, int32_t* lists, bint* good,
+    double[:, ::1] seen, double[:, ::1] posterior, double[::1] evidence, Workspace space, double* room, int32_t* lists, bint* good,
     const real* like
 ) noexcept:
     cdef Py_ssize_t g, at, i, e, j, c, m, k = model.k, p = model.n_columns, n_patterns = begins.shape[0] - 1
@@ -417,6 +419,9 @@ cdef double covariance_rows(
                     evidence[order[at]] = found
                 total += weight * found
                 if adds and weight > 0:
+                    for c in range(k):
+                        for e in range(m):
+                            seen[c, lists[e]] += weight * r[c]
                     add_covariance_row(
                         weight, &here, &of, deviations, r, &weights[0], &first[0, 0], &second[0, 0, 0], shared, spare
                     )

@@ -105,7 +105,7 @@ class Entries:
                     )
                     return found, parts
                 k, p, m = model.k, model.n_columns, model.n_matrices
-                sums = np.zeros(k), np.zeros((k, p)), np.zeros((m, p, p))
+                sums = np.zeros(k), np.zeros((k, p)), np.zeros((m, p, p)), np.zeros((k, p))
                 found = kernels.expect_covariances(
                     opened,
                     rows.start,
@@ -123,8 +123,8 @@ class Entries:
         found = self.each(of)
         total = found[0][1]
         for _, more in found[1:]:
-            for a, b in zip(total, more, strict=True):
-                a += b
+            for own, other in zip(total, more, strict=True):
+                np.add(own, other, out=own)
         return Sums(math.fsum(likelihood for likelihood, _ in found), total)
 
     def posterior(self, parameters: Parameters) -> tuple[Floats, Floats]:
@@ -157,4 +157,5 @@ def expect(
         kernels.expect_factors(*at, model, None, None, None, posterior, evidence, scores, covariances, space)
         return
     patterns = rows.by_pattern(opened, space)
-    kernels.expect_covariances(*at, model, *patterns, None, None, None, None, posterior, evidence, space)
+    nothing = (None,) * 5
+    kernels.expect_covariances(*at, model, *patterns, *nothing, posterior, evidence, space)

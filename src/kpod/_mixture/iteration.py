@@ -47,7 +47,7 @@ def run(
     parameters, trace = start, []
     for _ in range(n_steps + 1):
         sums = entries.sums(parameters)
-        trace.append(sums.log_likelihood + within.prior.log_density(parameters))
+        trace.append(sums.log_likelihood + within.log_density(parameters))
         converged = len(trace) > 1 and trace[-1] - trace[-2] <= tol * entries.weight
         if converged or len(trace) > n_steps:
             break

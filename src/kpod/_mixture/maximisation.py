@@ -6,7 +6,7 @@ written out are sums of products, kept above the floor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kpod._common.typing import Floats
 from kpod._kernels.maximum import NOTHING, maximise_factors
 from kpod._mixture.expectation import Sums
-from kpod._mixture.parameters import Parameters, Prior
+from kpod._mixture.parameters import SMALLEST_RATE, Parameters, Prior
 from kpod._mixture.shape import Shape
 
 
@@ -23,22 +23,41 @@ class Constraints:
     """What the parameters are kept to.
 
     `floor` (p,) is the smallest variance of each column, `fallback` (p,) the mean where a cluster observes
-    nothing, `silent` (p,) says which columns have the same mean and variance in all clusters.
+    nothing, `silent` (p,) says which columns have the same mean and variance in all clusters. Where gaps
+    count, `observed` (p,) is the share of rows that observe each column, 0.5 where its gaps say nothing.
     """
 
     floor: Floats
     fallback: Floats
     prior: Prior
     silent: NDArray[np.bool_] | None = None
+    observed: Floats | None = None
+
+    def log_density(self, of: Parameters) -> float:
+        """What is added to the log-likelihood: of the prior, and of a row behind the rates of each cluster."""
+        found = self.prior.log_density(of)
+        if of.rates is not None and self.observed is not None:
+            rates = np.log(of.rates) * self.observed + np.log(1 - of.rates) * (1 - self.observed)
+            found += float(rates.sum())
+        return found
 
 
 def maximise(shape: Shape, old: Parameters, sums: Sums, within: Constraints) -> Parameters:
     """The parameters that follow from the sums of an E step with the old ones."""
-    return (of_whole if shape.whole else of_factors)(shape, old, sums, within)
+    found = (of_whole if shape.whole else of_factors)(shape, old, sums, within)
+    if within.observed is None:
+        return found
+    if shape.whole:
+        weights, seen = sums.parts[0], sums.parts[3]
+    else:
+        weights, seen = sums.parts[1][0, : old.k], sums.parts[0][:, 0, : old.k].T
+    rates = (seen + within.observed) / (weights + 1)[:, None]
+    rates = np.clip(rates, SMALLEST_RATE, 1 - SMALLEST_RATE)
+    return replace(found, rates=np.where(within.observed == 0.5, 0.5, rates))
 
 
 def of_whole(shape: Shape, old: Parameters, sums: Sums, within: Constraints) -> Parameters:
-    weights, first, second = sums.parts
+    weights, first, second = sums.parts[:3]
     shift = first / np.maximum(weights, NOTHING)[:, None]
     products = np.triu(second) + np.triu(second, 1).transpose(0, 2, 1)
     explained = weights[:, None, None] * shift[:, :, None] * shift[:, None, :]

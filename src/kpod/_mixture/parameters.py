@@ -74,6 +74,9 @@ class Parameters:
         return np.asarray(loadings @ loadings.T + np.diag(self.variances[cluster]))
 
 
+SMALLEST_RATE = 1e-3  # at which entries are observed or missing: nothing is impossible
+
+
 @dataclass(frozen=True)
 class Prior:
     """What variances and covariances of a cluster's own are pulled to, by so many rows of it."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from kpod._common.typing import Labels
 from kpod._engine.executors import Executor
-from kpod._mixture.iteration import Solution, from_labels, run, with_factors
+from kpod._mixture.iteration import Solution, from_labels, with_factors
 from kpod._mixture.maximisation import Constraints
 from kpod._mixture.parameters import Parameters
 from kpod._mixture.shape import WITH_FACTORS, Shape
@@ -49,8 +49,8 @@ class Search:
 
     def __post_init__(self) -> None:
         seed = int(self.rng.integers(2**31 - 1))
-        if not self.clusterings:
-            self.clusterings = self.sample.clusterings(self.k, N_CLUSTERINGS, seed)[:KEPT_CLUSTERINGS]
+        kept = self.sample.clusterings(self.k, N_CLUSTERINGS, seed)[:KEPT_CLUSTERINGS]
+        self.clusterings = [*self.clusterings, *kept]
 
     @property
     def n_rows(self) -> float:
@@ -67,7 +67,7 @@ class Search:
     ) -> Solution:
         """The best of so many starts of a shape, the clusterings of KPOD and what more there is."""
         entries, within = self.sample.entries, self.constraints(shape)
-        starts = [from_labels(entries, shape, labels, self.k, within) for labels in self.clusterings]
+        starts = [self.start(shape, labels, within) for labels in self.clusterings]
         starts = [*starts[: max(1, n_starts)], *more]
         n_seeds = n_starts - len(self.clusterings)
         if n_seeds > 0 and self.k > 1:
@@ -75,6 +75,9 @@ class Search:
             means = self.sample.means_far_apart(self.k, n_seeds, self.rng)
             starts += [around(seeds, one, shape) for seeds in means]
         return best_of(entries, shape, starts, within, self.executor, n_steps, tol)
+
+    def start(self, shape: Shape, labels: Labels, within: Constraints) -> Parameters:
+        return from_labels(self.sample.entries, shape, labels, self.k, within)
 
     def trial(self, shape: Shape, more: Iterable[Parameters] = ()) -> Solution:
         """A fit by which shapes are compared, from few starts."""
@@ -97,13 +100,7 @@ class Search:
         for chain in shapes:
             before, last = np.inf, None
             for shape in chain:
-                more = (
-                    []
-                    if last is None or not last.shape.q
-                    else [with_factors(last.parameters, shape.q - last.shape.q)]
-                )
-                if shape.whole:
-                    more = []
+                more = [] if last is None else [with_factors(last.parameters, shape.q - last.shape.q)]
                 last = self.trial(shape, more)
                 if self.tried[shape] >= before:
                     break
@@ -112,18 +109,21 @@ class Search:
 
 
 def candidates(covariance_type: str, n_factors: int | str | None, p: int) -> list[list[Shape]]:
-    """The shapes that are compared, in chains of more and more factors."""
+    """The shapes that are compared, in chains of more and more factors.
+
+    "auto" compares those that do not depend on the units of the columns, which spherical ones do.
+    """
     types = list(WITH_FACTORS) if covariance_type == "auto" else [covariance_type]
     if isinstance(n_factors, int):
         return [[Shape(name, n_factors)] for name in types]
     most = max(1, min(MOST_FACTORS, p - 1 if p < 6 else p // 2))
     if n_factors is None:
         narrow = p <= WIDEST_WHOLE
-        names = ["tied_spherical", "spherical", "tied_diag", "diag", *(["tied", "full"] if narrow else [])]
+        names = ["tied_diag", "diag", *(["tied", "full"] if narrow else [])]
         return [[Shape(name)] for name in (names if covariance_type == "auto" else [covariance_type])]
     chains: list[list[Shape]] = []
     if covariance_type == "auto":
-        chains = [[Shape(name)] for name in ("tied_spherical", "spherical", "tied_diag", "diag")]
+        chains = [[Shape("tied_diag")], [Shape("diag")]]
     elif covariance_type not in WITH_FACTORS or covariance_type == "diag":
         chains = [[Shape(covariance_type)]]
     if p >= 3:
@@ -133,13 +133,3 @@ def candidates(covariance_type: str, n_factors: int | str | None, p: int) -> lis
     if not chains:
         chains = [[Shape(covariance_type)]]
     return chains
-
-
-def finish(search: Search, shape: Shape, n_starts: int, n_steps: int, tol: float) -> Solution:
-    """The best of all starts of a shape."""
-    return search.fit(shape, n_starts, n_steps, tol)
-
-
-def go_on(search: Search, solution: Solution, n_steps: int, tol: float) -> Solution:
-    """The same until it converges."""
-    return run(search.sample.entries, solution.shape, solution.parameters, search.within, n_steps, tol)

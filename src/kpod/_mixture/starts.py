@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kpod._common.typing import Floats, Labels
+from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS, drawn_starts
@@ -25,25 +25,34 @@ from kpod._mixture.maximisation import Constraints
 from kpod._mixture.parameters import Parameters, Prior
 from kpod._mixture.shape import Shape
 
-SAMPLE_ENTRIES = 1 << 20  # places in the table that starts are tried on
+SAMPLE_ENTRIES = 1 << 20  # places in the table that starts are tried on,
+FEWEST_ROWS = 1000  # and rows of it at the least
 HALF = 0.5  # of the whole table's variances around a row that is a start
 SHORT = ((5, 4), (15, 3))  # steps of a round, and one of how many starts goes on
 PRIOR_STEPS = 10
 SEED_ROWS = 2000  # that such rows are drawn from
 
 
-def standardised_sample(table: Table, executor: Executor, rng: np.random.Generator) -> Sample:
-    """Rows that say anything, all or some, in units of the columns' standard deviations."""
+def standardised_sample(table: Table, rng: np.random.Generator, *, together: bool = False) -> Sample:
+    """Rows that say anything, all or some, in units of the columns' standard deviations.
+
+    With `together`, in one unit for all columns.
+    """
     rows = np.flatnonzero(table.usable)
-    size = max(SAMPLE_ENTRIES // table.n_columns, 200)
+    size = max(SAMPLE_ENTRIES // table.n_columns, FEWEST_ROWS)
     if len(rows) > size:
         rows = np.sort(rng.choice(rows, size, replace=False, shuffle=False))
-    means = table.fallback
-    spreads = np.where(table.variances > 0, np.sqrt(table.variances), 1.0)
-    entries = (table.entries(rows) - means) / spreads
+    variances = np.full(table.n_columns, table.variances[table.live].mean()) if together else table.variances
+    return standardised(table, rows, table.entries(rows), table.fallback, variances)
+
+
+def standardised(table: Table, rows: Positions, entries: Floats, means: Floats, variances: Floats) -> Sample:
+    """Some rows of a table, less the means and over the roots of the variances that are given."""
+    spreads = np.where(variances > 0, np.sqrt(variances), 1.0)
     weights = None if table.weights is None else table.weights[rows]
     units = Units(np.where(table.live, 0.0, np.nan), 1.0)
-    sample = make_table(entries, Executor(), weights=weights, units=units, groups=table.groups)
+    values = (entries - means) / spreads
+    sample = make_table(values, Executor(), weights=weights, units=units, groups=table.groups)
     return Sample(sample, rows, means, spreads)
 
 
@@ -52,7 +61,7 @@ class Sample:
     """Rows of a table in units of the columns' standard deviations, less their means."""
 
     table: Table
-    rows: Labels
+    rows: Positions
     means: Floats
     spreads: Floats
 
@@ -70,6 +79,10 @@ class Sample:
             loadings=parameters.loadings * self.spreads[:, None],
             whole=None if whole is None else whole * self.spreads[:, None] * self.spreads,
         )
+
+    def log_likelihood(self, of_sample: float) -> float:
+        """That of the rows of the sample, in the units of the table."""
+        return of_sample - float(self.table.about.weights @ np.log(self.spreads))
 
     def clusterings(self, k: int, n: int, seed: int) -> list[Labels]:
         """Labels of KPOD from n starts, the lowest loss first."""
@@ -99,7 +112,7 @@ class Sample:
 
 
 def far_apart(mask: Floats, values: Floats, weights: Floats, k: int, rng: np.random.Generator) -> list[int]:
-    """Rows drawn in turn, by the squared distance from the nearest so far over the columns that both observe."""
+    """Rows drawn in turn, by the squared distance from the nearest over the columns that both observe."""
     p = mask.shape[1]
     chosen = [int(rng.choice(len(mask), p=weights / weights.sum()))]
     nearest = np.full(len(mask), np.inf)
@@ -138,6 +151,7 @@ def around(means: Floats, one: Parameters, shape: Shape) -> Parameters:
         np.repeat(HALF * one.variances, k, axis=0),
         np.repeat(np.sqrt(HALF) * one.loadings, k, axis=0),
         whole,
+        None if one.rates is None else np.repeat(one.rates, k, axis=0),
     )
 
 
@@ -163,7 +177,7 @@ def best_of(
     n_steps: int,
     tol: float,
 ) -> Solution:
-    """EM from all starts for a few steps, from the best of them for some more, and from the last to its end."""
+    """EM from all starts for a few steps, from the best for some more, and from the last to its end."""
 
     def steps(n: int, tol: float) -> None:
         nonlocal found
