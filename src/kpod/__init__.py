@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
     from kpod._analysis.analyze import analyze
     from kpod._columns.preparer import TablePreparer
+    from kpod._estimators.gaussian_mixture import GaussianMixture
     from kpod._estimators.kpod import KPOD
     from kpod._estimators.mini_batch import MiniBatchKPOD
     from kpod._estimators.scaler import ObservedScaler
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KPOD",
     "Analysis",
+    "GaussianMixture",
     "MiniBatchKPOD",
     "ObservedScaler",
     "TablePreparer",
@@ -51,6 +53,7 @@ _HOMES = {
     "Analysis": "kpod._analysis.analysis",
     "analyze": "kpod._analysis.analyze",
     "read": "kpod._files.opening",
+    "GaussianMixture": "kpod._estimators.gaussian_mixture",
     "KPOD": "kpod._estimators.kpod",
     "MiniBatchKPOD": "kpod._estimators.mini_batch",
     "ObservedScaler": "kpod._estimators.scaler",

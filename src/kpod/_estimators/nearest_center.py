@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     ClusterMixin,
     TransformerMixin,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kpod._common.column_groups import ColumnGroups
 from kpod._common.typing import AnyFloats, Floats, Labels
 from kpod._engine import step
-from kpod._engine.blocks import Block, Units
-from kpod._engine.executors import Executor, available_threads, threads
+from kpod._engine.blocks import Block
+from kpod._engine.executors import Executor
 from kpod._engine.fit import FitPlan, Lines
 from kpod._engine.objective import GapModel, panel_of
 from kpod._engine.solvers.lloyd import loss_of, nearest, nearest_labels
-from kpod._engine.table import Table, make_table
+from kpod._engine.table import Table
+from kpod._estimators.table_model import TableModel
 from kpod._inputs import dask_tables, validation
 from kpod._kernels.panel import Panel
 from kpod._mixture.confidence import SoftClustering
@@ -42,7 +41,7 @@ def has_probability(model: NearestCenter) -> bool:
     return True
 
 
-class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, TableModel):
     """A fitted table of centers: each row belongs to the nearest by its observed columns."""
 
     # Callback for lines on progress; set on an instance by whoever wants to show them.
@@ -51,13 +50,10 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     n_clusters: int | str
     init: Any
-    n_threads: int | None
     verbose: int
     cluster_centers_: AnyFloats
     counts_: Floats
-    column_means_: Floats
     labels_: Labels
-    n_features_in_: int
     cluster_shares_: Floats
     mixture_centers_: Floats
     missing_rates_: Floats
@@ -187,16 +183,6 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         gaps = np.isnan(values)
         return validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
 
-    def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
-        """What the engine takes; the columns are those of the model, or become so."""
-        if validation.is_dask(X):
-            values: Any = dask_tables.DaskTable(X, executor)
-            validate_data(self, values.header, reset=reset, skip_check_array=True)
-            return values
-        values = validation.as_table(X, self)
-        validate_data(self, validation.named(X, values), reset=reset, skip_check_array=True)
-        return values
-
     def _lines(self) -> Lines:
         """Where lines on progress go: to the callback that was set, or they are printed if `verbose`."""
         return Lines(self._progress_line, 2) if self._progress_line else Lines(verbose=int(self.verbose))
@@ -209,35 +195,6 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             shrinkage=float(getattr(self, "shrinkage_", 0.0)),
             gaps=getattr(self, "missing_rates_", None) is not None,
         )
-
-    def _n_threads(self) -> int:
-        return available_threads() if self.n_threads is None else int(self.n_threads)
-
-    def _units(self) -> Units:
-        """The units of the fit, in which the same row gets the same label again."""
-        # A model of version 0.1 has no units of its own.
-        shift = np.asarray(getattr(self, "_shift", self.column_means_), np.float64)
-        scale = float(getattr(self, "_scale", 1.0))
-        if shift.shape != (self.n_features_in_,) or not 0 < scale < np.inf:
-            raise ValueError("The model is damaged: its scales do not match its columns. Fit it again.")
-        return Units(shift, scale)
-
-    @contextmanager
-    def _fitted_table(
-        self, X: Any, sample_weight: Any = None, *, here: bool = False
-    ) -> Iterator[tuple[Table, Executor]]:
-        """Another table in the units of the fit, and what runs over it for as long as it is in use.
-
-        That is threads of this process, if it has to be `here`.
-        """
-        check_is_fitted(self)
-        n_threads = self._n_threads()
-        with threads(n_threads) if here else dask_tables.executor_for(X, n_threads) as executor:
-            values = self._validate(X, executor, reset=False)
-            weights = validation.check_weights(sample_weight, values.shape[0])
-            table = make_table(values, executor, weights=weights, units=self._units())
-            validation.check_finite(table, getattr(self, "feature_names_in_", None))
-            yield table, executor
 
     def _centers(self, table: Table) -> Floats:
         """The centers in the units of a table."""

@@ -1,0 +1,64 @@
+"""What fitted models have in common that read tables: checked columns, the units of the fit, threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kpod._common.typing import Floats
+from kpod._engine.blocks import Units
+from kpod._engine.executors import Executor, available_threads, threads
+from kpod._engine.table import Table, make_table
+from kpod._inputs import dask_tables, validation
+
+
+class TableModel(BaseEstimator):
+    """A model that was fitted to a table, and takes others with the same columns."""
+
+    n_threads: int | None
+    column_means_: Floats
+    n_features_in_: int
+
+    def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
+        """What the engine takes; the columns are those of the model, or become so."""
+        if validation.is_dask(X):
+            values: Any = dask_tables.DaskTable(X, executor)
+            validate_data(self, values.header, reset=reset, skip_check_array=True)
+            return values
+        values = validation.as_table(X, self)
+        validate_data(self, validation.named(X, values), reset=reset, skip_check_array=True)
+        return values
+
+    def _n_threads(self) -> int:
+        return available_threads() if self.n_threads is None else int(self.n_threads)
+
+    def _units(self) -> Units:
+        """The units of the fit, in which the same row gets the same label again."""
+        # A model of version 0.1 has no units of its own.
+        shift = np.asarray(getattr(self, "_shift", self.column_means_), np.float64)
+        scale = float(getattr(self, "_scale", 1.0))
+        if shift.shape != (self.n_features_in_,) or not 0 < scale < np.inf:
+            raise ValueError("The model is damaged: its scales do not match its columns. Fit it again.")
+        return Units(shift, scale)
+
+    @contextmanager
+    def _fitted_table(
+        self, X: Any, sample_weight: Any = None, *, here: bool = False
+    ) -> Iterator[tuple[Table, Executor]]:
+        """Another table in the units of the fit, and what runs over it for as long as it is in use.
+
+        That is threads of this process, if it has to be `here`.
+        """
+        check_is_fitted(self)
+        n_threads = self._n_threads()
+        with threads(n_threads) if here else dask_tables.executor_for(X, n_threads) as executor:
+            values = self._validate(X, executor, reset=False)
+            weights = validation.check_weights(sample_weight, values.shape[0])
+            table = make_table(values, executor, weights=weights, units=self._units())
+            validation.check_finite(table, getattr(self, "feature_names_in_", None))
+            yield table, executor

@@ -1,0 +1,96 @@
+"""Columns that say nothing of the clusters: one mean and variance for all, where BIC says so.
+
+Whether a column says anything is asked anew every few steps of EM, given the posteriors: by what its own
+means and variances add to the likelihood, against log(n) for each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpod._common.typing import Floats
+from kpod._mixture.expectation import Sums
+from kpod._mixture.iteration import Solution, run
+from kpod._mixture.maximisation import Constraints, triangle
+from kpod._mixture.parameters import Parameters
+from kpod._mixture.search import TRIAL_STEPS, TRIAL_TOL, Search
+from kpod._mixture.shape import Shape
+from kpod._mixture.starts import around, one_cluster
+
+ROUNDS, STEPS = 8, 4
+FEWEST = 2  # columns that say something, in any case
+SEEDS = 12
+
+
+def can_be_silent(shape: Shape) -> bool:
+    """Whether columns of the shape can have all in common."""
+    return not shape.whole and not shape.round and not shape.own_loadings
+
+
+def select(search: Search, shape: Shape) -> tuple[Solution, Constraints]:
+    """The best mixture of a shape by BIC, from several starts, with the columns that say nothing tied."""
+    entries, within = search.sample.entries, search.constraints(shape)
+    one = one_cluster(entries, shape, within)
+    starts = [search.start(shape, labels, within) for labels in search.clusterings]
+    if search.k > 1:
+        starts += [around(m, one, shape) for m in search.sample.means_far_apart(search.k, SEEDS, search.rng)]
+    found = search.executor.map(lambda start: selected(search, shape, start, within), starts)
+    return min(found, key=lambda pair: pair[0].bic(search.n_rows, pair[1]))
+
+
+def selected(
+    search: Search, shape: Shape, start: Parameters, within: Constraints
+) -> tuple[Solution, Constraints]:
+    """EM from one start, with what says nothing found on the way."""
+    entries, parameters = search.sample.entries, start
+    for number in range(ROUNDS):
+        solution = run(entries, shape, parameters, within, STEPS, 0.0)
+        silent = says_nothing(shape, solution.parameters, entries.sums(solution.parameters), within)
+        parameters = in_common(solution.parameters, silent)
+        if number and within.silent is not None and (silent == within.silent).all():
+            break
+        within = replace(within, silent=silent)
+    return run(entries, shape, parameters, within, TRIAL_STEPS, TRIAL_TOL), within
+
+
+def in_common(parameters: Parameters, silent: NDArray[np.bool_]) -> Parameters:
+    """With the silent columns' means and variances the same in all clusters."""
+
+    def tied(of_columns: Floats) -> Floats:
+        return np.where(silent, parameters.shares @ of_columns, of_columns)
+
+    return replace(parameters, means=tied(parameters.means), variances=tied(parameters.variances))
+
+
+def says_nothing(shape: Shape, parameters: Parameters, sums: Sums, within: Constraints) -> NDArray[np.bool_]:
+    """Which columns' own means and variances are not worth their price."""
+    k, q = parameters.k, parameters.q
+    columns = sums.parts[0][:, :, :k].transpose(1, 2, 0)
+    s, t, squares = columns[0], columns[1].copy(), columns[2].copy()
+    if q:  # less what the factors explain
+        z, dz = (columns[3 + i * q : 3 + (i + 1) * q].transpose(1, 2, 0) for i in range(2))
+        zz = triangle(columns[3 + 2 * q :].transpose(1, 2, 0), q)
+        loadings = parameters.loadings
+        squares += np.einsum("lpq,lpqr,lpr->lp", loadings, zz, loadings) - 2 * (dz * loadings).sum(axis=2)
+        t -= (z * loadings).sum(axis=2)
+    count = np.maximum(s.sum(axis=0), 1e-300)
+    away = parameters.means - parameters.shares @ parameters.means
+    squares += 2 * away * t + s * away**2
+    t += s * away
+    common = np.maximum((squares.sum(axis=0) - t.sum(axis=0) ** 2 / count) / count, within.floor)
+    residual = np.maximum(squares - t**2 / np.maximum(s, 1e-300), 0.0)
+    if shape.own_variances:
+        rows = within.prior.rows
+        pulled = residual + (rows * within.prior.variances if rows else 0.0)
+        own = np.maximum(pulled / np.maximum(s + rows, 1e-300), within.floor)
+        gain = (s * (np.log(common) - np.log(own))).sum(axis=0)
+    else:
+        own = np.maximum(residual.sum(axis=0) / count, within.floor)
+        gain = count * (np.log(common) - np.log(own))
+    price = (k - 1) * (2 if shape.own_variances else 1) * np.log(np.maximum(count, 2.0))
+    silent = gain < price
+    silent[np.argsort(price - gain)[:FEWEST]] = False
+    return silent
