@@ -181,7 +181,7 @@ def test_impute_without_scales_is_what_the_library_imputes(kpod, tmp_path):
     frame.to_csv(file, index=False)
     assert kpod("fit", file, "-k", 3, "--no-scale", "--model", model, "-q", "-o", out).code == 0
     assert kpod("impute", model, file, "-o", out).code == 0
-    expected = package.load(model).impute(frame)
+    expected = package.load(model)[-1].impute(X)
     assert_allclose(pd.read_csv(out)[list("abc")], expected, rtol=1e-5)  # six digits are written
 
 

@@ -138,11 +138,11 @@ def test_rows_in_no_cluster_are_told_whatever_the_number_of_clusters(tmp_path, m
 @pytest.mark.parametrize(
     ("name", "low", "high", "kind"),
     [
-        ("wt", 0.3, 1.7, "weight"),
-        ("sample_weight", 0.5, 1.5, "weight"),
+        ("wt", 0.3, 1.7, "possible weights"),
+        ("sample_weight", 0.5, 1.5, "possible weights"),
         ("weight", 50, 90, None),
-        ("long", 165.7, 188.1, "coordinate"),
-        ("lon", -20.5, 350.5, "coordinate"),
+        ("long", 165.7, 188.1, "coordinates"),
+        ("lon", -20.5, 350.5, "coordinates"),
         ("long", 165.7, 400.1, None),
     ],
 )

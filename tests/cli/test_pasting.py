@@ -6,8 +6,10 @@ import shlex
 import numpy as np
 import pytest
 
-from kpod._common.words import option
+from kpod._common.options import option
 from tests.helpers.command import kpod
+
+pytestmark = pytest.mark.usefixtures("shell")
 
 NAMES = [
     "plain", "two words", "Population (historical)", "it's", 'a "b"', "-dash", "--long", "a;b&c|d", "$HOME",

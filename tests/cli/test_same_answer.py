@@ -102,9 +102,9 @@ def test_choose_k_shows_warnings_once(monkeypatch, tmp_path):
     X = gappy(3)
     X[4] = np.nan
     write(tmp_path / "t.csv", X)
-    said = f"1 of {len(X)} rows has nothing observed: it gets the label -1"
+    said = "1 row (row 5) with nothing observed could not be assigned"
     result = kpod(monkeypatch, "choose-k", tmp_path / "t.csv", "-k", "1-2")
     assert result.code == 0, result.err
     assert result.out.count(said) == 1
     result = kpod(monkeypatch, "choose-k", tmp_path / "t.csv", "-k", "1-2", "--json")
-    assert [said in note for note in json.loads(result.out)["notes"]] == [True]
+    assert [said in note["text"] for note in json.loads(result.out)["notes"]] == [True]

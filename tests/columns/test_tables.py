@@ -65,7 +65,9 @@ def test_points_of_other_columns_stay_decimal_points_beside_a_decimal_comma(tmp_
     table = read(tmp_path, "a;b;c\n39,1;0.123;1.25\n40,2;1.050;12.5\n")
     assert_array_equal(tables.matrix(table, ["a", "b", "c"]), [[39.1, 0.123, 1.25], [40.2, 1.05, 12.5]])
     unclear = read(tmp_path, "a;b;c\n39,1;938;1.25\n40,2;1.050;12.5\n")
-    with pytest.raises(InputError, match=r"column 'b': '1\.050' may be 1050 or 1\.050; specify --decimal ',' "):
+    with pytest.raises(
+        InputError, match=r"column 'b': '1\.050' may be 1050 or 1\.050; specify --decimal ',' "
+    ):
         usage.choose_columns(unclear)
 
 
@@ -73,7 +75,9 @@ def test_where_nothing_tells_what_a_point_divides_it_is_asked(tmp_path):
     text = "a;b\n5.922;0\n11.606;129\n"
     (note,) = describe(read(tmp_path, text), 1)["columns"][0]["notes"]
     assert note["text"].startswith("a: '5.922' may be 5922 or 5.922")
-    with pytest.raises(InputError, match=r"column 'a': '5\.922' may be 5922 or 5\.922; specify --decimal ',' "):
+    with pytest.raises(
+        InputError, match=r"column 'a': '5\.922' may be 5922 or 5\.922; specify --decimal ',' "
+    ):
         usage.choose_columns(read(tmp_path, text))
     assert_array_equal(read(tmp_path, text, decimal=",").columns[0].values, [5922, 11606])
     assert_array_equal(read(tmp_path, text, decimal=".").columns[0].values, [5.922, 11.606])

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from kpod._analysis.analysis import FEW_ROWS, Analysis
 from kpod._columns.preparer import TablePreparer
 from kpod._common.errors import InputError
@@ -179,20 +181,31 @@ def fitted(
     """The model; and why it has so many clusters, where that was left open."""
     with following(progress, kpod), naming(source):
         if isinstance(numbers, int):
+            check_enough_rows(values, numbers)
             return kpod.fit(values, sample_weight=weights), None
         told = Part(progress, "choosing the number of clusters")
         choice = choose_k(values, numbers, estimator=kpod, sample_weight=weights, progress=told)
         return choice.model_, choice
 
 
+def check_enough_rows(values: Any, n_clusters: int) -> None:
+    """Refuse more clusters than there are rows; of a table in pieces, the fit will say so."""
+    if isinstance(values, np.ndarray):
+        n_usable = int((~np.isnan(values)).any(axis=1).sum())
+        if n_clusters > n_usable:
+            raise InputError(
+                f"{option('-k', n_clusters)} is more than the number of rows with observed entries "
+                f"({n_usable:,}); ask for fewer clusters."
+            )
+
+
 @contextmanager
 def naming(source: str) -> Iterator[None]:
-    """Errors with the name of the table, and settings as their reader knows them."""
+    """Errors with the name of the table."""
     try:
         yield
     except ValueError as error:
-        message = str(error).replace("n_clusters", option("-k").strip("`"))
-        raise InputError(f"{source}: {message}") from error
+        raise InputError(f"{source}: {error}") from error
 
 
 def follows(table: TableFile, usage: Any, c: Clustering) -> list[Note]:

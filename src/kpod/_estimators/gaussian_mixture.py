@@ -17,10 +17,9 @@ from kpod._engine.blocks import SparseBlock
 from kpod._engine.executors import threads
 from kpod._engine.table import Table, make_table
 from kpod._estimators.choices import warn_of_empty
-from kpod._estimators.parameters import is_auto
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mixture_model import MixtureModel
-from kpod._estimators.parameters import MISSINGNESS, check_integer
+from kpod._estimators.parameters import MISSINGNESS, check_integer, is_auto
 from kpod._inputs import validation
 from kpod._kernels.mixture import FACTORS_AT_MOST
 from kpod._mixture.cells import Prices

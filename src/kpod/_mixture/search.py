@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -100,7 +101,9 @@ class Search:
         for chain in shapes:
             before, last = np.inf, None
             for shape in chain:
-                more = [] if last is None else [with_factors(last.parameters, shape.q - last.shape.q)]
+                more: list[Any] = (
+                    [] if last is None else [with_factors(last.parameters, shape.q - last.shape.q)]
+                )
                 last = self.trial(shape, more)
                 if self.tried[shape] >= before:
                     break

@@ -222,6 +222,7 @@ CLASSES = {
             "high_": "f used upper",
         },
         check_preparer,
+        not_kept=("notes_",),
     ),
     "RoleTable": Entry("kpod._columns.role_table", {}, check_roles),
     "ColumnRole": Entry("kpod._columns.role_table", {}, check_role),

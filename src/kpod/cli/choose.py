@@ -55,6 +55,8 @@ def choose_k(data: tuple[str, ...], report: str | None, as_json: bool, **options
         if report:
             draw(analysis, progress).save(report)
         summary = analysis.to_dict()
+    empty = [one for one in summary["cautions"] if one["kind"] == "rows with nothing observed"]
+    summary["notes"] += empty
     if as_json:
         echo_json({**summary["choice"], "notes": summary["notes"]})
     else:
