@@ -44,9 +44,9 @@ def run() -> None:
         measured = defaultdict(list)
         failed = {}
         for seed in range(N_DATA_SETS):
-            X, truth = make_mixture(k, rng=seed)
+            X, truth = make_mixture(k, random_state=seed)
             complete = StandardScaler().fit_transform(X)
-            holed = StandardScaler().fit_transform(mcar(X, missing, rng=1000 + seed))
+            holed = StandardScaler().fit_transform(mcar(X, missing, random_state=1000 + seed))
             _, base = timed(lambda: KMeans(k, n_init=10, random_state=seed).fit(complete))
             for name, settings in OURS.items():
                 progress(f"small: k={k}, {missing:.0%} missing, data set {seed + 1}, {name}")

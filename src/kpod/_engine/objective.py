@@ -21,6 +21,7 @@ from scipy.special import xlogy
 from kpod._common.typing import Floats
 from kpod._engine.step import Drift, MoveFactors
 from kpod._engine.table import Table
+from kpod._kernels import descent
 from kpod._kernels import lloyd as comparing
 from kpod._kernels import rows as kernels
 from kpod._kernels.moves import Gaps
@@ -94,9 +95,13 @@ class Objective:
 
         A column of which it observed nothing has the column's mean.
         """
-        means = Means(np.empty((self.k, self.table.n_columns)), np.empty((self.k, self.table.n_columns)))
+        means = self.empty_means()
         kernels.means(totals, self.prior, self.table.fallback, *means)
         return means
+
+    def empty_means(self) -> Means:
+        """Room for the centers of k clusters."""
+        return Means(*np.empty((2, self.k, self.table.n_columns)))
 
     def counts(self, totals: Sums) -> Floats:
         """The weight of the observed entries alone."""
@@ -108,7 +113,7 @@ class Objective:
 
     def excess(self, means: Means, centers: Floats) -> float:
         """How much higher the objective is at other centers than at the best ones."""
-        return float((means.counts * (centers - means.centers) ** 2).sum())
+        return descent.excess(means.counts, centers, means.centers)
 
     def penalty(self, centers: Floats) -> float:
         """What the objective adds to the loss."""

@@ -50,7 +50,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[str, str]]] = {
     },
     SCALER_CLASSES[1]: {"mean_": ("p", "f"), "scale_": ("p", "f"), "n_features_in_": ("", "i")},
 }
-NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "gap_choice_", "labels_", "missingness_"}
+NOT_KEPT = {"algorithm_", "checkpoint", "choice_", "missingness_decision_", "labels_", "missingness_"}
 """Not needed to assign other rows; the choice of a number has a place of its own."""
 MAY_LACK = {
     "checkpoint",

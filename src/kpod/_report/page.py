@@ -310,7 +310,7 @@ def gaps(c: Clustering, auto: str = AUTO) -> dict[str, Any]:
     total, commonest = c.source.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
-        "sentences": c.diagnosis.sentences,
+        "sentences": c.diagnosis.sentence_.splitlines(),
         "suggestion": decided_or_suggested(c).replace(AUTO, auto),
         "commonest": [
             {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
@@ -321,7 +321,7 @@ def gaps(c: Clustering, auto: str = AUTO) -> dict[str, Any]:
 
 def decided_or_suggested(c: Clustering) -> str:
     """What was decided about the gaps, or what could be."""
-    sentence = getattr(c.kpod, "missingness_", "")
+    sentence = str(getattr(c.kpod, "missingness_decision_", ""))
     if sentence:
         return f"{sentence[0].upper()}{sentence[1:]}."
     if hasattr(c.kpod, "missing_rates_"):

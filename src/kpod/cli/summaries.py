@@ -81,7 +81,9 @@ def summary_of(
             **({"shrinkage": kpod.shrinkage_} if kpod.shrinkage_ else {}),
             **({"missingness": kpod.missingness} if kpod.missingness != "ignore" else {}),
         },
-        **({"missingness": kpod.missingness_} if hasattr(kpod, "missingness_") else {}),
+        **(
+            {"missingness": str(decision)} if (decision := getattr(kpod, "missingness_decision_", "")) else {}
+        ),
         **({"choice": summary_of_choice(number, again)} if number else {}),
         "loss": float(kpod.inertia_),
         "iterations": len(kpod.loss_curve_),
