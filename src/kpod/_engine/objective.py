@@ -13,6 +13,7 @@ are compared by is another class like this one: `GapObjective` has one for the g
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -184,12 +185,15 @@ class Objective:
         np.divide(counts, counts - weight, out=leaving, where=counts > weight)
         if self.table.weighted:  # whether the row alone supports a column depends on the row
             leaving[(counts > 0) & (counts <= weight * (1 + 1e-9))] = ANY_GAIN
+        own = np.empty((*counts.shape, 2))
+        own[..., 0], own[..., 1] = means.centers, leaving
         live = self.table.live
+        smallest = joining.min() if live.all() else joining[:, live].min()
         return MoveFactors(
             side_by_side(joining, self.table.dtype),
-            np.stack([means.centers, leaving], axis=2),
+            own,
             np.sqrt(np.maximum(leaving.max(axis=1), 1) * (1 + 1e-6)).astype(np.float32),
-            float(np.sqrt(joining[:, live].min() * (1 - 1e-6))),
+            math.sqrt(smallest * (1 - 1e-6)),
         )
 
 

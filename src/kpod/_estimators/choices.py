@@ -98,7 +98,7 @@ class Choices:
         tell = plan.lines.writer(1)
         if tell is not None:
             tell(str(found))
-        n_empty = int((table.observed == 0).sum())
+        n_empty = table.n_empty
         if n_empty and not found.use:
             warn_of_empty(n_empty, table)
         return replace(with_gaps if found.use else without, missingness=found)

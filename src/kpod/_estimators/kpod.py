@@ -378,7 +378,7 @@ class KPOD(NearestCenter):
 
     def _check_table(self, table: Table, names: Any) -> None:
         check_table(table, names, None if is_auto(self.n_clusters) else int(self.n_clusters))
-        n_empty = int((table.observed == 0).sum())
+        n_empty = table.n_empty
         if n_empty and self.missingness == "ignore":
             warn_of_empty(n_empty, table)
 

@@ -278,7 +278,7 @@ class MiniBatchKPOD(NearestCenter):
 
     def _check_table(self, table: Table, names: Any) -> None:
         check_table(table, names, int(self.n_clusters))
-        n_empty = int((table.observed == 0).sum())
+        n_empty = table.n_empty
         if n_empty:
             warn_of_empty(n_empty, table)
 

@@ -344,8 +344,11 @@ class Descent:
             return by_size(np.bincount(labels, minlength=self.k), self.centers)
         sizes = self.totals.weights[::-1].sum(axis=0)
         if not self.settings.gaps:  # a row with nothing observed is at the first center
-            sizes[0] -= (table.observed == 0).sum()
+            sizes[0] -= table.n_empty
         return by_size(sizes, self.centers)
+
+    def is_by_size(self) -> bool:
+        return np.array_equal(self.order_by_size(), np.arange(self.k))
 
     def renumber(self, order: Positions) -> None:
         """Give the clusters other numbers; labels follow with the next assignment."""
@@ -373,7 +376,7 @@ class Descent:
             value = self.value
             changed = self.assign()
             settled = not changed or not self.labels_unchanged or (number and self.value >= value)
-            numbered = not self.settings.by_size or np.array_equal(self.order_by_size(), in_order)
+            numbered = not changed or not self.settings.by_size or self.is_by_size()
             if (settled and numbered) or number == MOST_ROUNDS - 1:
                 break  # or else labels would not be those of the centers
             if not settled:

@@ -74,7 +74,7 @@ def by_size(sizes: Any, centers: Floats) -> Positions:
     Of clusters of the same size, the one whose center is lower in the first column comes first; or in the
     second, where the first is equal, and so on.
     """
-    order = np.argsort(-sizes, kind="stable")
-    if (np.diff(sizes[order]) == 0).any():
-        order = np.lexsort((*centers.T[::-1], -sizes))
-    return order
+    each = sizes.tolist()
+    if len(set(each)) < len(each):
+        return np.lexsort((*centers.T[::-1], -sizes))
+    return np.array(sorted(range(len(each)), key=each.__getitem__, reverse=True))
