@@ -46,7 +46,7 @@ def standardised(X: np.ndarray) -> np.ndarray:
 
 
 def paper(k: int, missing: float) -> Callable[[np.random.Generator], Table]:
-    return lambda rng: (mcar(make_mixture(k, rng=rng)[0], missing, rng), k)
+    return lambda rng: (mcar(make_mixture(k, random_state=rng)[0], missing, rng), k)
 
 
 def wine(rng: np.random.Generator) -> Table:
@@ -386,7 +386,7 @@ def with_gaps() -> None:
             X = standardised(X)
             models = [KPOD("auto", missingness=word, random_state=seed).fit(X) for word in ("auto", "ignore")]
             answers.append((models[0].n_clusters_, models[0].choice_.clear_, 0.0))
-            used += models[0].gap_choice_.use
+            used += models[0].missingness_decision_.use
             scores.append([ari(classes, model.labels_) for model in models])
         sheet.add(name, true, N_GAP_DRAWS, used, numbers(answers), *np.mean(scores, axis=0).tolist())
         sheet.save()

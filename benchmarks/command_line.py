@@ -104,7 +104,7 @@ def run() -> None:
     commands(sheet, X)
     python(sheet, X)
     sheet.show()
-    X = mcar(make_mixture(8, n_samples=100_000, n_features=50, rng=0)[0], 0.3, rng=0)
+    X = mcar(make_mixture(8, n_samples=100_000, n_features=50, random_state=0)[0], 0.3, random_state=0)
     page = kpod.report(kpod.KPOD(8, random_state=0).fit(X), X).html
     print(f"\nReport of a 100,000 x 50 table: {len(page.encode()) / 1e6:.2f} MB")
 

@@ -77,7 +77,7 @@ def run() -> None:
             X[rng.random(X.shape, dtype=np.float32) < 0.3] = np.nan
             sheet.add(name, assignment(X, k), fits(X[:MOST_ROWS], k, init))
             sheet.save()
-    ratings = ObservedScaler(rows="center", scale=False).fit_transform(make_ratings(rng=0)[0])
+    ratings = ObservedScaler(rows="center", scale=False).fit_transform(make_ratings(random_state=0)[0])
     ratings = sparse.csr_array(ratings)
     ratings.indptr = ratings.indptr.astype(np.int64)
     init = ratings[np.argsort(-np.diff(ratings.indptr))[:12]].toarray()

@@ -65,7 +65,7 @@ def of_wine(remove: Callable[..., np.ndarray], share: float, **options: object) 
 
 def of_mixture(k: int, remove: Callable[..., np.ndarray], share: float) -> Make:
     def make(rng: Rng) -> Table:
-        X, y = make_mixture(k, rng=rng)
+        X, y = make_mixture(k, random_state=rng)
         return remove(X, share, rng), y
 
     return make
@@ -295,7 +295,7 @@ def scores(make: Make, k: int, seed: int) -> tuple[float, float, bool]:
             how: KPOD(k, missingness=how, random_state=seed).fit(X)
             for how in ("ignore", "informative", "auto")
         }
-    used = found["auto"].gap_choice_.use
+    used = found["auto"].missingness_decision_.use
     same = found["informative" if used else "ignore"]
     assert (found["auto"].labels_ == same.labels_).all()
     return (

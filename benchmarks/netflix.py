@@ -23,7 +23,9 @@ class Stepwise(KPOD):
 
 def run() -> None:
     progress("netflix: making 100 million ratings (a few minutes)")
-    ratings, groups = make_ratings(480_189, 17_770, n_groups=N_GROUPS, mean_activity=MEAN_ACTIVITY, rng=0)
+    ratings, groups = make_ratings(
+        480_189, 17_770, n_groups=N_GROUPS, mean_activity=MEAN_ACTIVITY, random_state=0
+    )
     n_ratings = ratings.nnz
     progress("netflix: centring rows and columns")
     X = ObservedScaler(rows="center", scale=False).fit_transform(ratings)

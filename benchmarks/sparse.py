@@ -64,7 +64,7 @@ def one_iteration(sheet: Sheet) -> None:
 
 def ratings_iteration(sheet: Sheet) -> None:
     """The average iteration of a whole fit of the ratings design."""
-    ratings, _ = make_ratings(rng=0)
+    ratings, _ = make_ratings(random_state=0)
     X = ObservedScaler(rows="center", scale=False).fit_transform(ratings)
     centers = np.random.default_rng(0).normal(size=(12, X.shape[1])).astype(np.float32)
     product = best_of(5, lambda: X @ centers.T)
@@ -89,7 +89,7 @@ def quality() -> None:
     failed: dict[str, str] = {}
     for seed in range(N_DATA_SETS):
         progress(f"sparse: data set {seed + 1}")
-        ratings, truth = make_ratings(rng=seed)
+        ratings, truth = make_ratings(random_state=seed)
         centred = ObservedScaler(rows="center", scale=False).fit_transform(ratings)
         methods = {
             "KPOD, rows centred, 5 starts": lambda: KPOD(12, n_init=5, random_state=seed).fit_predict(

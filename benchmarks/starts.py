@@ -48,7 +48,9 @@ def run() -> None:
             truth = rng.integers(k, size=n)
             X = rng.standard_normal((n, p), dtype=np.float32)
             X += rng.normal(size=(k, p)).astype(np.float32)[truth]
-            compared(f"{n} x {p}, k={k}, {missing:.0%} missing", mcar(X, missing, rng=0), truth, k, sheet)
+            compared(
+                f"{n} x {p}, k={k}, {missing:.0%} missing", mcar(X, missing, random_state=0), truth, k, sheet
+            )
     sheet.show()
 
 

@@ -21,6 +21,7 @@ from benchmarks.harness import Sheet, geometric_mean, progress
 # What a worker runs: nothing in it may need more than KPOD, NumPy and SciPy.
 WORKER = r"""
 import ctypes, json, re, sys, time, warnings
+from inspect import signature
 import numpy as np
 warnings.simplefilter("ignore")
 from kpod import KPOD, ObservedScaler
@@ -43,13 +44,16 @@ def dense(n, p, k, spread, dtype, missing):
         part[rng.random(part.shape, dtype=np.float32) < missing] = np.nan
     return X, starts
 
+def drawn_by(seed):
+    return {"random_state" if "random_state" in signature(mcar).parameters else "rng": seed}  # 0.1.0 said rng
+
 def small(k, missing, seed):
-    X, _ = make_mixture(k, rng=seed)
-    holed = mcar(X, missing, rng=1000 + seed)
+    X, _ = make_mixture(k, **drawn_by(seed))
+    holed = mcar(X, missing, **drawn_by(1000 + seed))
     return (holed - np.nanmean(holed, axis=0)) / np.nanstd(holed, axis=0)
 
 def ratings():
-    X, _ = make_ratings(rng=0)
+    X, _ = make_ratings(**drawn_by(0))
     X = ObservedScaler(rows="center", scale=False).fit_transform(X)
     return X, [X[np.argsort(-np.diff(X.indptr))[:12]].toarray()]
 

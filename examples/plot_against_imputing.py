@@ -31,9 +31,9 @@ methods = {
 }
 scores = {name: np.empty((trials, len(shares))) for name in methods}
 for trial in range(trials):
-    complete, truth = make_mixture(20, n_samples=300, n_features=60, rng=trial)
+    complete, truth = make_mixture(20, n_samples=300, n_features=60, random_state=trial)
     for at, share in enumerate(shares):
-        X = mcar(complete, share, rng=trial)
+        X = mcar(complete, share, random_state=trial)
         for name, cluster in methods.items():
             scores[name][trial, at] = adjusted_rand_score(truth, cluster(X))
 

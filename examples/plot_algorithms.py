@@ -22,8 +22,8 @@ settings = {
 }
 found = {name: [] for name in settings}
 for seed in range(15):
-    complete, truth = make_mixture(25, rng=seed)
-    X = mcar(complete, 0.75, rng=seed)
+    complete, truth = make_mixture(25, random_state=seed)
+    X = mcar(complete, 0.75, random_state=seed)
     for name, options in settings.items():
         model = KPOD(25, n_init=1, random_state=seed, **options).fit(X)
         found[name].append((model.inertia_, adjusted_rand_score(truth, model.labels_)))

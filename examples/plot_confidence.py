@@ -16,7 +16,7 @@ from kpod.missingness import mcar
 rng = np.random.default_rng(0)
 truth = rng.integers(4, size=4000)
 complete = rng.normal(size=(4, 8))[truth] * 1.1 + rng.normal(size=(4000, 8))
-X = mcar(complete, 0.4, rng=0)
+X = mcar(complete, 0.4, random_state=0)
 kept = ~np.isnan(X).all(axis=1)
 X, truth = X[kept], truth[kept]
 model = KPOD(4, probability=True, random_state=0).fit(X)

@@ -16,7 +16,7 @@ from kpod import KPOD
 from kpod.missingness import mcar
 
 digits = load_digits()
-X = mcar(digits.data, 0.7, rng=0)
+X = mcar(digits.data, 0.7, random_state=0)
 model = KPOD(10, random_state=0).fit(X)
 filled = KMeans(10, n_init=10, random_state=0).fit(SimpleImputer().fit_transform(X))
 

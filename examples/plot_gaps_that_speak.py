@@ -30,7 +30,7 @@ plt.show()
 # whether using them would help, and says why it did or did not:
 
 auto = kpod.KPOD(3, missingness="auto", random_state=0).fit(X)
-print(auto.missingness_)
+print(auto.missingness_decision_)
 
 # %%
 # What that changes:

@@ -15,7 +15,7 @@ from kpod.missingness import mcar
 
 rng = np.random.default_rng(0)
 common = rng.normal(size=(400, 1))
-X = mcar(common * 0.8 + rng.normal(size=(400, 12)) * 0.6, 0.2, rng=0)
+X = mcar(common * 0.8 + rng.normal(size=(400, 12)) * 0.6, 0.2, random_state=0)
 choice = kpod.choose_k(X, range(1, 7), random_state=0)
 asked = kpod.KPOD(4, random_state=0).fit(X)
 

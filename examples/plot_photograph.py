@@ -27,7 +27,7 @@ def to_image(rows):
     return blocks.reshape(height, width, 3)
 
 
-X = mcar(to_rows(photo), 0.6, rng=0)
+X = mcar(to_rows(photo), 0.6, random_state=0)
 model = KPOD(150, n_init=1, random_state=0).fit(X)
 repaired = model.impute(X)
 

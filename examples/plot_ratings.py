@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from kpod import KPOD, ObservedScaler
 from kpod.datasets import make_ratings
 
-ratings, groups = make_ratings(6_000, 800, n_groups=5, mean_activity=60, rng=0)
+ratings, groups = make_ratings(6_000, 800, n_groups=5, mean_activity=60, random_state=0)
 X = ObservedScaler(rows="center", scale=False).fit_transform(ratings)
 model = KPOD(5, n_init=10, random_state=1).fit(X)
 zeros = KMeans(5, n_init=5, random_state=0).fit(ratings)

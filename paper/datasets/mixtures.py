@@ -10,7 +10,7 @@ PERCENTS = {"MCAR": (25, 50, 75), "NMAR": (25, 50, 75)}
 
 def mixture(k: int, numbers: tuple[int, int]) -> Design:
     def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        return make_mixture(k, rng=rng)
+        return make_mixture(k, random_state=rng)
 
     return Design(f"k{k}", f"simulated, {k} clusters", k, make, PERCENTS, numbers)
 

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
+from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_wine
 from sklearn.utils import Bunch
 
 from kpod._common.typing import Floats, Labels, Positions
-from kpod._missing.mechanisms import Rng, mcar
+from kpod._missing.mechanisms import RandomState, generator, mcar, takes_rng
 
 __all__ = ["load_incomplete_wine", "make_mixture", "make_perturbed_wine", "make_ratings"]
 
 WINE_FRACTION = 0.25
 WINE_SEED = 2016
+WINE_DESCRIPTION = """\
+Chemical analyses of 178 wines from three cultivars (UCI Machine Learning Repository, "Wine"; 13 columns),
+with a quarter of the entries removed completely at random. The complete table is
+sklearn.datasets.load_wine().
+"""
 
 
+@takes_rng
 def make_mixture(
     n_clusters: int = 10,
     *,
@@ -31,7 +39,7 @@ def make_mixture(
     n_features: int = 100,
     center_std: float = 10.0,
     cluster_std: float = 10.0**0.5,
-    rng: Rng = None,
+    random_state: RandomState = None,
 ) -> tuple[Floats, Labels]:
     """A mixture of round normal clusters, by default the paper's.
 
@@ -46,17 +54,18 @@ def make_mixture(
     Examples
     --------
     >>> from kpod.datasets import make_mixture
-    >>> X, labels = make_mixture(25, rng=0)
+    >>> X, labels = make_mixture(25, random_state=0)
     >>> X.shape, int(labels.max())
     ((500, 100), 24)
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(random_state)
     centers = rng.normal(scale=center_std, size=(n_clusters, n_features))
     labels = rng.integers(n_clusters, size=n_samples, dtype=np.int32)
     return centers[labels] + rng.normal(scale=cluster_std, size=(n_samples, n_features)), labels
 
 
-def make_perturbed_wine(rng: Rng = None) -> tuple[Floats, Labels]:
+@takes_rng
+def make_perturbed_wine(random_state: RandomState = None) -> tuple[Floats, Labels]:
     """The UCI wine table with normal noise of a tenth of each column's mean on every entry.
 
     Returns
@@ -67,22 +76,23 @@ def make_perturbed_wine(rng: Rng = None) -> tuple[Floats, Labels]:
     Examples
     --------
     >>> from kpod.datasets import make_perturbed_wine
-    >>> make_perturbed_wine(rng=0)[0].shape
+    >>> make_perturbed_wine(random_state=0)[0].shape
     (178, 13)
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(random_state)
     wine = load_wine()
     noise = rng.normal(size=wine.data.shape) * np.abs(wine.data.mean(axis=0)) / 10
     return wine.data + noise, wine.target.astype(np.int32)
 
 
+@takes_rng
 def make_ratings(
     n_users: int = 60_000,
     n_items: int = 4_000,
     *,
     n_groups: int = 12,
     mean_activity: float = 110.0,
-    rng: Rng = None,
+    random_state: RandomState = None,
 ) -> tuple[sparse.csr_array, Labels]:
     """Ratings from 1 to 5 by groups of users; what is rated depends on popularity and taste.
 
@@ -96,7 +106,7 @@ def make_ratings(
     n_users, n_items, n_groups : int
     mean_activity : float
         About how many items a user rates in the mean (log-normal over users).
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
 
     Returns
     -------
@@ -106,11 +116,11 @@ def make_ratings(
     Examples
     --------
     >>> from kpod.datasets import make_ratings
-    >>> ratings, groups = make_ratings(500, 200, n_groups=3, mean_activity=20, rng=0)
+    >>> ratings, groups = make_ratings(500, 200, n_groups=3, mean_activity=20, random_state=0)
     >>> ratings.shape, float(ratings.min()), float(ratings.data.max())
     ((500, 200), 0.0, 5.0)
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(random_state)
     popularity = (1.0 + np.arange(n_items)) ** -0.9
     rng.shuffle(popularity)
     log_popularity = np.log(popularity)
@@ -157,13 +167,21 @@ def _batches(groups: Labels, drawn: Positions, size: int = 4_000_000) -> Iterato
         yield from np.array_split(users, n_batches)
 
 
-def load_incomplete_wine() -> Bunch:
+def load_incomplete_wine(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """The UCI wine table with a quarter of its entries missing completely at random.
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Whether to return `(data, target)` instead of a Bunch.
+    as_frame : bool, default=False
+        Whether `data` is a pandas data frame and `target` a series, and the Bunch has `frame`, both together.
 
     Returns
     -------
     Bunch with `data` (ndarray of shape (178, 13), NaN in the gaps), `target` (the three
-    cultivars), `feature_names` and `filename` (the CSV file it was read from).
+    cultivars), `frame`, `target_names`, `feature_names`, `DESCR` and `filename` (the CSV file it was read
+    from); or a tuple of the first two.
 
     Examples
     --------
@@ -172,21 +190,39 @@ def load_incomplete_wine() -> Bunch:
     >>> wine = load_incomplete_wine()
     >>> round(float(np.isnan(wine.data).mean()), 2)
     0.25
+    >>> X, y = load_incomplete_wine(return_X_y=True, as_frame=True)
+    >>> int(X["alcohol"].isna().sum())
+    48
     """
     folder = files("kpod") / "data"
     table = folder / "wine_incomplete.csv"
     with table.open() as lines:
         names = next(lines).strip().split(",")
-        data = np.genfromtxt(lines, delimiter=",")
+        data: Any = np.genfromtxt(lines, delimiter=",")
     with (folder / "wine_cultivars.csv").open() as lines:
-        target = np.loadtxt(lines, skiprows=1, dtype=np.int32)
-    return Bunch(data=data, target=target, feature_names=names, filename=str(table))
+        target: Any = np.loadtxt(lines, skiprows=1, dtype=np.int32)
+    frame = None
+    if as_frame:
+        columns = dict(zip([*names, "target"], [*data.T, target], strict=True))
+        frame = nw.from_dict(columns, backend="pandas").to_native()
+        data, target = frame[names], frame["target"]
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        frame=frame,
+        target_names=np.array([f"class_{number}" for number in range(3)]),
+        feature_names=names,
+        DESCR=WINE_DESCRIPTION,
+        filename=str(table),
+    )
 
 
 def incomplete_wine_csv() -> str:
     """The text of the bundled CSV file, made anew."""
     wine = load_wine()
-    data = mcar(wine.data, WINE_FRACTION, rng=WINE_SEED)
+    data = mcar(wine.data, WINE_FRACTION, random_state=WINE_SEED)
     names = [name.replace("/", "_") for name in wine.feature_names]
     lines = [",".join("" if np.isnan(x) else f"{x:g}" for x in row) for row in data]
     return "\n".join([",".join(names), *lines]) + "\n"

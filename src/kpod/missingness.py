@@ -18,7 +18,7 @@ Only the third and fourth kind say something about clusters of values.
 >>> import numpy as np
 >>> from kpod import missingness
 >>> table = np.arange(20.0).reshape(5, 4)
->>> int(np.isnan(missingness.mcar(table, 0.25, rng=0)).sum())
+>>> int(np.isnan(missingness.mcar(table, 0.25, random_state=0)).sum())
 5
 """
 

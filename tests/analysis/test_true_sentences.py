@@ -206,7 +206,7 @@ def test_sentences_on_gaps_are_true(seed):
         X[labels == 1, :2] = np.nan
     names = [f"v{j}" for j in range(5)]
     found = diagnose(pd.DataFrame(X, columns=names), labels)
-    (said,) = [text for text in found.sentences if "differ in what they lack" in text]
+    (said,) = [text for text in found.sentence_.splitlines() if "differ in what they lack" in text]
     cells = re.findall(rf"(v\d) \(missing in {SHARE} of cluster (\d), {SHARE} of cluster (\d)\)", said)
     assert 1 <= len(cells) <= 3
     assert {name for name, *_ in cells} <= {f"v{j}" for j in range(5) if np.isnan(X[:, j]).any()}
@@ -218,8 +218,8 @@ def test_sentences_on_gaps_are_true(seed):
         assert is_share(*high, shares[int(most)])
         assert shares[int(least)] == min(shares) < max(shares) == shares[int(most)]
     n = sum(np.isnan(X).any(axis=0))
-    assert f"in {n} of 5 columns" in found.sentences[0]
-    assert f"{(~np.isnan(X).any(axis=1)).sum()} of 300 rows" in found.sentences[0]
+    assert f"in {n} of 5 columns" in found.sentence_.splitlines()[0]
+    assert f"{(~np.isnan(X).any(axis=1)).sum()} of 300 rows" in found.sentence_.splitlines()[0]
 
 
 @pytest.mark.parametrize(("n", "said"), [(1, "One row has far more"), (9, "Some rows have far more")])
@@ -233,14 +233,16 @@ def test_columns_with_the_most_gaps_are_all_named():
     X = np.random.default_rng(FIRST_SEED).normal(size=(100, 4))
     X[:40, 1] = X[60:, 2] = np.nan
     X[:2, 3] = np.nan
-    assert "most in column 1 and column 2 (40%)" in diagnose(X).sentences[0]
+    assert "most in column 1 and column 2 (40%)" in diagnose(X).sentence_.splitlines()[0]
 
 
 @pytest.mark.filterwarnings("ignore:3 of 30 rows have nothing")
 def test_one_column_is_in_the_singular():
     X = np.arange(30.0)[:, None]
     X[:3] = np.nan
-    assert "of 1 column, none" in KPOD(2, missingness="auto", random_state=0).fit(X).missingness_
+    assert (
+        "of 1 column, none" in KPOD(2, missingness="auto", random_state=0).fit(X).missingness_decision_.reason
+    )
 
 
 def test_shares_never_round_to_minus_nothing():

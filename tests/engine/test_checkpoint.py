@@ -208,7 +208,7 @@ def test_another_table_or_another_fit_is_refused(tmp_path):
     with pytest.raises(ValueError, match="belongs to another table"):
         model.fit(X, sample_weight=np.arange(1.0, 401))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kpod._estimators.kpod.version", lambda _: "0.0.1")
+        patch.setattr("kpod._estimators.plan.version", lambda _: "0.0.1")
         with pytest.raises(ValueError, match=r"has kpod='.*', not '0\.0\.1'"):
             model.fit(X)
     (tmp_path / "fit.npz").write_bytes((tmp_path / "fit.npz").read_bytes()[:200])

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kpod import KPOD, MiniBatchKPOD, choose_k
 from kpod._engine import blocks
-from kpod._engine.solvers.lloyd import by_size
+from kpod._engine.solvers.nearest import by_size
 from tests.conftest import FIRST_SEED
 from tests.helpers.marks import INFORMATIVE_BY_HAND
 from tests.helpers.tables import SOLVERS, as_csr, clustered, random_rows, table_of

@@ -91,9 +91,11 @@ def same_answer(one: KPOD, other: KPOD, said: str) -> None:
     if hasattr(one, "choice_"):
         assert other.choice_.n_hidden_ == one.choice_.n_hidden_, said
         assert_allclose(other.choice_.table_["error"], one.choice_.table_["error"], rtol=0.01, err_msg=said)
-    if hasattr(one, "gap_choice_"):
-        assert other.gap_choice_.use == one.gap_choice_.use, said
-        assert other.gap_choice_.change == pytest.approx(one.gap_choice_.change, nan_ok=True), said
+    if hasattr(one, "missingness_decision_"):
+        assert other.missingness_decision_.use == one.missingness_decision_.use, said
+        assert other.missingness_decision_.change == pytest.approx(
+            one.missingness_decision_.change, nan_ok=True
+        ), said
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

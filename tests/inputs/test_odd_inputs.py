@@ -318,11 +318,11 @@ CALLS = {
 DENSE_CALLS = {
     "KPOD.impute": lambda X: entries(MODEL.impute(X)),
     "TablePreparer.fit": lambda X: TablePreparer(categories="all").fit_transform(X),
-    "mcar": lambda X: entries(missingness.mcar(X, 0.2, rng=0)),
+    "mcar": lambda X: entries(missingness.mcar(X, 0.2, random_state=0)),
 }
-DENSE_CALLS["by_class"] = lambda X: entries(missingness.by_class(X, 0.2, rng=0, labels=LABELS))
+DENSE_CALLS["by_class"] = lambda X: entries(missingness.by_class(X, 0.2, random_state=0, labels=LABELS))
 for _name in set(missingness.__all__) - {"Diagnosis", "by_class", "diagnose"}:
-    DENSE_CALLS[_name] = lambda X, name=_name: entries(getattr(missingness, name)(X, 0.1, rng=0))
+    DENSE_CALLS[_name] = lambda X, name=_name: entries(getattr(missingness, name)(X, 0.1, random_state=0))
 ENCODER, SCALER_CALLS = "TablePreparer.fit", [name for name in CALLS if name.startswith("ObservedScaler.")]
 ALL_CALLS = CALLS | DENSE_CALLS | {"report": lambda X: kpod.report(MODEL, X)}
 

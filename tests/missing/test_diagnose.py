@@ -169,7 +169,7 @@ def test_two_forms_of_a_questionnaire_are_missing_in_turn_not_together(rng):
     X = rng.normal(size=(300, 5))
     form = np.arange(300) % 2 == 0
     X[np.ix_(form, [0, 1])] = X[np.ix_(~form, [2, 3])] = np.nan
-    said = diagnose(X).sentences
+    said = diagnose(X).sentence_.splitlines()
     assert "Where one is missing, the other tends to be present (correlation of gaps): " in str(said)
     assert "column 0 and column 2 (-1.00)." in str(said)
     assert not [sentence for sentence in said if sentence.startswith("Columns often missing together")]
@@ -189,7 +189,7 @@ def test_a_suggestion_is_made_only_where_it_matters(rng):
     few = diagnose(X)
     assert "Rows that lack column 1 are higher in column 0" in str(few)
     assert few.suggestion == ""
-    assert str(few).endswith(few.sentences[-1])
+    assert str(few).endswith(few.sentence_.splitlines()[-1])
     labels = (X[:, 0] > 1).astype(int)
     X[(X[:, 0] > 1) & (rng.random(2000) < 0.5), 1] = np.nan
     assert diagnose(X, labels).suggestion.startswith("The gaps are related to the clusters: find out why")
@@ -200,7 +200,11 @@ def test_columns_missing_together_are_so_every_two_of_them():
     weeks = np.random.default_rng(0).integers(5, 30, size=600)
     X = np.where(np.arange(30) < weeks[:, None], 1.0, np.nan)
     gaps = np.corrcoef(np.isnan(X[:, 5:29]).T)
-    said = [sentence for sentence in diagnose(X).sentences if "nearly always missing together" in sentence]
+    said = [
+        sentence
+        for sentence in diagnose(X).sentence_.splitlines()
+        if "nearly always missing together" in sentence
+    ]
     assert said
     for sentence in said:
         assert "more" not in sentence
@@ -304,6 +308,24 @@ def test_the_picture_shows_the_drivers():
 
 def test_kpod_missingness_is_there_without_an_import_of_its_own():
     assert kpod.missingness is missingness
+
+
+@pytest.mark.parametrize("as_given", [lambda f: f, pl.from_pandas], ids=["pandas", "polars"])
+def test_of_text_and_dates_the_gaps_are_looked_at(as_given):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    frame = pd.DataFrame(
+        {
+            "word": np.where(x > 1, None, "a"),
+            "x": x,
+            "day": pd.Series(pd.to_datetime(["2024-01-01"] * 400)).where(rng.random(400) < 0.8),
+            "kind": pd.Categorical(np.where(rng.random(400) < 0.5, "u", "v")),
+        }
+    )
+    found = diagnose(as_given(frame))
+    assert found.names == list(frame.columns)
+    assert_allclose(found.missing, frame.isna().mean())
+    assert dict(zip(found.table["column"], found.table["depends_on"], strict=True))["word"] == "x"
 
 
 def test_false_discoveries_are_controlled_as_by_scipy(rng):

@@ -21,8 +21,8 @@ SEED = int(os.environ.get("KPOD_SEED", np.random.SeedSequence().generate_state(1
 def mean_ari(k, missing, **settings):
     scores = []
     for seed in np.random.SeedSequence(SEED).generate_state(N_DATA_SETS):
-        X, truth = make_mixture(k, rng=seed)
-        gappy = StandardScaler().fit_transform(mcar(X, missing, rng=seed + 1))
+        X, truth = make_mixture(k, random_state=seed)
+        gappy = StandardScaler().fit_transform(mcar(X, missing, random_state=seed + 1))
         labels = KPOD(k, random_state=int(seed), **settings).fit_predict(gappy)
         scores.append(adjusted_rand_score(truth, labels))
     return np.mean(scores)

@@ -136,7 +136,7 @@ def test_the_plane_is_found_in_spite_of_gaps(missing):
     rng = np.random.default_rng(0)
     truth = np.linalg.qr(rng.normal(size=(20, 2)))[0]
     X = rng.normal(size=(3000, 2)) * [3, 2] @ truth.T + 0.5 * rng.normal(size=(3000, 20))
-    plane = _rows.principal_plane(mcar(X, missing, rng=0))
+    plane = _rows.principal_plane(mcar(X, missing, random_state=0))
     assert_allclose(np.abs(np.diag(plane.axes.T @ truth)), 1, atol=0.01)
     assert_allclose(plane.variances, [9.25, 4.25], rtol=0.1)
     assert_allclose(plane.noise, 0.25, rtol=0.1)
@@ -144,7 +144,7 @@ def test_the_plane_is_found_in_spite_of_gaps(missing):
 
 def test_noise_is_not_explained():
     """Largest likelihood alone explains nine tenths of this."""
-    X = mcar(np.random.default_rng(0).normal(size=(100, 700)), 0.97, rng=0)
+    X = mcar(np.random.default_rng(0).normal(size=(100, 700)), 0.97, random_state=0)
     assert _rows.principal_plane(X).explained.sum() < 0.05
 
 

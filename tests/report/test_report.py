@@ -269,7 +269,7 @@ def test_the_report_of_a_sparse_table_is_that_of_the_same_one_dense(rng, scaled)
 def test_a_sparse_table_is_not_made_dense(monkeypatch):
     monkeypatch.setattr(_rows, "MOST_PLANE_ENTRIES", 200_000)
     monkeypatch.setattr(_rows, "FEWEST_PLANE_ROWS", 100)
-    ratings, _ = make_ratings(6_000, 2_000, n_groups=3, mean_activity=25, rng=0)
+    ratings, _ = make_ratings(6_000, 2_000, n_groups=3, mean_activity=25, random_state=0)
     ratings = ratings[np.diff(ratings.indptr) > 0]
     ratings = ratings[:, ratings.count_nonzero(axis=0) > 0]
     model = KPOD(3, n_init=1, random_state=0).fit(ratings)
@@ -298,8 +298,8 @@ def test_one_cluster_can_be_reported():
 
 @pytest.fixture(scope="module")
 def large():
-    X, _ = make_mixture(8, n_samples=100_000, n_features=50, rng=0)
-    X = mcar(X, 0.3, rng=0)
+    X, _ = make_mixture(8, n_samples=100_000, n_features=50, random_state=0)
+    X = mcar(X, 0.3, random_state=0)
     return kpod.report(KPOD(8, random_state=0).fit(X), X)
 
 

@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from kpod import KPOD, choose_k, load, save
+from kpod import KPOD, ObservedScaler, choose_k, load, save
 from kpod._selection import search
 from kpod._selection.correlated import Verdict
 from kpod._selection.holdout import Errors
@@ -32,7 +34,7 @@ def correlated(rng, n, p, r):
 
 
 def test_separate_clusters_are_counted(rng):
-    X, _ = make_mixture(5, n_samples=300, n_features=20, rng=rng)
+    X, _ = make_mixture(5, n_samples=300, n_features=20, random_state=rng)
     choice = choose_k(mcar(X, 0.4, rng), range(1, 9), random_state=0)
     assert (choice.best_k_, choice.clear_, choice.reason_) == (5, True, "")
     assert choice.model_.n_clusters == 5
@@ -108,7 +110,7 @@ def test_clusters_set_apart_are_told_from_one_that_was_cut(rng):
 
 
 def test_auto_goes_on_while_more_clusters_help(rng):
-    X, _ = make_mixture(13, n_samples=400, n_features=20, rng=rng)
+    X, _ = make_mixture(13, n_samples=400, n_features=20, random_state=rng)
     choice = choose_k(mcar(X, 0.2, rng), random_state=0)
     assert choice.best_k_ == 13
     assert choice.clear_
@@ -116,7 +118,7 @@ def test_auto_goes_on_while_more_clusters_help(rng):
 
 
 def test_a_range_that_ends_too_early_is_no_clear_choice(rng):
-    X, _ = make_mixture(8, n_samples=300, n_features=20, rng=rng)
+    X, _ = make_mixture(8, n_samples=300, n_features=20, random_state=rng)
     choice = choose_k(mcar(X, 0.2, rng), range(2, 5), random_state=0)
     assert not choice.clear_
     assert "still falling at 4 clusters" in choice.reason_
@@ -125,7 +127,7 @@ def test_a_range_that_ends_too_early_is_no_clear_choice(rng):
 
 
 def test_dense_sparse_and_dataframes_agree(rng):
-    X, _ = make_mixture(3, n_samples=120, n_features=8, rng=rng)
+    X, _ = make_mixture(3, n_samples=120, n_features=8, random_state=rng)
     X = mcar(X, 0.3, rng)
     X[np.isnan(X).all(axis=1), 0] = 0.0
     first = choose_k(X, [1, 2, 3, 4], random_state=0)
@@ -139,7 +141,7 @@ def test_dense_sparse_and_dataframes_agree(rng):
 
 
 def test_rows_without_weight_do_not_matter(rng):
-    X, _ = make_mixture(3, n_samples=150, n_features=8, rng=rng)
+    X, _ = make_mixture(3, n_samples=150, n_features=8, random_state=rng)
     noise = 100 * rng.normal(size=(50, 8))
     weights = np.r_[np.ones(150), np.zeros(50)]
     with_noise = choose_k(np.vstack([X, noise]), range(1, 6), sample_weight=weights, random_state=0)
@@ -151,7 +153,7 @@ def test_rows_without_weight_do_not_matter(rng):
 
 def test_large_tables_are_chosen_on_a_sample(rng, monkeypatch):
     monkeypatch.setattr(search, "MOST_ROWS", 150)
-    X, _ = make_mixture(3, n_samples=600, n_features=8, rng=rng)
+    X, _ = make_mixture(3, n_samples=600, n_features=8, random_state=rng)
     choice = choose_k(X, range(1, 6), random_state=0)
     assert choice.n_rows_ == 150
     assert choice.best_k_ == 3
@@ -160,7 +162,7 @@ def test_large_tables_are_chosen_on_a_sample(rng, monkeypatch):
 
 
 def test_the_settings_of_the_estimator_are_used_and_it_stays_as_it_was(rng):
-    X, _ = make_mixture(3, n_samples=100, n_features=6, rng=rng)
+    X, _ = make_mixture(3, n_samples=100, n_features=6, random_state=rng)
     estimator = KPOD(algorithm="lloyd", shrinkage=2.0)
     choice = choose_k(X, [2, 3, 4], estimator=estimator, random_state=0)
     assert choice.model_.algorithm == "lloyd"
@@ -169,7 +171,7 @@ def test_the_settings_of_the_estimator_are_used_and_it_stays_as_it_was(rng):
 
 
 def test_the_seed_of_the_estimator_counts_unless_another_is_given(rng):
-    X, _ = make_mixture(3, n_samples=120, n_features=5, rng=rng)
+    X, _ = make_mixture(3, n_samples=120, n_features=5, random_state=rng)
     first, same, other = (
         choose_k(X, range(1, 4), estimator=KPOD(random_state=3), random_state=seed).table_["error"]
         for seed in (None, 3, 4)
@@ -179,7 +181,7 @@ def test_the_seed_of_the_estimator_counts_unless_another_is_given(rng):
 
 
 def test_progress_is_told_and_ends_at_the_total(rng):
-    X, _ = make_mixture(2, n_samples=60, n_features=5, rng=rng)
+    X, _ = make_mixture(2, n_samples=60, n_features=5, random_state=rng)
     told = []
     choose_k(X, [1, 2, 3], random_state=0, progress=lambda *args: told.append(args))
     assert [done for done, _, _ in told] == list(range(1, len(told) + 1))
@@ -189,7 +191,7 @@ def test_progress_is_told_and_ends_at_the_total(rng):
 
 
 def test_the_table_as_text_marks_the_choice(rng):
-    X, _ = make_mixture(3, n_samples=100, n_features=6, rng=rng)
+    X, _ = make_mixture(3, n_samples=100, n_features=6, random_state=rng)
     choice = choose_k(X, range(1, 5), random_state=0)
     lines = str(choice).splitlines()
     assert lines[0].split()[:3] == ["k", "held-out", "error"]
@@ -201,7 +203,7 @@ def test_the_table_as_text_marks_the_choice(rng):
 def test_equal_rows_and_constant_columns(rng):
     choice = choose_k(np.ones((40, 5)), range(1, 4), random_state=0)
     assert choice.best_k_ == 1
-    X, _ = make_mixture(3, n_samples=100, n_features=6, rng=rng)
+    X, _ = make_mixture(3, n_samples=100, n_features=6, random_state=rng)
     X[:, 2] = 5.0
     assert choose_k(X, range(1, 6), random_state=0).best_k_ == 3
 
@@ -232,7 +234,7 @@ def test_tables_that_nothing_can_be_hidden_in_are_refused():
         choose_k(rng.normal(size=(4, 3)), [1, 2])
     with pytest.raises(ValueError, match="infinity"):
         choose_k(np.full((30, 3), np.inf), [1, 2])
-    with pytest.raises(TypeError, match="estimator must be a KPOD, got str"):
+    with pytest.raises(TypeError, match="estimator must be a KPOD or a pipeline that ends in one, got str"):
         choose_k(rng.normal(size=(30, 3)), [1, 2], estimator="KPOD")
 
 
@@ -254,7 +256,8 @@ def test_two_numbers_with_worse_ones_between_are_rivals(rng):
 def test_separate_clusters_raise_doubts_about_one_correlated_group(rng):
     def reason(one, two, apart):
         errors = curve(rng, one, two)
-        search = SimpleNamespace(centers=errors, by_centers=errors, gaps=False, n_apart=lambda k: apart)
+        trials = SimpleNamespace(by_k=errors, errors=errors)
+        search = SimpleNamespace(trials=trials, gaps=False, n_apart=lambda k: apart)
         return why_unclear(search, Verdict(1, 2, True, errors, "common", ""), True)
 
     assert "these are separate" in reason(3.0, 3.1, apart=2)
@@ -263,7 +266,7 @@ def test_separate_clusters_raise_doubts_about_one_correlated_group(rng):
 
 
 def test_what_was_not_tried_is_not_said_to_be_worse(rng):
-    X, _ = make_mixture(3, n_samples=120, n_features=8, rng=rng)
+    X, _ = make_mixture(3, n_samples=120, n_features=8, random_state=rng)
     X = mcar(X, 0.2, rng)
     assert "fewer do worse" in choose_k(X, range(2, 6), random_state=0).sentence_
     choice = choose_k(X, range(3, 6), random_state=0)
@@ -441,7 +444,7 @@ def test_the_display_draws_the_curve_and_the_choice(rng):
 
 @pytest.mark.parametrize("power", [-400, 400])
 def test_the_scale_does_not_matter(power):
-    X, _ = make_mixture(3, n_samples=150, n_features=8, rng=0)
+    X, _ = make_mixture(3, n_samples=150, n_features=8, random_state=0)
     X = mcar(X, 0.2, 0)
     here, there = (choose_k(X * 2.0**e, range(1, 6), random_state=0) for e in (0, power))
     assert (there.best_k_, there.clear_) == (here.best_k_, here.clear_)
@@ -480,7 +483,7 @@ def test_where_gaps_count_they_are_predicted_too(container):
 
 @INFORMATIVE_BY_HAND
 def test_gaps_that_say_nothing_change_no_number(rng):
-    X, _ = make_mixture(3, n_samples=200, n_features=8, rng=rng)
+    X, _ = make_mixture(3, n_samples=200, n_features=8, random_state=rng)
     X = mcar(X, 0.3, rng)
     for word in ("ignore", "informative", "auto"):
         assert choose_k(X, range(1, 6), estimator=KPOD(missingness=word), random_state=0).best_k_ == 3
@@ -516,3 +519,20 @@ def test_choose_k_takes_shrinkage_and_a_checkpoint(monkeypatch, table, tmp_path)
     refused = kpod(monkeypatch, *command, "--checkpoint", kept)
     assert refused.code == 1
     assert "kept" in refused.err
+
+
+def test_a_pipeline_is_chosen_for_and_handed_out():
+    X, _ = make_mixture(3, n_samples=100, n_features=4, random_state=1)
+    X = mcar(X * [1, 10, 100, 1000], 0.2, random_state=1)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(name=[f"r{i}" for i in range(100)])
+    pipeline = make_pipeline(
+        FunctionTransformer(lambda f: f.drop(columns="name")), "passthrough", ObservedScaler(), KPOD()
+    )
+    choice = choose_k(frame, [2, 3], estimator=pipeline, random_state=0)
+    scaled = ObservedScaler().fit_transform(X)
+    alone = choose_k(scaled, [2, 3], random_state=0)
+    assert str(choice) == str(alone)
+    assert_array_equal(choice.model_.predict(frame), alone.model_.predict(scaled))
+    assert not hasattr(pipeline[-1], "labels_")  # what was given is left as it is
+    with pytest.raises(TypeError, match="pipeline that ends in one, got ObservedScaler"):
+        choose_k(X, [2, 3], estimator=make_pipeline(ObservedScaler()))

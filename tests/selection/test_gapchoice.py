@@ -53,21 +53,25 @@ def fit(X, **options):
 def test_gaps_that_speak_are_used(cause):
     X = SPEAKING[cause](*four(3))
     auto, used = fit(X, missingness="auto"), fit(X, missingness="informative")
-    assert auto.missingness_.startswith("gaps used: the clusters differ in what they lack (p = 0.01), and")
+    assert auto.missingness_ == "informative"
+    assert str(auto.missingness_decision_).startswith(
+        "gaps used: the clusters differ in what they lack (p = 0.01), and"
+    )
     assert_array_equal(auto.labels_, used.labels_)
     assert_array_equal(auto.missing_rates_, used.missing_rates_)
-    assert auto.gap_choice_.use
-    assert auto.gap_choice_.n_better > 6
+    assert auto.missingness_decision_.use
+    assert auto.missingness_decision_.n_better > 6
 
 
 @pytest.mark.parametrize("cause", SILENT)
 def test_gaps_that_speak_of_something_else_are_ignored(cause):
     X = SILENT[cause](*four(3))
     auto, plain = fit(X, missingness="auto"), fit(X)
-    assert auto.missingness_.startswith("gaps ignored: the clusters d")
+    assert auto.missingness_ == "ignore"
+    assert str(auto.missingness_decision_).startswith("gaps ignored: the clusters d")
     assert_array_equal(auto.labels_, plain.labels_)
     assert not hasattr(auto, "missing_rates_")
-    assert not auto.gap_choice_.use
+    assert not auto.missingness_decision_.use
 
 
 def test_sparse_tables_are_decided_alike():
@@ -76,7 +80,7 @@ def test_sparse_tables_are_decided_alike():
         rows, columns = np.nonzero(~np.isnan(X))
         csr = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
         dense, same = fit(X, missingness="auto"), fit(csr, missingness="auto")
-        assert same.missingness_ == dense.missingness_
+        assert same.missingness_decision_ == dense.missingness_decision_
         assert_array_equal(same.labels_, dense.labels_)
 
 
@@ -89,8 +93,8 @@ def test_weights_decide_whose_gaps_count():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = KPOD(4, random_state=0, missingness="auto").fit(padded, sample_weight=weights)
-    assert found.gap_choice_.p == 0.01
-    assert found.gap_choice_.use
+    assert found.missingness_decision_.p == 0.01
+    assert found.missingness_decision_.use
 
 
 @pytest.mark.parametrize(
@@ -105,13 +109,14 @@ def test_weights_decide_whose_gaps_count():
 def test_where_there_is_nothing_to_decide(X, k, reason):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert KPOD(k, missingness="auto", random_state=0).fit(X).missingness_.startswith(reason)
+        decision = KPOD(k, missingness="auto", random_state=0).fit(X).missingness_decision_
+        assert str(decision).startswith(reason)
 
 
 def test_gaps_in_one_cluster_alone():
     X, y = four(2, spread=2)
     X[np.ix_(y == 1, [0, 1, 2, 3])] = np.nan
-    assert fit(X, missingness="auto").gap_choice_.p == 0.01
+    assert fit(X, missingness="auto").missingness_decision_.p == 0.01
 
 
 def test_rows_with_nothing_observed_are_warned_of_where_gaps_are_ignored():
@@ -136,8 +141,8 @@ def test_a_refit_forgets_what_was_decided():
     X = SPEAKING["by class"](*four(3))
     model = fit(X, missingness="auto")
     model.set_params(missingness="ignore").fit(X)
-    assert not hasattr(model, "missingness_")
-    assert not hasattr(model, "gap_choice_")
+    assert model.missingness_ == "ignore"
+    assert not hasattr(model, "missingness_decision_")
 
 
 def test_the_number_of_clusters_and_the_gaps_together():
@@ -147,7 +152,7 @@ def test_the_number_of_clusters_and_the_gaps_together():
         warnings.simplefilter("ignore")
         model = KPOD("auto", missingness="auto", random_state=0).fit(X)
     assert model.n_clusters_ == 4
-    assert model.gap_choice_.use == hasattr(model, "missing_rates_")
+    assert model.missingness_decision_.use == hasattr(model, "missing_rates_")
 
 
 def test_models_are_saved_without_the_reasons(tmp_path):
@@ -266,8 +271,8 @@ def test_more_clusters_are_tried_only_for_gaps_that_have_to_do_with_clusters(mon
     monkeypatch.setattr(search, "FIRST_RANGE", 5)
     model = KPOD("auto", missingness="auto", random_state=0, n_init=2).fit(X)
     assert model.n_clusters_ == 3
-    assert not model.gap_choice_.use
-    assert model.gap_choice_.p > 0.01
+    assert not model.missingness_decision_.use
+    assert model.missingness_decision_.p > 0.01
     assert tried == [(False, 5), (True, 5)]
     tried.clear()
     with pytest.warns(UserWarning, match="do not differ in which entries are missing"):

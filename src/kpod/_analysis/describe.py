@@ -87,4 +87,4 @@ def about_gaps(missing: Any, table: TableFile) -> dict[str, Any]:
         if column.values is not None and column.role.role != "identifier":
             values[:, place] = column.values[whole.rows]
     found = whole.diagnosis(missing[np.ix_(whole.rows, whole.columns)], values)
-    return {"sentences": found.sentences, "suggestion": found.suggestion}
+    return {"sentences": found.sentence_.splitlines(), "suggestion": found.suggestion}

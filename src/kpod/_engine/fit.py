@@ -23,6 +23,7 @@ from kpod._engine.objective import GapObjective, Objective
 from kpod._engine.seeding import GAP_WEIGHTS, SEEDINGS, GapSeeds, Seeding, fill_gaps, row_entries, sample_of
 from kpod._engine.sizes import (
     LARGE_TABLE,
+    LEAST_SHARED_WORK,
     MOST_SAMPLE_ENTRIES,
     PASS,
     SAMPLE_ROWS_PER_CLUSTER,
@@ -68,6 +69,7 @@ class FitPlan:
     shrinkage : None to choose it
     gaps : whether gaps count, None to decide
     random_state : what a fit draws from: a seed, or a generator, which is copied and left as it is
+    by_size : whether clusters are numbered by size; those of given centers never are
     lines : where lines on progress go
     """
 
@@ -80,7 +82,12 @@ class FitPlan:
     shrinkage: float | None = 0.0
     gaps: bool | None = False
     random_state: int | np.random.RandomState = 0
+    by_size: bool = True
     lines: Lines = QUIET
+
+    def part(self, **changes: Any) -> FitPlan:
+        """The plan of a fit on the way to another, which nobody sees."""
+        return replace(self, by_size=False, lines=QUIET, **changes)
 
     def generator(self) -> np.random.RandomState:
         """What a fit draws from, the same each time."""
@@ -121,18 +128,18 @@ class Fit:
         assert plan.gaps is not None
         given = not isinstance(plan.init, str) and not callable(plan.init)  # then centers keep their order
         told = iteration_callback(plan.lines, format_objective(self.table, self.n_clusters, gaps=plan.gaps))
-        return Settings(plan.max_iter, plan.tol, plan.shrinkage, plan.gaps, not given, told)
+        by_size = plan.by_size and not given
+        return Settings(plan.max_iter, plan.tol, plan.shrinkage, plan.gaps, by_size, told)
 
     def solve(self) -> Solution:
         """The solution with the lowest objective of several starts.
 
-        Starts of a table whose passes are short share the threads of the executor; a large table's
-        blocks do. What a checkpoint has of a start is not done again.
+        Starts of a table whose passes are short share the threads of the executor, or take turns where they
+        are very short; a large table's blocks do. What a checkpoint has of a start is not done again.
         """
         plan, table, starts = self.plan, self.table, self.starts()
-        short = not self.executor.remote and (
-            table.n_entries * (PASS + self.n_clusters) < SHORT_WORK or len(table.blocks) == 1
-        )
+        work = table.n_entries * (PASS + self.n_clusters)
+        short = not self.executor.remote and (work < SHORT_WORK or len(table.blocks) == 1)
         settings, own = self.settings, Executor() if short else self.executor
         tell = plan.lines.writer(1)
         value = format_objective(table, self.n_clusters, gaps=bool(plan.gaps))
@@ -144,7 +151,8 @@ class Fit:
             return solution
 
         numbers = range(len(starts))
-        solutions = self.executor.map(solved, numbers) if short else [solved(number) for number in numbers]
+        shared = short and work >= LEAST_SHARED_WORK
+        solutions = self.executor.map(solved, numbers) if shared else [solved(number) for number in numbers]
         best = min(solutions, key=lambda solution: solution.objective)
         return replace(best, starts=[solution.objective for solution in solutions])
 
@@ -200,7 +208,7 @@ class Fit:
         seed, of_starts = numbers.tolist()
         own = Executor() if executor.remote or len(table.blocks) == 1 else executor
         sample = sample_of(table, executor, size, np.random.default_rng(seed))
-        plan = replace(self.plan, n_starts=STARTS, random_state=of_starts, lines=QUIET)
+        plan = self.plan.part(n_starts=STARTS, random_state=of_starts)
         best = Fit(plan, sample, own).solve()
         return Start(np.where(sample.live, best.centers, table.fallback), gaps=best.gaps)
 

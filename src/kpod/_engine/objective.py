@@ -13,6 +13,7 @@ are compared by is another class like this one: `GapObjective` has one for the g
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from scipy.special import xlogy
 from kpod._common.typing import Floats
 from kpod._engine.step import Drift, MoveFactors
 from kpod._engine.table import Table
+from kpod._kernels import descent
 from kpod._kernels import lloyd as comparing
 from kpod._kernels import rows as kernels
 from kpod._kernels.moves import Gaps
@@ -94,9 +96,13 @@ class Objective:
 
         A column of which it observed nothing has the column's mean.
         """
-        means = Means(np.empty((self.k, self.table.n_columns)), np.empty((self.k, self.table.n_columns)))
+        means = self.empty_means()
         kernels.means(totals, self.prior, self.table.fallback, *means)
         return means
+
+    def empty_means(self) -> Means:
+        """Room for the centers of k clusters."""
+        return Means(*np.empty((2, self.k, self.table.n_columns)))
 
     def counts(self, totals: Sums) -> Floats:
         """The weight of the observed entries alone."""
@@ -108,7 +114,7 @@ class Objective:
 
     def excess(self, means: Means, centers: Floats) -> float:
         """How much higher the objective is at other centers than at the best ones."""
-        return float((means.counts * (centers - means.centers) ** 2).sum())
+        return descent.excess(means.counts, centers, means.centers)
 
     def penalty(self, centers: Floats) -> float:
         """What the objective adds to the loss."""
@@ -179,12 +185,15 @@ class Objective:
         np.divide(counts, counts - weight, out=leaving, where=counts > weight)
         if self.table.weighted:  # whether the row alone supports a column depends on the row
             leaving[(counts > 0) & (counts <= weight * (1 + 1e-9))] = ANY_GAIN
+        own = np.empty((*counts.shape, 2))
+        own[..., 0], own[..., 1] = means.centers, leaving
         live = self.table.live
+        smallest = joining.min() if live.all() else joining[:, live].min()
         return MoveFactors(
             side_by_side(joining, self.table.dtype),
-            np.stack([means.centers, leaving], axis=2),
+            own,
             np.sqrt(np.maximum(leaving.max(axis=1), 1) * (1 + 1e-6)).astype(np.float32),
-            float(np.sqrt(joining[:, live].min() * (1 - 1e-6))),
+            math.sqrt(smallest * (1 - 1e-6)),
         )
 
 

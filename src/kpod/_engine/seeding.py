@@ -35,8 +35,9 @@ from kpod._engine.sizes import (
     SAMPLE_ROWS_PER_CLUSTER,
 )
 from kpod._engine.solvers.hartigan import hartigan
-from kpod._engine.solvers.lloyd import Settings, Start, nearest_labels
+from kpod._engine.solvers.lloyd import Settings, Start
 from kpod._engine.solvers.mm import complete_table
+from kpod._engine.solvers.nearest import nearest_labels
 from kpod._engine.step import Drift, Spaces, State, compare
 from kpod._engine.table import Table, make_table
 from kpod._kernels import rows as kernels

@@ -40,6 +40,11 @@ MOST_BLOCKS = 64
 SHORT_WORK = 15_000_000
 PASS = 8
 
+# Below this work, starts of a fit take turns on one thread: what they do in Python has to wait for each other
+# anyway (`small`). Entries of a few rows, whose labels need no threads and no pass for statistics.
+LEAST_SHARED_WORK = 6_000_000
+FEW_ENTRIES = 1 << 14
+
 # Chunks of rows that are compared at a time where gaps count: what these take off is a larger table than
 # the centers, fetched once for all rows of a chunk (`gap_speed`).
 CHUNKS_WITH_GAPS = 4

@@ -427,33 +427,3 @@ def distances(block: Block, panel: Panel) -> AnyFloats:
         for start, stop in block.pieces(panel.k):
             comparing.distances(rows, start, stop, panel, out, space)
     return out
-
-
-@dataclass
-class Errors:
-    """Sum up the squared errors of the rows' own centers, column by column."""
-
-    centers: Floats
-
-    def __call__(self, block: Block, state: State, total: ErrorSums) -> State:
-        out = np.zeros((2, block.n_columns))
-        with block.rows() as rows:
-            space = Workspace(rows, 0, 1)
-            for start, stop in block.pieces(8):
-                kernels.squared_errors(rows, start, stop, state.labels, self.centers, out, space)
-        total.parts[block.first] = out
-        return state
-
-
-@dataclass
-class ErrorSums:
-    """Weighted squared errors of each column, and their weight (2, p), by the first row of a block."""
-
-    parts: dict[int, Floats] = field(default_factory=dict)
-
-    def merge(self, other: ErrorSums) -> None:
-        self.parts.update(other.parts)
-
-    @property
-    def total(self) -> Floats:
-        return np.sum([self.parts[first] for first in sorted(self.parts)], axis=0)

@@ -159,6 +159,11 @@ class Table:
         return int(self.observed.sum(dtype=np.int64))
 
     @cached_property
+    def n_empty(self) -> int:
+        """The number of rows with nothing observed."""
+        return int((self.observed == 0).sum())
+
+    @cached_property
     def has_gaps(self) -> bool:
         return int(self.observed.min(initial=self.n_columns)) < int(self.live.sum())
 

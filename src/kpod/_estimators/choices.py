@@ -98,7 +98,7 @@ class Choices:
         tell = plan.lines.writer(1)
         if tell is not None:
             tell(str(found))
-        n_empty = int((table.observed == 0).sum())
+        n_empty = table.n_empty
         if n_empty and not found.use:
             warn_of_empty(n_empty, table)
         return replace(with_gaps if found.use else without, missingness=found)
@@ -217,7 +217,7 @@ class Choices:
         """
         plan = replace(plan, n_clusters=n_clusters, shrinkage=shrinkage)
         if n_starts is not None or table is not self.table:
-            plan = replace(plan, n_starts=n_starts or plan.n_starts, random_state=seed)
+            plan = plan.part(n_starts=n_starts or plan.n_starts, random_state=seed)
         solve = Fit(plan, table, executor).solve
         checkpoint: Checkpoint | None = self.fit.checkpoint
         if checkpoint is None:
@@ -230,13 +230,7 @@ def labels_by_gaps(
     plans: dict[bool, FitPlan], seed: int, table: Table, executor: Executor, n_clusters: int, gaps: bool
 ) -> Labels:
     """How tables are clustered by which the choice about gaps is made, without gaps and with them."""
-    plan = replace(
-        plans[gaps],
-        n_clusters=n_clusters,
-        n_starts=GAP_STARTS,
-        random_state=seed,
-        lines=QUIET,
-    )
+    plan = plans[gaps].part(n_clusters=n_clusters, n_starts=GAP_STARTS, random_state=seed)
     return Fit(plan, table, executor).solve().labels
 
 

@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from importlib.metadata import version
-from numbers import Integral
 from typing import Any
 
-import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 from kpod._common.column_groups import ColumnGroups
-from kpod._common.typing import Floats
+from kpod._common.typing import Floats, Positions
 from kpod._common.warnings import warn
 from kpod._common.words import starts_text
-from kpod._engine.checkpoint import Checkpoint, fingerprint
-from kpod._engine.executors import Executor
 from kpod._engine.fit import Fit, FitPlan
-from kpod._engine.objective import GapObjective, Objective
-from kpod._engine.solvers.lloyd import Solution, sizes_of
+from kpod._engine.solvers.lloyd import Solution
 from kpod._engine.table import Table, make_table, with_groups
-from kpod._estimators.choices import Choices, Decided, warn_of_empty
-from kpod._estimators.fitted import column_names, store_fitted
+from kpod._estimators.choices import Choices, warn_of_empty
+from kpod._estimators.fitted import column_names, fitted_attributes, store_fitted, warn_of
 from kpod._estimators.nearest_center import MIXTURE, NearestCenter
-from kpod._estimators.parameters import (
-    check_parameters,
-    check_place,
-    check_table,
-    drawn_from,
-    init_of,
-    is_auto,
-)
+from kpod._estimators.parameters import check_parameters, check_place, check_table, is_auto
+from kpod._estimators.plan import checkpoint_of, drawn_from, init_of
 from kpod._inputs import dask_tables, validation
 from kpod._mixture.confidence import soften
+from kpod._selection.informative import MissingnessDecision
+from kpod._selection.number import KChoice
 from kpod._selection.trials import Progress
 
 
@@ -116,8 +104,8 @@ class KPOD(NearestCenter):
         gaps come in modules or with how much a row answers at all. Rows with nothing observed are
         then placed by their gaps. "auto" decides by the table itself: gaps are used where clusters
         differ in what they lack *and* clusters found with the gaps predict the values of left-out
-        columns better, without losing what plain clusters know of them; `missingness_` says what was
-        decided. It takes as long as some twenty fits of at most 2,000 rows. With "informative", `fit`
+        columns better, without losing what plain clusters know of them; `missingness_decision_` says
+        why. It takes as long as some twenty fits of at most 2,000 rows. With "informative", `fit`
         asks the first of these questions only, and warns where clusters of the values do not differ in
         what they lack (not on Dask tables). Not for "mm".
 
@@ -205,9 +193,11 @@ class KPOD(NearestCenter):
         With informative gaps: the share of each column that is missing in each cluster (smoothed by
         one row at the column's own rate); all 0 where the column has no gaps.
 
-    missingness_ : str
-        With `missingness="auto"`: whether gaps are used and why, in a sentence; `gap_choice_` has the
-        numbers.
+    missingness_ : {"ignore", "informative"}
+        `missingness`, or what "auto" decided; "ignore" where nothing is missing.
+
+    missingness_decision_ : MissingnessDecision
+        With `missingness="auto"`: why. Printed, it is a sentence; it has the numbers behind it, too.
 
     objective_ : float
         What was minimised: the loss with what `shrinkage` adds, or F with informative gaps.
@@ -261,6 +251,18 @@ class KPOD(NearestCenter):
     >>> model.predict([[0, np.nan], [np.nan, 13]]) == model.labels_[[0, 3]]
     array([ True,  True])
     """
+
+    algorithm_: str
+    choice_: KChoice
+    column_groups_: Positions
+    converged_: bool
+    loss_curve_: Floats
+    losses_: Floats
+    missingness_: str
+    missingness_decision_: MissingnessDecision
+    objective_: float
+    objective_curve_: Floats
+    shrinkage_: float
 
     def __init__(
         self,
@@ -346,8 +348,8 @@ class KPOD(NearestCenter):
                 tell = plan.lines.writer(1)
                 if tell is not None and len(solution.starts) > 1:
                     tell(starts_text(solution.starts))
-                self._warn_of(solution, table)
-                attributes = self._attributes(solution, decided, table)
+                warn_of(solution, table, self.max_iter)
+                attributes = fitted_attributes(solution, decided, table)
                 if self.probability and not decided.plan.gaps:
                     attributes |= self._mixture(values, solution, weights, table.groups)
         store_fitted(self, attributes | column_names(new))
@@ -376,72 +378,9 @@ class KPOD(NearestCenter):
 
     def _check_table(self, table: Table, names: Any) -> None:
         check_table(table, names, None if is_auto(self.n_clusters) else int(self.n_clusters))
-        n_empty = int((table.observed == 0).sum())
+        n_empty = table.n_empty
         if n_empty and self.missingness == "ignore":
             warn_of_empty(n_empty, table)
-
-    def _warn_of(self, solution: Solution, table: Table) -> None:
-        if not solution.converged:
-            warn(
-                f"Not converged after {self.max_iter} iterations; the result is usable, and increasing "
-                "max_iter or tol may help.",
-                ConvergenceWarning,
-            )
-        k = len(solution.centers)
-        n_distinct = int((sizes_of(solution.labels, table, k) > 0).sum())
-        if n_distinct < k:
-            warn(
-                f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
-                f"({k}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-            )
-
-    def _attributes(self, solution: Solution, decided: Decided, table: Table) -> dict[str, Any]:
-        """What a fit leaves behind, in the table's own units."""
-        labels, scale, gaps = solution.labels, table.units.scale, solution.gaps
-        objective = (Objective if gaps is None else GapObjective)(table, len(solution.centers))
-        trace, ends = (
-            objective.in_own_units(np.array(values)) for values in (solution.trace, solution.starts)
-        )
-        fitted: dict[str, Any] = {}
-        if gaps is None:
-            labels[table.observed == 0] = -1
-        else:
-            variance = gaps.variance / scale / scale
-            if variance < np.finfo(np.float64).tiny:
-                raise ValueError(
-                    "missingness='informative' compares gaps with the variance of the entries of X, which is "
-                    "too small to compute with. Use smaller units: multiply X, by 1e100 for instance."
-                )
-            fitted = {
-                "missing_rates_": gaps.missing_rates[:, table.groups.starts[table.groups.source]],
-                "cluster_shares_": gaps.shares,
-                "noise_variance_": variance,
-            }
-        if decided.choice is not None:
-            fitted["choice_"] = decided.choice
-        if decided.missingness is not None:
-            fitted |= {"missingness_": str(decided.missingness), "gap_choice_": decided.missingness}
-        return fitted | {
-            "algorithm_": decided.plan.algorithm,
-            "shrinkage_": decided.plan.shrinkage,
-            "labels_": labels,
-            "cluster_centers_": table.units.back(solution.centers).astype(table.dtype),
-            "counts_": solution.counts,
-            "inertia_": solution.loss / scale / scale,
-            "loss_curve_": np.array(solution.losses if gaps else solution.trace) / scale / scale,
-            "losses_": ends,
-            "objective_": float(trace[-1]),
-            "objective_curve_": trace,
-            "n_iter_": solution.n_iter,
-            "converged_": solution.converged,
-            "column_means_": table.column_means,
-            "column_groups_": table.groups.source,
-            "n_features_in_": table.n_columns,
-            "_n_features_out": len(solution.centers),
-            "_shift": table.units.shift,
-            "_scale": scale,
-        }
 
     def _mixture(
         self, values: Any, solution: Solution, weights: Floats | None, groups: ColumnGroups
@@ -449,31 +388,3 @@ class KPOD(NearestCenter):
         """The mixture of round clusters behind the clustering."""
         found = soften(values, solution.labels, len(solution.centers), weights, groups)
         return dict(zip(MIXTURE, (found.centers, found.shares, found.variance), strict=True))
-
-
-def checkpoint_of(
-    kpod: KPOD, plan: FitPlan, table: Table, executor: Executor, numbers: Any
-) -> AbstractContextManager[Checkpoint | None]:
-    """Where to leave what is needed to go on, if anywhere; it is gone once the fit has ended."""
-    if kpod.checkpoint is None:
-        return nullcontext()
-    seed, init = kpod.random_state, plan.init
-    if callable(init):
-        init = getattr(kpod.init, "__qualname__", type(kpod.init).__qualname__)
-    return Checkpoint(
-        kpod.checkpoint,
-        {
-            "kpod": version("scikit-kpod"),
-            "n_clusters": "auto" if plan.n_clusters is None else plan.n_clusters,
-            "chosen from": None if numbers is None else str(numbers),
-            "max_iter": plan.max_iter,
-            "tol": plan.tol,
-            "shrinkage": "auto" if plan.shrinkage is None else plan.shrinkage,
-            "missingness": kpod.missingness,
-            "algorithm": kpod.algorithm,
-            "n_init": "auto" if plan.n_starts is None else plan.n_starts,
-            "init": init if isinstance(init, str) else np.asarray(init, np.float64).tolist(),
-            "random_state": int(seed) if isinstance(seed, Integral) else str(type(seed).__name__),
-            "table": fingerprint(table, executor),
-        },
-    )

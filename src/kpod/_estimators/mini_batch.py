@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -12,44 +12,24 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from kpod._common.typing import Floats, Positions
+from kpod._common.typing import Floats
 from kpod._common.warnings import warn
 from kpod._common.words import percent
 from kpod._engine.blocks import Units, some_rows
 from kpod._engine.executors import Executor, threads
 from kpod._engine.fit import Fit, FitPlan, format_objective, iteration_callback, start_at
-from kpod._engine.sizes import (
-    POOL_ENTRIES,
-    START_BATCHES,
-    START_ROWS_PER_CLUSTER,
-    STARTS_ON_SAMPLE,
-    STRETCH_ENTRIES,
-)
-from kpod._engine.solvers.lloyd import (
-    MOST_ROUNDS,
-    Settings,
-    Start,
-    by_size,
-    labels_of,
-    lloyd,
-    loss_of,
-    nearest,
-)
-from kpod._engine.solvers.minibatch import Pace, Running
+from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
+from kpod._engine.solvers.lloyd import MOST_ROUNDS, Settings, Start, lloyd
+from kpod._engine.solvers.minibatch import Pace, Running, batches, pools
+from kpod._engine.solvers.nearest import by_size, labels_of, loss_of, nearest
 from kpod._engine.solvers.order import Order
 from kpod._engine.table import Table, make_table
 from kpod._engine.windows import pages_of
 from kpod._estimators.choices import warn_of_empty
 from kpod._estimators.fitted import store_fitted
 from kpod._estimators.nearest_center import NearestCenter
-from kpod._estimators.parameters import (
-    centers_of,
-    check_integer,
-    check_shared,
-    check_table,
-    init_of,
-    is_auto,
-)
+from kpod._estimators.parameters import check_integer, check_shared, check_table, is_auto
+from kpod._estimators.plan import centers_of, init_of
 from kpod._inputs import validation
 from kpod._kernels.panel import Panel
 
@@ -186,6 +166,8 @@ class MiniBatchKPOD(NearestCenter):
     _scale: float
     _order: Order | None
     n_clusters: int
+    batch_losses_: Floats
+    n_steps_: int
 
     def __init__(
         self,
@@ -296,7 +278,7 @@ class MiniBatchKPOD(NearestCenter):
 
     def _check_table(self, table: Table, names: Any) -> None:
         check_table(table, names, int(self.n_clusters))
-        n_empty = int((table.observed == 0).sum())
+        n_empty = table.n_empty
         if n_empty:
             warn_of_empty(n_empty, table)
 
@@ -403,7 +385,7 @@ class MiniBatchKPOD(NearestCenter):
         by_size_now = not one_batch and (isinstance(self.init, str) or callable(self.init))
         for _ in range(MOST_ROUNDS):
             self.cluster_centers_ = running.filled.astype(table.dtype)
-            centers = self._centers(table)
+            centers = self._centers(table.units)
             states, recall = nearest(table, executor, Panel(centers))
             self.labels_ = labels_of(table, executor, states, recall)
             sizes = np.bincount(self.labels_[table.observed > 0], minlength=len(centers))
@@ -429,28 +411,6 @@ def number(name: str, value: Any) -> float:
     if not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}.")
     return float(value)
-
-
-def pools(rows: Positions, size: int, n_columns: int, random: np.random.Generator) -> Iterator[Positions]:
-    """All rows in pools of many batches, so that a table on a disk is read once an epoch.
-
-    A pool is made of stretches of rows from all over the table, in the order of the table: rows of a sorted
-    table are mixed, too. A table that is no larger than one is a pool.
-    """
-    length = size * max(1, POOL_ENTRIES // n_columns // size)
-    if len(rows) > length:
-        step = max(1, STRETCH_ENTRIES // n_columns)
-        stretches = random.permutation(-(-len(rows) // step))
-        rows = np.concatenate([rows[step * at : step * (at + 1)] for at in stretches])
-    for start in range(0, len(rows), length):
-        yield np.sort(rows[start : start + length])
-
-
-def batches(n_rows: int, size: int, random: np.random.Generator) -> Iterator[Positions]:
-    """Positions of all rows in batches of random ones, each in order."""
-    order = random.permutation(n_rows)
-    for start in range(0, n_rows, size):
-        yield np.sort(order[start : start + size])
 
 
 def is_mapped(values: Any) -> bool:

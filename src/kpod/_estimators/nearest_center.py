@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import (
@@ -19,12 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 from kpod._common.column_groups import ColumnGroups
 from kpod._common.typing import AnyFloats, Floats, Labels
 from kpod._engine import step
-from kpod._engine.blocks import Block
+from kpod._engine.blocks import Block, DenseBlock, Units
 from kpod._engine.executors import Executor
 from kpod._engine.fit import FitPlan, Lines
 from kpod._engine.objective import GapModel, panel_of
-from kpod._engine.solvers.lloyd import loss_of, nearest, nearest_labels
-from kpod._engine.table import Table
+from kpod._engine.sizes import FEW_ENTRIES
+from kpod._engine.solvers.nearest import labels_of_block, loss_of, nearest, nearest_labels
+from kpod._engine.table import Table, in_precision
+from kpod._estimators.documentation import DocumentedMixin
 from kpod._estimators.table_model import TableModel
 from kpod._inputs import dask_tables, validation
 from kpod._kernels.panel import Panel
@@ -41,7 +44,9 @@ def has_probability(model: NearestCenter) -> bool:
     return True
 
 
-class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, TableModel):
+class NearestCenter(
+    DocumentedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, TableModel
+):
     """A fitted table of centers: each row belongs to the nearest by its observed columns."""
 
     # Callback for lines on progress; set on an instance by whoever wants to show them.
@@ -53,7 +58,10 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     verbose: int
     cluster_centers_: AnyFloats
     counts_: Floats
+    inertia_: float
     labels_: Labels
+    n_iter_: int
+    feature_names_in_: NDArray[np.object_]
     cluster_shares_: Floats
     mixture_centers_: Floats
     missing_rates_: Floats
@@ -75,6 +83,10 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def predict(self, X: Any) -> Labels:
         """The nearest center of each row by its observed columns; -1 where there are none."""
+        check_is_fitted(self)
+        labels = self._labels_of_few(X)
+        if labels is not None:
+            return labels
         with self._fitted_table(X) as (table, executor):
             return self._labels(table, executor)
 
@@ -155,7 +167,7 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Minus the loss of X with every row at its nearest center."""
         with self._fitted_table(X, sample_weight) as (table, executor):
             states, recall = nearest(table, executor, self._panel(table))
-            loss = loss_of(table, executor, states, self._centers(table), recall)
+            loss = loss_of(table, executor, states, self._centers(table.units), recall)
             return -loss / table.units.scale / table.units.scale
 
     def impute(self, X: Any) -> Any:
@@ -196,16 +208,31 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             gaps=getattr(self, "missing_rates_", None) is not None,
         )
 
-    def _centers(self, table: Table) -> Floats:
+    def _centers(self, units: Units) -> Floats:
         """The centers in the units of a table."""
         centers = np.asarray(self.cluster_centers_, np.float64)
         # Not `n_clusters`, which may have been set for the next fit.
-        if centers.ndim != 2 or centers.shape != (len(self.counts_), table.n_columns):
+        if centers.ndim != 2 or centers.shape != (len(self.counts_), len(units.shift)):
             raise ValueError(
                 f"The model is damaged: its centers have shape {centers.shape}, expected "
-                f"{(len(self.counts_), table.n_columns)}. Fit it again."
+                f"{(len(self.counts_), len(units.shift))}. Fit it again."
             )
-        return table.units.to(centers)
+        return units.to(centers)
+
+    def _labels_of_few(self, X: Any) -> Labels | None:
+        """The labels of a few rows of an array: without threads, and without a pass for statistics.
+
+        None where the array has to be converted first, or to be refused.
+        """
+        if not self._takes_as_it_is(X) or X.size > FEW_ENTRIES or hasattr(self, "missing_rates_"):
+            return None
+        if (np.abs(X) >= validation.largest(X.dtype, X.size)).any():
+            return None
+        units = in_precision(self._units(), X.dtype)
+        labels = labels_of_block(DenseBlock(X, 0, units), Panel(self._centers(units)))
+        gaps = np.isnan(X) | np.isnan(units.shift)
+        labels[gaps.all(axis=1)] = -1
+        return labels
 
     def _labels(self, table: Table, executor: Executor) -> Labels:
         """The nearest center of each row; -1 where nothing is observed and gaps are ignored."""
@@ -216,7 +243,7 @@ class NearestCenter(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _panel(self, table: Table) -> Panel:
         """What rows are compared with."""
-        return panel_of(self._centers(table), self._gap_model(table))
+        return panel_of(self._centers(table.units), self._gap_model(table))
 
     def _groups(self) -> ColumnGroups:
         """Which columns come from the same one; a model of version 0.1 knows of none."""

@@ -1,19 +1,15 @@
-"""Parameters of the estimators: checked before anything is computed, and as a plan has them."""
+"""Parameters of the estimators, checked before anything is computed."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from kpod._common.typing import Floats
 from kpod._common.warnings import warn
 from kpod._engine.executors import Executor
-from kpod._engine.fit import SOLVERS, Init
+from kpod._engine.fit import SOLVERS
 from kpod._engine.seeding import SEEDINGS
 from kpod._engine.table import Table
 from kpod._inputs import validation
@@ -103,42 +99,6 @@ def check_table(table: Table, names: Any, n_clusters: int | None) -> None:
             f"No observed entries in column {validation.name_columns(ignored, names)}: ignored, and "
             "NaN in the centers."
         )
-
-
-def drawn_from(random_state: Any) -> int | np.random.RandomState:
-    """What one fit draws from: a copy, so that a generator that was given goes on with other numbers."""
-    given = check_random_state(random_state)
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    own = copy.deepcopy(given)
-    given.randint(2)
-    return own
-
-
-def init_of(model: Any) -> str | Floats | Init:
-    """The parameter `init` as a plan has it: what is given as centers, now or by a function, is checked."""
-    init = model.init
-    if isinstance(init, str):
-        return init
-    if callable(init):
-        return checked(init, model)
-    if not is_auto(model.n_init) and model.n_init != 1:
-        warn(
-            f"init is an array, so a single start is run and n_init={model.n_init} is ignored.",
-            RuntimeWarning,
-        )
-    return centers_of(init, model)
-
-
-def checked(init: Callable[..., Any], model: Any) -> Init:
-    return lambda values, n_clusters, random_state: centers_of(
-        init(values, n_clusters, random_state=random_state), model
-    )
-
-
-def centers_of(init: Any, model: Any) -> Floats:
-    validation.refuse_dask(init, "init")
-    return validation.as_array(init, model)
 
 
 def check_integer(name: str, value: Any, least: int, auto: str = "") -> None:

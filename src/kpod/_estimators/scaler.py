@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -13,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpod._common.typing import Floats
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
+from kpod._estimators.documentation import DocumentedMixin
 from kpod._estimators.fitted import column_names, store_fitted
 from kpod._inputs import validation
 
 
-class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Centre and scale columns over their observed entries, and rows too if asked.
 
     .. math:: z_{ij} = (x_{ij} - r_i - \bar x_j) / s_j
@@ -43,7 +45,10 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The mean of each column; NaN where nothing was observed.
     scale_ : ndarray of shape (n_features,)
         What each column is divided by.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of columns seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of those columns, if all were strings.
 
     Examples
     --------
@@ -54,6 +59,11 @@ class ObservedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> ObservedScaler(rows="center", scale=False).fit_transform(ratings).data
     array([0., 0., 0., 0.])
     """
+
+    mean_: Floats
+    scale_: Floats
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
 
     def __init__(self, *, rows: str | None = None, scale: bool = True) -> None:
         self.rows = rows

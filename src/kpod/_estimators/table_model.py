@@ -30,9 +30,21 @@ class TableModel(BaseEstimator):
             values: Any = dask_tables.DaskTable(X, executor)
             validate_data(self, values.header, reset=reset, skip_check_array=True)
             return values
+        if reset and validation.is_plain(X):
+            self.n_features_in_ = X.shape[1]
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            return X
+        if not reset and self._takes_as_it_is(X):
+            return X
         values = validation.as_table(X, self)
         validate_data(self, validation.named(X, values), reset=reset, skip_check_array=True)
         return values
+
+    def _takes_as_it_is(self, X: Any) -> bool:
+        """Whether X is an array that the engine takes, without names to compare with those of the fit."""
+        names = hasattr(self, "feature_names_in_")
+        return validation.is_plain(X) and not names and X.shape[1] == self.n_features_in_
 
     def _n_threads(self) -> int:
         return available_threads() if self.n_threads is None else int(self.n_threads)

@@ -18,9 +18,11 @@ from dataclasses import replace
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
+from kpod._inputs import validation
 from kpod._selection.number import KChoice
 from kpod._selection.trials import Progress
 
@@ -29,7 +31,7 @@ def choose_k(
     X: Any,
     k: Any = "auto",
     *,
-    estimator: KPOD | None = None,
+    estimator: KPOD | Pipeline | None = None,
     sample_weight: Any = None,
     random_state: Any = None,
     progress: Progress | None = None,
@@ -54,9 +56,9 @@ def choose_k(
     k : "auto" or iterable of int, default="auto"
         The numbers to choose from. "auto" is 1 to 10, and up to 40 for as long as more clusters
         predict better.
-    estimator : KPOD, default=None
-        How to cluster; `n_clusters` is set here. With its `checkpoint`, a search that was killed goes on
-        where it was.
+    estimator : KPOD, or a pipeline that ends in one, default=None
+        How to cluster; `n_clusters` is set here. The steps of a pipeline are fitted on X, and what they make
+        of it is clustered. With the `checkpoint` of a KPOD, a search that was killed goes on where it was.
     sample_weight : array-like of shape (n_samples,), default=None
         The weight of each row, in the clustering and in the errors.
     random_state : int, RandomState instance or None, default=None
@@ -69,7 +71,7 @@ def choose_k(
     Returns
     -------
     KChoice
-        `best_k_`, `sentence_`, `table_`, and the fitted `model_`; see there.
+        `best_k_`, `sentence_`, `table_`, and the fitted `model_`, a KPOD or a pipeline; see there.
 
     Notes
     -----
@@ -81,21 +83,32 @@ def choose_k(
     >>> from kpod import choose_k
     >>> from kpod.datasets import make_mixture
     >>> from kpod.missingness import mcar
-    >>> X, _ = make_mixture(4, n_samples=200, n_features=10, rng=0)
-    >>> choice = choose_k(mcar(X, 0.3, rng=0), range(1, 7), random_state=0)
+    >>> X, _ = make_mixture(4, n_samples=200, n_features=10, random_state=0)
+    >>> choice = choose_k(mcar(X, 0.3, random_state=0), range(1, 7), random_state=0)
     >>> choice.best_k_, choice.clear_
     (4, True)
     >>> choice.model_.n_clusters
     4
     """
     estimator = KPOD() if estimator is None else estimator
+    if isinstance(estimator, Pipeline):
+        validation.refuse_dask(X)  # before scikit-learn's transformers load it
+        *steps, (name, last) = clone(estimator).steps
+        for _, step in steps:
+            X = X if step in (None, "passthrough") else step.fit_transform(X)
+        choice = choose_k(
+            X, k, estimator=last, sample_weight=sample_weight, random_state=random_state, progress=progress
+        )
+        return replace(choice, model_=Pipeline([*steps, (name, choice.model_)]))
     if isinstance(estimator, MiniBatchKPOD):
         raise TypeError(
             "estimator must be a KPOD, got MiniBatchKPOD. Choose with a KPOD, and fit "
             "MiniBatchKPOD(n_clusters=choice.best_k_)."
         )
     if not isinstance(estimator, KPOD):
-        raise TypeError(f"estimator must be a KPOD, got {type(estimator).__name__}.")
+        raise TypeError(
+            f"estimator must be a KPOD or a pipeline that ends in one, got {type(estimator).__name__}."
+        )
     model = clone(estimator).set_params(n_clusters="auto")
     if estimator._progress_line is not None:
         model._progress_line = estimator._progress_line

@@ -8,7 +8,7 @@ these gaps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -122,8 +122,8 @@ def stability(
     >>> from kpod import KPOD, stability
     >>> from kpod.datasets import make_mixture
     >>> from kpod.missingness import mcar
-    >>> X, _ = make_mixture(3, n_samples=150, n_features=10, rng=0)
-    >>> X = mcar(X, 0.3, rng=0)
+    >>> X, _ = make_mixture(3, n_samples=150, n_features=10, random_state=0)
+    >>> X = mcar(X, 0.3, random_state=0)
     >>> stability(KPOD(3, random_state=0).fit(X), X, random_state=0).jaccard_.round(1)
     array([1., 1., 1.])
     """
@@ -147,7 +147,7 @@ def stability(
             seed = int(rng.randint(2**31 - 1))
             whole = make_table(table, executor, weights=drawn, groups=kpod._groups())
             (fold,) = holdout.folds(whole, executor, seed, n_folds=1)
-            drawn_plan = replace(plan, n_starts=STARTS, random_state=seed)
+            drawn_plan = plan.part(n_starts=STARTS, random_state=seed)
             solution = Fit(drawn_plan, fold.table, executor).solve()
             inside = drawn > 0
             jaccard[b] = similarities(labels[inside], solution.labels[inside], k)

@@ -7,6 +7,7 @@ dropped or filled.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -122,6 +123,14 @@ def check_sparse(X: Any) -> None:
         raise ValueError(f"X is not a valid sparse table: {error}.") from error
 
 
+def is_plain(X: Any) -> bool:
+    """Whether X is an array that the engine takes as it is."""
+    return (
+        type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.dtype in FLOATS
+        and X.flags.c_contiguous and X.flags.aligned
+    )  # fmt: skip
+
+
 def as_array(X: Any, estimator: Any) -> AnyFloats:
     """A C-contiguous float32 or float64 array with NaN in the gaps."""
     refuse_dask(X)
@@ -153,6 +162,21 @@ def frame_of(X: Any) -> nw.DataFrame[Any]:
         names = X.column_names if hasattr(X, "column_names") else list(X.columns)
         twice = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
         raise ValueError(f"X has several columns named {some(twice)}. Rename or drop them.") from error
+
+
+def text_columns(X: Any) -> list[str]:
+    """Columns of a dataframe that hold no numbers."""
+    return [column.name for column in frame_of(X).iter_columns() if not is_numeric(column)]
+
+
+def is_numeric(column: Any) -> bool:
+    """Whether all that a column holds is numbers; of objects, one has to look."""
+    if column.dtype not in (nw.Object, nw.Unknown):
+        return may_be_numeric(column)
+    with suppress(ValueError, TypeError):
+        column_as_floats(column)
+        return True
+    return False
 
 
 def frame_as_array(frame: nw.DataFrame[Any], known: Any = ()) -> AnyFloats:

@@ -1,5 +1,8 @@
-# The vector loops that an assignment is made of.
+# An assignment, and the vector loops that it is made of.
 from libc.stdint cimport int16_t, int32_t, uint8_t
+
+from kpod._kernels.panel cimport Panel
+from kpod._kernels.rows cimport Rows, Sums, Workspace
 
 cdef extern from "distances.h" nogil:
     void distances_f32(
@@ -58,3 +61,15 @@ cdef extern from "few.h" nogil:
     void few_nearest_f64(
         const double**, const double*, double, Py_ssize_t, const singles*, float*, float*, float*, int32_t*
     ) noexcept
+
+
+cdef Py_ssize_t assign_rows(
+    Rows rows, Py_ssize_t start, Py_ssize_t stop, Panel panel, const bounds* of, Sums to, double* gain,
+    Workspace space
+) noexcept nogil
+cdef bounds bounds_of(
+    int32_t* labels, float* upper, float* lower, const float* drift, const float* other_drift, Panel panel
+) noexcept nogil
+cdef void drift_of(
+    const double* before, const double* after, const double* more, Py_ssize_t k, Py_ssize_t p, float* own, float* other
+) noexcept nogil

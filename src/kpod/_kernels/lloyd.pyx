@@ -280,42 +280,52 @@ cdef void carry_over(
 cdef Py_ssize_t assign_rows(
     Rows rows, Py_ssize_t start, Py_ssize_t stop, Panel panel, const bounds* of, Sums to, double* gain,
     Workspace space
-) noexcept:
+) noexcept nogil:
+    """Assign the rows between `start` and `stop`; returns how many changed, or -1 for a label beyond the clusters."""
     cdef Py_ssize_t i = 0, r, n, n_left, changed = 0
     cdef bint looks = not (rows.is_sparse and rows.is_double)  # whether there is a first look in single precision
     cdef bint clear = looks                                    # and whether it settles most rows
     cdef bint few
-    with nogil:
-        if rows.is_double:
-            few = is_side_by_side[double](rows, start, stop, panel, space, NULL)
+    if rows.is_double:
+        few = is_side_by_side[double](rows, start, stop, panel, space, NULL)
+    else:
+        few = is_side_by_side[float](rows, start, stop, panel, space, NULL)
+    for r in range(space.chunk):
+        set_slack(panel, rows.n_columns, panel.gap_error, r, space)
+    while i < stop - start:
+        i = near_rows(of, i, stop - start, space.chunk, space.looked, space.before, &n)
+        if i < 0:
+            return -1
+        if n == 0:  # bounds settle all that were left
+            break
+        if clear:
+            n_left = assign_in_single(rows, start, n, panel, few, of, space)
+            clear = 2 * n_left < n
         else:
-            few = is_side_by_side[float](rows, start, stop, panel, space, NULL)
-        for r in range(space.chunk):
-            set_slack(panel, rows.n_columns, panel.gap_error, r, space)
-        while i < stop - start:
-            i = near_rows(of, i, stop - start, space.chunk, space.looked, space.before, &n)
-            if i < 0:
-                return -1
-            if n == 0:  # bounds settle all that were left
-                break
-            if clear:
-                n_left = assign_in_single(rows, start, n, panel, few, of, space)
-                clear = 2 * n_left < n
-            else:
-                n_left = n
-                for r in range(n):
-                    space.doubtful[r] = <int32_t> r
-                clear = looks  # it may settle the next ones
-            assign_in_double(rows, start, n_left, panel, of, space)
-            n = keep_changed(n, space.looked, space.nearest, space.before)
-            changed += n
-            if to is None:
-                continue
-            if rows.is_double:
-                carry_over[double](rows, start, n, panel.by_row, to, gain, space, NULL)
-            else:
-                carry_over[float](rows, start, n, panel.by_row, to, gain, space, NULL)
+            n_left = n
+            for r in range(n):
+                space.doubtful[r] = <int32_t> r
+            clear = looks  # it may settle the next ones
+        assign_in_double(rows, start, n_left, panel, of, space)
+        n = keep_changed(n, space.looked, space.nearest, space.before)
+        changed += n
+        if to is None:
+            continue
+        if rows.is_double:
+            carry_over[double](rows, start, n, panel.by_row, to, gain, space, NULL)
+        else:
+            carry_over[float](rows, start, n, panel.by_row, to, gain, space, NULL)
     return changed
+
+
+cdef bounds bounds_of(
+    int32_t* labels, float* upper, float* lower, const float* drift, const float* other_drift, Panel panel
+) noexcept nogil:
+    cdef bounds of
+    of.labels, of.upper, of.lower = labels, upper, lower
+    of.drift, of.other_drift, of.k = drift, other_drift, <int32_t> panel.k
+    of.leaving = 1 + 2 * slack_of(panel.n_columns, DOUBLE)
+    return of
 
 
 def assign(
@@ -349,10 +359,9 @@ def assign(
         raise ValueError("sums of another shape than the centers")
     if stop - start > MOST_ROWS:
         raise ValueError(f"at most {MOST_ROWS} rows are assigned at a time")
-    of.labels, of.upper, of.lower = &labels[0] + start, &upper[0] + start, &lower[0] + start
-    of.drift, of.other_drift, of.k = &drift[0], &other_drift[0], <int32_t> panel.k
-    of.leaving = 1 + 2 * slack_of(rows.n_columns, DOUBLE)
-    changed = assign_rows(rows, start, stop, panel, &of, to, &gain, space)
+    of = bounds_of(&labels[0] + start, &upper[0] + start, &lower[0] + start, &drift[0], &other_drift[0], panel)
+    with nogil:
+        changed = assign_rows(rows, start, stop, panel, &of, to, &gain, space)
     if changed < 0:
         raise IndexError(f"a label beyond the {panel.k} clusters")
     return changed, gain
@@ -366,18 +375,25 @@ def drift(
     float[::1] other,             # OUT (k,) how far the farthest-moving other one did
 ):
     """How far centers moved, rounded up."""
-    cdef Py_ssize_t c, j, k = before.shape[0]
-    cdef double squares, d
-    cdef float first = 0, second = 0
+    cdef Py_ssize_t k = before.shape[0]
     if (
         after.shape[0] != k or after.shape[1] != before.shape[1]
         or own.shape[0] != k or other.shape[0] != k or (more is not None and more.shape[0] != k)
     ):
         raise ValueError("centers and drifts do not fit together")
+    drift_of(&before[0, 0], &after[0, 0], NULL if more is None else &more[0], k, before.shape[1], &own[0], &other[0])
+
+
+cdef void drift_of(
+    const double* before, const double* after, const double* more, Py_ssize_t k, Py_ssize_t p, float* own, float* other
+) noexcept nogil:
+    cdef Py_ssize_t c, j
+    cdef double squares, d
+    cdef float first = 0, second = 0
     for c in range(k):
-        squares = 0 if more is None else more[c]
-        for j in range(before.shape[1]):
-            d = after[c, j] - before[c, j]
+        squares = 0 if more == NULL else more[c]
+        for j in range(p):
+            d = after[c * p + j] - before[c * p + j]
             squares += d * d
         own[c] = <float> min(sqrt(squares) * (1 + 1e-6), LARGEST_BOUND)
         second = max(second, min(first, own[c]))

@@ -22,6 +22,8 @@ cdef class Panel:
     cdef float gap_unit    # its unit, and
     cdef readonly double gap_error  # how far what gaps take off may be off
 
+    cdef void move_to(self, const double* centers) noexcept nogil
+
 
 cdef inline double slack_of_terms(Panel panel, Py_ssize_t m, double unit) noexcept nogil:
     """How far offset and terms of m entries may be off when added up with roundings of `unit`.

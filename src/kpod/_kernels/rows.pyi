@@ -57,9 +57,6 @@ def add_up(rows: Rows, start: int, stop: int, labels: Labels, to: Sums, space: W
 def losses(
     rows: Rows, start: int, stop: int, labels: Labels, centers: Floats, out: Floats, space: Workspace
 ) -> float: ...
-def squared_errors(
-    rows: Rows, start: int, stop: int, labels: Labels, centers: Floats, out: Floats, space: Workspace
-) -> None: ...
 def list_entries(
     rows: Rows,
     index: Positions,

@@ -416,53 +416,6 @@ def losses(
     return total
 
 
-def squared_errors(
-    Rows rows,
-    Py_ssize_t start,
-    Py_ssize_t stop,
-    const int32_t[::1] labels,    # IN (n_rows,), -1 to leave a row out
-    const double[:, ::1] centers,  # IN (k, p)
-    double[:, ::1] out,           # INOUT (2, p) weighted squared errors of each column, and their weight
-    Workspace space,
-):
-    """The squared distances of the rows to their own centers, column by column."""
-    rows.check_span(start, stop)
-    space.check_fits(rows, 0)
-    if (
-        labels.shape[0] != rows.n_rows or centers.shape[1] != rows.n_columns or out.shape[0] != 2
-        or out.shape[1] != rows.n_columns
-    ):
-        raise ValueError("labels, centers or errors of another shape than the rows")
-    for i in range(start, stop):
-        if labels[i] >= centers.shape[0]:
-            raise IndexError(f"label {labels[i]} of {centers.shape[0]} clusters")
-    if rows.is_double:
-        add_errors[double](rows, start, stop, labels, centers, out, space, NULL)
-    else:
-        add_errors[float](rows, start, stop, labels, centers, out, space, NULL)
-
-
-cdef void add_errors(
-    Rows rows, Py_ssize_t start, Py_ssize_t stop, const int32_t[::1] labels, const double[:, ::1] centers,
-    double[:, ::1] out, Workspace space, const real* like
-) noexcept:
-    cdef const int32_t* columns
-    cdef const real* values
-    cdef Py_ssize_t i, e, j, m
-    cdef double weight, d
-    with nogil:
-        for i in range(start, stop):
-            if labels[i] < 0:
-                continue
-            weight = weight_of(rows, i)
-            m = entries_of(rows, i, space, &columns, &values)
-            for e in range(m):
-                j = columns[e]
-                d = values[e] - centers[labels[i], j]
-                out[0, j] += weight * d * d
-                out[1, j] += weight
-
-
 def list_entries(
     Rows rows,
     const Py_ssize_t[::1] index,  # IN (n,) the rows in question

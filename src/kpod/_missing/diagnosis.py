@@ -67,8 +67,8 @@ class Diagnosis:
         Share missing by label of the columns compared.
     group_test : GapTest or None
         Whether labels differ in their gaps.
-    sentences : list of str
-        The findings in plain words.
+    sentence_ : str
+        The findings in plain words, a line each.
     suggestion : str
         What to do about it; empty where the gaps are related to something, but too weakly to matter.
     levels : dict
@@ -83,7 +83,7 @@ class Diagnosis:
     True
     >>> found.n_rows, found.n_complete, found.missing.shape
     (178, 4, (13,))
-    >>> print(found.sentences[0])
+    >>> print(found.sentence_.splitlines()[0])
     25% of the entries are missing, in 13 of 13 columns, most in column 5 (32%); 4 of 178 rows are complete.
     """
 
@@ -101,7 +101,7 @@ class Diagnosis:
     groups: list[str]
     by_group: Floats
     group_test: GapTest | None
-    sentences: list[str]
+    sentence_: str
     suggestion: str
     levels: Mapping[int, str] = field(default_factory=dict)
 
@@ -133,8 +133,8 @@ class Diagnosis:
         return {key: [line[i] for line in lines] for i, key in enumerate(keys)}
 
     def __str__(self) -> str:
-        """The sentences and the suggestion, one below the other."""
-        return "\n".join(filter(None, [*self.sentences, self.suggestion]))
+        """The findings and the suggestion, one below the other."""
+        return "\n".join(filter(None, [self.sentence_, self.suggestion]))
 
 
 def diagnose(X: Any, labels: Any = None) -> Diagnosis:
@@ -158,7 +158,7 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
         NaN and null are missing; in a sparse matrix, what is not stored is. Infinities count as
         observed but are not compared. The indicators of a category (see Notes of `KPOD`) are one column, in
-        a sparse matrix one each.
+        a sparse matrix one each. Of text, categories and dates in a data frame, only the gaps are looked at.
     labels : array-like of shape (n_samples,), default=None
         Clusters, or any other grouping of the rows. Rows with label -1 are left out of the comparison.
 
@@ -178,14 +178,16 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     >>> import numpy as np
     >>> from kpod.missingness import by_driver, diagnose
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
-    >>> found = diagnose(by_driver(X, 0.2, rng=0))
-    >>> print(found.sentences[0])
+    >>> found = diagnose(by_driver(X, 0.2, random_state=0))
+    >>> print(found.sentence_.splitlines()[0])
     20% of the entries are missing, in 2 of 3 columns; 295 of 500 rows are complete.
     >>> found.table["depends_on"]
     ['column 0', 'column 0']
     """
     from kpod._inputs import validation  # which loads scikit-learn, and `kpod describe` needs none of it
 
+    if validation.is_frame(X) and len(others := validation.text_columns(X)):
+        return diagnose_frame(validation.frame_of(X), others, labels)
     values, names = validation.as_table(X, None), validation.column_names(X)
     n_rows, n_columns = values.shape
     names = names or [f"column {j}" for j in range(n_columns)]
@@ -198,6 +200,21 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     whole = Whole(names, (n_rows - of_column) / n_rows, n_rows, int((of_row == n_columns).sum()), labels)
     dense = _dense(values, whole.rows, whole.columns)
     return whole.diagnosis(np.isnan(dense), dense)
+
+
+def diagnose_frame(frame: Any, others: Sequence[str], labels: Any) -> Diagnosis:
+    """Of a data frame some of whose columns are no numbers: of those, gaps alone are looked at."""
+    from kpod._inputs import validation
+
+    values = np.full(frame.shape, np.nan)
+    gaps = np.empty(frame.shape, bool)
+    for j, name in enumerate(frame.columns):
+        if name in others:
+            gaps[:, j] = frame[name].is_null().to_numpy()
+        else:
+            values[:, j] = validation.column_as_floats(frame[name])
+            gaps[:, j] = np.isnan(values[:, j])
+    return diagnose_gaps(gaps, values, list(map(str, frame.columns)), labels)
 
 
 def by_source(values: Floats, names: list[str]) -> tuple[Floats, list[str]]:
@@ -268,8 +285,8 @@ class Whole:
             "group_test": test,
             "levels": self.levels,
         }
-        found = Diagnosis(**parts, sentences=[], suggestion="")
-        return replace(found, sentences=sentences(found), suggestion=suggestion(found))
+        found = Diagnosis(**parts, sentence_="", suggestion="")
+        return replace(found, sentence_="\n".join(sentences(found)), suggestion=suggestion(found))
 
 
 def n_uneven_rows(gaps: Gaps) -> int:

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from kpod._common.typing import AnyFloats, Floats, Positions
+from kpod._common.warnings import warn
 from kpod._inputs import validation
 
-Rng = np.random.Generator | int | None
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+RandomState = np.random.Generator | np.random.RandomState | int | None
 
 
-def mcar(X: Any, fraction: float, rng: Rng = None) -> Any:
+def generator(random_state: RandomState) -> np.random.Generator:
+    """What to draw from."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    return np.random.default_rng(random_state)
+
+
+def takes_rng(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Let a function take `rng`, as it was called in 0.1.0, for `random_state`."""
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Result:
+        if "rng" in options:
+            warn("rng is called random_state now, and will be an error in a later version.", FutureWarning)
+            options["random_state"] = options.pop("rng")
+        return function(*args, **options)
+
+    return call
+
+
+@takes_rng
+def mcar(X: Any, fraction: float, random_state: RandomState = None) -> Any:
     """Missing completely at random: every entry is as likely to go as any other.
 
     Parameters
@@ -21,7 +46,7 @@ def mcar(X: Any, fraction: float, rng: Rng = None) -> Any:
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
 
     Returns
     -------
@@ -31,17 +56,18 @@ def mcar(X: Any, fraction: float, rng: Rng = None) -> Any:
     --------
     >>> import numpy as np
     >>> from kpod.missingness import mcar
-    >>> int(np.isnan(mcar(np.ones((10, 7)), 0.3, rng=0)).sum())
+    >>> int(np.isnan(mcar(np.ones((10, 7)), 0.3, random_state=0)).sum())
     21
     """
     values, n_gaps = _complete(X, fraction)
-    return _remove(X, values, np.random.default_rng(rng).permutation(values.size)[:n_gaps])
+    return _remove(X, values, generator(random_state).permutation(values.size)[:n_gaps])
 
 
+@takes_rng
 def mar(
     X: Any,
     fraction: float,
-    rng: Rng = None,
+    random_state: RandomState = None,
     *,
     columns: Sequence[int] | None = None,
     depends_on: Sequence[int] | None = None,
@@ -63,7 +89,7 @@ def mar(
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries of the table to remove, not only of `columns`.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
     columns : positions of the columns to remove from; all but `depends_on` by default
     depends_on : positions of the columns that decide
     slope : float
@@ -78,7 +104,7 @@ def mar(
     >>> import numpy as np
     >>> from kpod.missingness import mar
     >>> X = np.arange(40.0).reshape(10, 4)
-    >>> np.isnan(mar(X, 0.25, rng=0, columns=[0, 2])).any(axis=0)
+    >>> np.isnan(mar(X, 0.25, random_state=0, columns=[0, 2])).any(axis=0)
     array([ True, False,  True, False])
     """
     values, n_gaps = _complete(X, fraction)
@@ -92,10 +118,11 @@ def mar(
     score = np.zeros(len(values))
     if deciding:
         score = slope * _standardise(_standardise(values[:, deciding]).mean(axis=1))
-    return _by_odds(X, values, n_gaps, score[:, None], np.random.default_rng(rng), chosen)
+    return _by_odds(X, values, n_gaps, score[:, None], generator(random_state), chosen)
 
 
-def nmar(X: Any, fraction: float, rng: Rng = None) -> Any:
+@takes_rng
+def nmar(X: Any, fraction: float, random_state: RandomState = None) -> Any:
     """Not missing at random: in every column, the lowest values go.
 
     Parameters
@@ -103,7 +130,7 @@ def nmar(X: Any, fraction: float, rng: Rng = None) -> Any:
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove, the same in every column but for rounding.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
         Decides between equal values, and which columns round up.
 
     Returns
@@ -113,16 +140,17 @@ def nmar(X: Any, fraction: float, rng: Rng = None) -> Any:
     Examples
     --------
     >>> from kpod.missingness import nmar
-    >>> nmar([[1.0], [4.0], [3.0], [2.0]], 0.5, rng=0).ravel()
+    >>> nmar([[1.0], [4.0], [3.0], [2.0]], 0.5, random_state=0).ravel()
     array([nan,  4.,  3., nan])
     """
-    return detection_limit(X, fraction, rng)
+    return detection_limit(X, fraction, random_state)
 
 
+@takes_rng
 def detection_limit(
     X: Any,
     fraction: float,
-    rng: Rng = None,
+    random_state: RandomState = None,
     *,
     end: str = "low",
     columns: Sequence[int] | None = None,
@@ -138,7 +166,7 @@ def detection_limit(
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove, the same in every chosen column but for rounding.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
         Decides between equal values, and which columns round up.
     end : {"low", "high", "both"}
         The end of the scale at which values go.
@@ -151,11 +179,11 @@ def detection_limit(
     Examples
     --------
     >>> from kpod.missingness import detection_limit
-    >>> detection_limit([[1.0], [4.0], [3.0], [2.0]], 0.5, rng=0, end="both").ravel()
+    >>> detection_limit([[1.0], [4.0], [3.0], [2.0]], 0.5, random_state=0, end="both").ravel()
     array([nan, nan,  3.,  2.])
     """
     values, n_gaps = _complete(X, fraction)
-    rng = np.random.default_rng(rng)
+    rng = generator(random_state)
     if end not in ("low", "high", "both"):
         raise ValueError(f"end must be 'low', 'high' or 'both', got {end!r}.")
     n_rows, n_columns = values.shape
@@ -170,10 +198,11 @@ def detection_limit(
     return _remove(X, values, (order * n_columns + np.asarray(chosen, dtype=np.intp))[goes])
 
 
+@takes_rng
 def by_value(
     X: Any,
     fraction: float,
-    rng: Rng = None,
+    random_state: RandomState = None,
     *,
     slope: float | Sequence[float] = -2.0,
     columns: Sequence[int] | None = None,
@@ -190,7 +219,7 @@ def by_value(
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
     slope : float, or one for each chosen column
         Negative: low values go; positive: high values go; 0: it does not depend on the value.
     columns : positions of the columns to remove from; all by default
@@ -204,7 +233,7 @@ def by_value(
     >>> import numpy as np
     >>> from kpod.missingness import by_value
     >>> X = np.random.default_rng(0).normal(size=(1000, 3))
-    >>> holed = by_value(X, 0.3, rng=0)
+    >>> holed = by_value(X, 0.3, random_state=0)
     >>> bool(X[np.isnan(holed)].mean() < -0.5)
     True
     """
@@ -214,7 +243,7 @@ def by_value(
     if slopes.shape not in ((), (len(chosen),)):
         raise ValueError(f"slope must be a number or one for each of the {len(chosen)} columns.")
     scores = slopes * _standardise(values[:, chosen])
-    return _by_odds(X, values, n_gaps, scores, np.random.default_rng(rng), chosen)
+    return _by_odds(X, values, n_gaps, scores, generator(random_state), chosen)
 
 
 def _complete(X: Any, fraction: float) -> tuple[AnyFloats, int]:

@@ -9,13 +9,23 @@ import numpy as np
 
 from kpod._common.typing import Positions
 from kpod._inputs import containers
-from kpod._missing.mechanisms import Rng, _by_odds, _chosen, _complete, _remove, mar
+from kpod._missing.mechanisms import (
+    RandomState,
+    _by_odds,
+    _chosen,
+    _complete,
+    _remove,
+    generator,
+    mar,
+    takes_rng,
+)
 
 
+@takes_rng
 def by_class(
     X: Any,
     fraction: float,
-    rng: Rng = None,
+    random_state: RandomState = None,
     *,
     labels: Any,
     spread: float = 1.5,
@@ -33,7 +43,7 @@ def by_class(
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
     labels : array-like of shape (n_samples,)
         The class of each row.
     spread : float
@@ -55,21 +65,22 @@ def by_class(
     >>> import numpy as np
     >>> from kpod.missingness import by_class
     >>> labels = np.repeat([0, 1], 500)
-    >>> gaps = np.isnan(by_class(np.zeros((1000, 4)), 0.3, rng=1, labels=labels))
+    >>> gaps = np.isnan(by_class(np.zeros((1000, 4)), 0.3, random_state=1, labels=labels))
     >>> bool(np.abs(gaps[:500].mean(axis=0) - gaps[500:].mean(axis=0)).max() > 0.2)
     True
     """
     values, n_gaps = _complete(X, fraction)
-    rng = np.random.default_rng(rng)
+    rng = generator(random_state)
     of_row, n_classes = _classes(labels, len(values))
     effects = rng.normal(scale=spread, size=(n_classes, values.shape[1] if by_column else 1))
     return _by_odds(X, values, n_gaps, effects[of_row], rng)
 
 
+@takes_rng
 def by_nuisance_group(
     X: Any,
     fraction: float,
-    rng: Rng = None,
+    random_state: RandomState = None,
     *,
     n_groups: int = 2,
     columns: Sequence[int] | None = None,
@@ -88,7 +99,7 @@ def by_nuisance_group(
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
     n_groups : int
     columns : positions of the columns to remove from; all by default
     spread : float
@@ -102,12 +113,12 @@ def by_nuisance_group(
     --------
     >>> import numpy as np
     >>> from kpod.missingness import by_nuisance_group
-    >>> gaps = np.isnan(by_nuisance_group(np.zeros((100, 6)), 0.2, rng=0, columns=[0, 1, 2]))
+    >>> gaps = np.isnan(by_nuisance_group(np.zeros((100, 6)), 0.2, random_state=0, columns=[0, 1, 2]))
     >>> gaps.any(axis=0)
     array([ True,  True,  True, False, False, False])
     """
     values, n_gaps = _complete(X, fraction)
-    rng = np.random.default_rng(rng)
+    rng = generator(random_state)
     if n_groups < 1:
         raise ValueError(f"n_groups must be at least 1, got {n_groups}.")
     chosen = _chosen(columns, values.shape[1])
@@ -116,7 +127,8 @@ def by_nuisance_group(
     return _by_odds(X, values, n_gaps, effects[groups], rng, chosen)
 
 
-def by_row(X: Any, fraction: float, rng: Rng = None, *, spread: float = 1.5) -> Any:
+@takes_rng
+def by_row(X: Any, fraction: float, random_state: RandomState = None, *, spread: float = 1.5) -> Any:
     """Some rows answer little: rows differ in how much of them is missing, for no other reason.
 
         odds_ij = exp(u_i), u_i drawn from N(0, spread^2).
@@ -126,7 +138,7 @@ def by_row(X: Any, fraction: float, rng: Rng = None, *, spread: float = 1.5) -> 
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
     spread : float
         How much rows differ: 0 is not at all.
 
@@ -138,16 +150,19 @@ def by_row(X: Any, fraction: float, rng: Rng = None, *, spread: float = 1.5) -> 
     --------
     >>> import numpy as np
     >>> from kpod.missingness import by_row
-    >>> per_row = np.isnan(by_row(np.zeros((500, 20)), 0.3, rng=0)).sum(axis=1)
+    >>> per_row = np.isnan(by_row(np.zeros((500, 20)), 0.3, random_state=0)).sum(axis=1)
     >>> bool(per_row.std() > 3)
     True
     """
     values, n_gaps = _complete(X, fraction)
-    rng = np.random.default_rng(rng)
+    rng = generator(random_state)
     return _by_odds(X, values, n_gaps, rng.normal(scale=spread, size=(len(values), 1)), rng)
 
 
-def by_driver(X: Any, fraction: float, rng: Rng = None, *, column: int = 0, slope: float = 2.0) -> Any:
+@takes_rng
+def by_driver(
+    X: Any, fraction: float, random_state: RandomState = None, *, column: int = 0, slope: float = 2.0
+) -> Any:
     """One driver: a column that stays complete decides about the gaps of all others.
 
     Income is asked of adults only, tests are run on the old: `mar` with `depends_on=[column]`,
@@ -162,7 +177,7 @@ def by_driver(X: Any, fraction: float, rng: Rng = None, *, column: int = 0, slop
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove, the driver's included though none of them goes.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
     column : position of the driver
     slope : float
         How strongly it decides; 0 is not at all.
@@ -175,16 +190,17 @@ def by_driver(X: Any, fraction: float, rng: Rng = None, *, column: int = 0, slop
     --------
     >>> import numpy as np
     >>> from kpod.missingness import by_driver
-    >>> np.isnan(by_driver(np.arange(40.0).reshape(10, 4), 0.25, rng=0)).any(axis=0)
+    >>> np.isnan(by_driver(np.arange(40.0).reshape(10, 4), 0.25, random_state=0)).any(axis=0)
     array([False,  True,  True,  True])
     """
-    return mar(X, fraction, rng, depends_on=[column], slope=slope)
+    return mar(X, fraction, random_state, depends_on=[column], slope=slope)
 
 
+@takes_rng
 def modules(
     X: Any,
     fraction: float,
-    rng: Rng = None,
+    random_state: RandomState = None,
     *,
     size: int = 5,
     labels: Any = None,
@@ -202,7 +218,7 @@ def modules(
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove, to the nearest module.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
     size : int
         Columns of a module.
     labels : array-like of shape (n_samples,), optional
@@ -218,13 +234,13 @@ def modules(
     --------
     >>> import numpy as np
     >>> from kpod.missingness import modules
-    >>> np.isnan(modules(np.zeros((3, 6)), 0.5, rng=1, size=3)).astype(int)
+    >>> np.isnan(modules(np.zeros((3, 6)), 0.5, random_state=1, size=3)).astype(int)
     array([[1, 1, 1, 0, 0, 0],
            [1, 1, 1, 0, 0, 0],
            [0, 0, 0, 1, 1, 1]])
     """
     values, n_gaps = _complete(X, fraction)
-    rng = np.random.default_rng(rng)
+    rng = generator(random_state)
     n_rows, n_columns = values.shape
     if size < 1:
         raise ValueError(f"size must be at least 1, got {size}.")
@@ -240,7 +256,10 @@ def modules(
     return _remove(X, values, np.flatnonzero(skipped.reshape(n_rows, n_modules)[:, module]))
 
 
-def dropout(X: Any, fraction: float, rng: Rng = None, *, labels: Any = None, spread: float = 1.0) -> Any:
+@takes_rng
+def dropout(
+    X: Any, fraction: float, random_state: RandomState = None, *, labels: Any = None, spread: float = 1.0
+) -> Any:
     """Rows drop out: from some column on, everything is missing.
 
     A row is lost after each column with hazard h_i, and never before the first:
@@ -254,7 +273,7 @@ def dropout(X: Any, fraction: float, rng: Rng = None, *, labels: Any = None, spr
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
         Share of all entries to remove; the first column stays.
-    rng : numpy Generator, int or None
+    random_state : int, RandomState or Generator instance, or None, default=None
     labels : array-like of shape (n_samples,), optional
         The class of each row; without it, chance alone decides.
     spread : float
@@ -268,13 +287,13 @@ def dropout(X: Any, fraction: float, rng: Rng = None, *, labels: Any = None, spr
     --------
     >>> import numpy as np
     >>> from kpod.missingness import dropout
-    >>> np.isnan(dropout(np.zeros((3, 5)), 0.4, rng=0)).astype(int)
+    >>> np.isnan(dropout(np.zeros((3, 5)), 0.4, random_state=0)).astype(int)
     array([[0, 0, 0, 0, 0],
            [0, 0, 0, 1, 1],
            [0, 1, 1, 1, 1]])
     """
     values, n_gaps = _complete(X, fraction)
-    rng = np.random.default_rng(rng)
+    rng = generator(random_state)
     n_rows, n_columns = values.shape
     if n_gaps > n_rows * (n_columns - 1):
         raise ValueError(

@@ -16,8 +16,7 @@ import numpy as np
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
-from kpod._engine.fit import SOLVERS, drawn_starts
-from kpod._engine.solvers.lloyd import Settings
+from kpod._engine.fit import SOLVERS, Fit, FitPlan
 from kpod._engine.table import Table, make_table
 from kpod._mixture.expectation import Entries
 from kpod._mixture.iteration import Solution, from_labels, run
@@ -86,10 +85,10 @@ class Sample:
 
     def clusterings(self, k: int, n: int, seed: int) -> list[Labels]:
         """Labels of KPOD from n starts, the lowest loss first."""
-        table, settings = self.table, Settings(100, 1e-4)
-        random_state = np.random.RandomState(seed)
-        starts = drawn_starts(table, Executor(), "k-means++", k, n, random_state, "lloyd", settings)
-        found = [SOLVERS["lloyd"](table, Executor(), start(), settings) for start in starts]
+        table = self.table
+        plan = FitPlan(k, n_starts=n, algorithm="lloyd", max_iter=100, random_state=seed, by_size=False)
+        fit = Fit(plan, table, Executor())
+        found = [SOLVERS["lloyd"](table, Executor(), start(), fit.settings) for start in fit.starts()]
         found.sort(key=lambda solution: solution.objective)
         labels = [np.where(table.observed > 0, s.labels, -1).astype(np.int32) for s in found]
         return [a for i, a in enumerate(labels) if not any(np.array_equal(a, b) for b in labels[:i])]

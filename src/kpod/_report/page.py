@@ -304,7 +304,7 @@ def gaps(c: Clustering) -> dict[str, Any]:
     total, commonest = c.source.patterns(MOST_PATTERNS)
     return {
         "patterns": total,
-        "sentences": c.diagnosis.sentences,
+        "sentences": c.diagnosis.sentence_.splitlines(),
         "suggestion": decided_or_suggested(c),
         "commonest": [
             {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
@@ -315,7 +315,7 @@ def gaps(c: Clustering) -> dict[str, Any]:
 
 def decided_or_suggested(c: Clustering) -> str:
     """What was decided about the gaps, or what could be."""
-    sentence = getattr(c.kpod, "missingness_", "")
+    sentence = str(getattr(c.kpod, "missingness_decision_", ""))
     if sentence:
         return f"{sentence[0].upper()}{sentence[1:]}."
     if hasattr(c.kpod, "missing_rates_"):

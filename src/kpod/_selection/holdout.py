@@ -21,6 +21,7 @@ from kpod._common.column_groups import ColumnGroups
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.blocks import Hidden
 from kpod._engine.executors import Executor
+from kpod._engine.sizes import LEAST_SHARED_WORK, PASS
 from kpod._engine.solvers.lloyd import Solution
 from kpod._engine.table import Table
 
@@ -198,7 +199,8 @@ def held_out(
     ----------
     folds : as `folds` makes them, of one table
     fits : each takes a table and an executor, and returns a `Solution`
-    executor : shared by the fits of a small table, given to each fit of a large one
+    executor : shared by the fits of a small table, given to each fit of a large one; very short ones
+        take turns
     done : told the number of the way after each fit, from the thread that ran it
 
     Returns
@@ -207,6 +209,7 @@ def held_out(
     """
     table = folds[0].table
     short = len(table.blocks) == 1
+    shared = short and table.n_entries * 2 * PASS >= LEAST_SHARED_WORK
 
     def judge(pair: tuple[int, Fold]) -> tuple[Floats, Labels]:
         way, fold = pair
@@ -217,7 +220,7 @@ def held_out(
         return squared, solution.labels
 
     pairs = [(way, fold) for way in range(len(fits)) for fold in folds]
-    found = executor.map(judge, pairs) if short else [judge(pair) for pair in pairs]
+    found = executor.map(judge, pairs) if shared else [judge(pair) for pair in pairs]
     out = []
     for way in range(len(fits)):
         of = found[way * len(folds) : (way + 1) * len(folds)]

@@ -55,8 +55,9 @@ class KChoice:
         Number of rows that the choice rests on; fewer than the table has if it is large.
     gaps_ : bool
         Whether gaps counted, so that they were to be predicted as well.
-    model_ : KPOD or None
-        Fitted with `best_k_` clusters on the whole table; None in `KPOD.choice_`, whose owner is that model.
+    model_ : KPOD, Pipeline or None
+        Fitted with `best_k_` clusters on the whole table; a pipeline where one was given; None in
+        `KPOD.choice_`, whose owner is that model.
     """
 
     best_k_: int

@@ -43,7 +43,7 @@ class ChooseKDisplay(Display):
     >>> from kpod import choose_k
     >>> from kpod.datasets import make_mixture
     >>> from kpod.plot import ChooseKDisplay
-    >>> X, _ = make_mixture(3, n_samples=100, n_features=6, rng=0)
+    >>> X, _ = make_mixture(3, n_samples=100, n_features=6, random_state=0)
     >>> display = ChooseKDisplay.from_choice(choose_k(X, range(1, 6), random_state=0))
     >>> display.figure_.savefig("choice.png")
     >>> display.best_k

@@ -13,9 +13,11 @@ from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine import step
 from kpod._engine.executors import Executor
 from kpod._engine.objective import GapModel, GapObjective, Means, Objective, panel_of
-from kpod._engine.sizes import CREEP
+from kpod._engine.sizes import CALL_WORK, CREEP
+from kpod._engine.solvers.nearest import by_size, labels_of, loss_of
 from kpod._engine.step import Assign, Drift, Partial, Recall, Relabelled, State
 from kpod._engine.table import Table
+from kpod._kernels import descent
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Sums
 
@@ -175,6 +177,8 @@ class Descent:
 
     def settle_relabelled(self) -> None:
         """Write labels that rows were given since the last assignment into the states."""
+        if not self.relabelled:
+            return
         recall = self.recall()
         for number, block in enumerate(self.table.blocks):
             with block.rows() as rows:
@@ -221,8 +225,7 @@ class Descent:
         if len(empty):
             self.relocate(empty)
         self.centers = self.means.centers
-        with np.errstate(over="ignore"):
-            return float(((self.centers - before) ** 2).sum())
+        return descent.squared_distance(self.centers, before)
 
     def relocate(self, empty: Positions) -> None:
         """Give each empty cluster the row that loses most where it is, if that helps."""
@@ -246,6 +249,41 @@ class Descent:
             self.means = self.objective.means(self.totals)
             self.loss -= gain
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether there is nothing but one block of rows: nobody to be told, nothing to be kept."""
+        settings = self.settings
+        asked = (settings.iteration_callback, settings.keep, settings.resume)
+        local = len(self.table.blocks) == 1 and not self.executor.remote
+        return local and settings.bounded and not settings.gaps and asked == (None, None, None)
+
+    def descend(self, most: int) -> tuple[int, int | None]:
+        """The iterations up to one of them, from the first, in compiled code: the same steps as below.
+
+        Returns why it stopped, and where a cluster is empty, how many rows its last assignment changed.
+        """
+        (block,), k, objective = self.table.blocks, self.k, self.objective
+        self.states = [State.unknown(block.n_rows, scratch=block.scratch)]
+        self.panel, self.centers = Panel(self.centers.copy()), np.array(self.centers, np.float64, order="C")
+        self.means = objective.empty_means()
+        penalty, little = objective.penalty(self.centers), self.settings.tol * self.table.variance
+        at_once = max(1, CALL_WORK // (k * max(1, block.n_entries)))
+        why, changed = descent.GOING, 0
+        with block.rows() as rows, self.spaces.of(rows, step.widest(self.panel), rows.chunk) as space:
+            while why == descent.GOING and self.iteration < most:
+                falls, losses = np.empty((2, min(at_once, most - self.iteration)))
+                state = self.states[0]
+                why, n, changed, self.loss, self.lowest = descent.descend(
+                    rows, self.panel, self.totals, objective.prior, self.table.fallback, self.centers,
+                    *self.means, state.labels, state.upper, state.lower, self.loss, self.lowest, penalty,
+                    little, falls, losses, space,
+                )  # fmt: skip
+                self.falls += falls[:n].tolist()
+                self.losses += losses[:n].tolist()
+                self.iteration += n
+        self.path, self.run = self.centers, int(self.iteration > 0)
+        return why, changed if why == descent.EMPTY else None
+
     def lloyd(self) -> bool:
         """Assignment and update in turn; whether they converged within `max_iter`.
 
@@ -256,10 +294,16 @@ class Descent:
         """
         settings, table = self.settings, self.table
         creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps and not settings.gaps else range(0)
+        why, pending = descent.GOING, None
+        if self.is_simple:
+            why, pending = self.descend(creeping.start - 1 if creeping else settings.max_iter)
+        if why in (descent.UNCHANGED, descent.LITTLE):
+            self.labels_unchanged = why == descent.UNCHANGED
+            return True
         for iteration in range(self.iteration + 1, settings.max_iter + 1):
             self.iteration = iteration
             before = self.centers
-            changed = self.assign()
+            changed, pending = self.assign() if pending is None else pending, None
             moved = self.update()
             fall = self.lowest - self.value
             if self.run > 1 and fall < 0:
@@ -300,8 +344,11 @@ class Descent:
             return by_size(np.bincount(labels, minlength=self.k), self.centers)
         sizes = self.totals.weights[::-1].sum(axis=0)
         if not self.settings.gaps:  # a row with nothing observed is at the first center
-            sizes[0] -= (table.observed == 0).sum()
+            sizes[0] -= table.n_empty
         return by_size(sizes, self.centers)
+
+    def is_by_size(self) -> bool:
+        return np.array_equal(self.order_by_size(), np.arange(self.k))
 
     def renumber(self, order: Positions) -> None:
         """Give the clusters other numbers; labels follow with the next assignment."""
@@ -329,7 +376,7 @@ class Descent:
             value = self.value
             changed = self.assign()
             settled = not changed or not self.labels_unchanged or (number and self.value >= value)
-            numbered = not self.settings.by_size or np.array_equal(self.order_by_size(), in_order)
+            numbered = not changed or not self.settings.by_size or self.is_by_size()
             if (settled and numbered) or number == MOST_ROUNDS - 1:
                 break  # or else labels would not be those of the centers
             if not settled:
@@ -351,18 +398,6 @@ class Descent:
             [*self.losses[:-1], loss + objective.penalty(self.centers)],
             self.model,
         )
-
-
-def by_size(sizes: Any, centers: Floats) -> Positions:
-    """The order of clusters from the largest to the smallest.
-
-    Of clusters of the same size, the one whose center is lower in the first column comes first; or in the
-    second, where the first is equal, and so on.
-    """
-    order = np.argsort(-sizes, kind="stable")
-    if (np.diff(sizes[order]) == 0).any():
-        order = np.lexsort((*centers.T[::-1], -sizes))
-    return order
 
 
 def permuted(panel: Panel, order: Positions) -> Panel:
@@ -410,54 +445,6 @@ def split(value: Any, anchors: Floats) -> list[Any]:
 def momentum(run: int) -> float:
     """The share of the last step that centers go on by when they take their `run`-th one way."""
     return (run - 1) / (run + 2)
-
-
-def loss_of(
-    table: Table, executor: Executor, states: list[Any], centers: Floats, recall: Recall | None = None
-) -> float:
-    """The sum of weight * squared partial distance of every row to its own center."""
-    loss = step.Loss(centers, recall or Recall())
-    return executor.accumulate(loss, table.blocks, states, step.LossSum)[1].total
-
-
-def nearest(table: Table, executor: Executor, panel: Panel) -> tuple[list[Any], Recall]:
-    """States with the label of every row's nearest center, and what they can be made again from."""
-    none: list[State | None] = [None] * len(table.blocks)
-    states, _ = executor.accumulate(
-        Assign(panel, Drift.none(panel.k)),
-        table.blocks,
-        none,
-        Partial.empty,
-    )
-    return states, Recall(panel)
-
-
-def labels_of(table: Table, executor: Executor, states: list[Any], recall: Recall) -> Labels:
-    """The labels of all rows, in order."""
-    found = executor.accumulate(step.Label(recall), table.blocks, states, step.Found)[1]
-    return np.concatenate([found.rows[block.first] for block in table.blocks])
-
-
-def nearest_labels(table: Table, executor: Executor, panel: Panel) -> Labels:
-    """The first of the nearest centers of every row."""
-    return labels_of(table, executor, *nearest(table, executor, panel))
-
-
-def states_of(table: Table, labels: Labels) -> list[State]:
-    """States with these labels."""
-    return [
-        State.unknown(block.n_rows, labels[block.first : block.first + block.n_rows], block.scratch)
-        for block in table.blocks
-    ]
-
-
-def sizes_of(labels: Labels, table: Table, k: int) -> Positions:
-    """The number of rows with anything observed in each cluster."""
-    out = np.zeros(k, np.intp)
-    for block in table.blocks:
-        rows = slice(block.first, block.first + block.n_rows)
-        out += np.bincount(labels[rows][table.observed[rows] > 0], minlength=k)
-    return out
 
 
 def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:

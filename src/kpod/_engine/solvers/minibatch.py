@@ -6,6 +6,7 @@ entries take long steps where those with many take short ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,8 +15,8 @@ import numpy as np
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.executors import Executor
 from kpod._engine.objective import Objective
-from kpod._engine.sizes import ROWS_PER_LOOK
-from kpod._engine.solvers.lloyd import labels_of
+from kpod._engine.sizes import POOL_ENTRIES, ROWS_PER_LOOK, STRETCH_ENTRIES
+from kpod._engine.solvers.nearest import labels_of
 from kpod._engine.step import Assign, Drift, Loss, LossSum, Partial, Recall
 from kpod._engine.table import Table
 from kpod._kernels.panel import Panel
@@ -155,3 +156,25 @@ class Running:
             weights = np.ones(n) if table.weights is None else table.weights[drawn]
             self.centers[now[:n]] = entries
             self.counts[now[:n]] = np.where(np.isnan(entries), 0.0, weights[:, None])
+
+
+def pools(rows: Positions, size: int, n_columns: int, random: np.random.Generator) -> Iterator[Positions]:
+    """All rows in pools of many batches, so that a table on a disk is read once an epoch.
+
+    A pool is made of stretches of rows from all over the table, in the order of the table: rows of a sorted
+    table are mixed, too. A table that is no larger than one is a pool.
+    """
+    length = size * max(1, POOL_ENTRIES // n_columns // size)
+    if len(rows) > length:
+        step = max(1, STRETCH_ENTRIES // n_columns)
+        stretches = random.permutation(-(-len(rows) // step))
+        rows = np.concatenate([rows[step * at : step * (at + 1)] for at in stretches])
+    for start in range(0, len(rows), length):
+        yield np.sort(rows[start : start + length])
+
+
+def batches(n_rows: int, size: int, random: np.random.Generator) -> Iterator[Positions]:
+    """Positions of all rows in batches of random ones, each in order."""
+    order = random.permutation(n_rows)
+    for start in range(0, n_rows, size):
+        yield np.sort(order[start : start + size])

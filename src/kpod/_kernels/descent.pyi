@@ -1,0 +1,31 @@
+from kpod._common.typing import Floats, Labels, Singles
+from kpod._kernels.panel import Panel
+from kpod._kernels.rows import Rows, Sums, Workspace
+
+GOING: int
+UNCHANGED: int
+LITTLE: int
+EMPTY: int
+
+def excess(counts: Floats, centers: Floats, means: Floats) -> float: ...
+def squared_distance(one: Floats, other: Floats) -> float: ...
+def descend(
+    rows: Rows,
+    panel: Panel,
+    totals: Sums,
+    prior: Floats,
+    fallback: Floats,
+    centers: Floats,
+    means: Floats,
+    counts: Floats,
+    labels: Labels,
+    upper: Singles,
+    lower: Singles,
+    loss: float,
+    lowest: float,
+    penalty: float,
+    little: float,
+    falls: Floats,
+    losses: Floats,
+    space: Workspace,
+) -> tuple[int, int, int, float, float]: ...
