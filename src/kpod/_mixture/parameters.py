@@ -39,7 +39,8 @@ class Parameters:
             shares = np.log(self.shares)
         offsets = None
         if self.rates is not None:
-            shares = shares + np.log(1 - self.rates).sum(axis=1)
+            speaks = self.rates[0] != 0.5
+            shares = shares + np.log(1 - self.rates[:, speaks]).sum(axis=1)
             offsets = np.log(1 / self.rates - 1)
         if self.whole is not None:
             return Covariances(shares, self.means, self.whole, offsets)
