@@ -93,7 +93,7 @@ DESIGNS: dict[str, tuple[Callable[[np.random.Generator], Design], float]] = {
     "20 noise columns of 30": (noise_columns, 0.3),
     "Likert answers": (likert, 0.3),
     "round": (round_groups, 0.3),
-    "round, 80 % missing": (partial(round_groups, n=2000, p=20), 0.8),
+    "round at 80 % missing": (partial(round_groups, n=2000, p=20), 0.8),
     "rows with scales of their own": (own_scales, 0.3),
 }
 REAL = {"iris": datasets.load_iris, "wine": datasets.load_wine, "breast cancer": datasets.load_breast_cancer}

@@ -272,9 +272,9 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             table.check_unchanged(executor)
             validation.check_unchanged(X)
             for name in OPTIONAL:
-                vars(new).pop(name, None)
-            vars(new).update(about_gaps, **self._attributes(fitted, table))
-            vars(new).update(new._about_rows(table, executor))
+                new.__dict__.pop(name, None)
+            new.__dict__.update(about_gaps, **self._attributes(fitted, table))
+            new.__dict__.update(new._about_rows(table, executor))
         if not fitted.solution.converged:
             warn(
                 f"Not converged after {self.max_iter} steps; the result is usable, and increasing "
@@ -283,7 +283,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             )
         for name in (*OPTIONAL, "feature_names_in_"):
             self.__dict__.pop(name, None)
-        self.__dict__.update(vars(new))
+        self.__dict__.update(new.__dict__)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kpod._common.typing import Floats
+from kpod._common.typing import Floats, Positions
 from kpod._kernels.mixture import Covariances, Factors
 
 
@@ -46,7 +46,7 @@ class Parameters:
             return Covariances(shares, self.means, self.whole, offsets)
         return Factors(shares, self.means, self.variances, self.loadings, offsets)
 
-    def in_order(self, order: Floats) -> Parameters:
+    def in_order(self, order: Positions) -> Parameters:
         """With the clusters in another order."""
         return Parameters(
             self.shares[order],
