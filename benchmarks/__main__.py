@@ -17,6 +17,7 @@ NAMES = [
     *IN_ALL,
     "command_line",
     "mixed",
+    "mixture",
     "choose",
     "gaps",
     "mechanisms",

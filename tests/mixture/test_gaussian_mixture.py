@@ -15,7 +15,7 @@ import kpod
 from kpod import GaussianMixture
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
-from kpod._mixture import expectation, iteration, starts
+from kpod._mixture import cells, expectation, iteration, starts
 from kpod._mixture.expectation import Entries
 from kpod._mixture.maximisation import Constraints, above_floor
 from kpod._mixture.parameters import Parameters, Prior
@@ -356,3 +356,90 @@ def test_bad_tables_are_refused_in_clear_words(rng):
         GaussianMixture(1, n_init=1).fit(X[:, :3]).impute(as_csr(X[:, :3]))
     with pytest.warns(ConvergenceWarning, match="Not converged after 1 steps"):
         GaussianMixture(3, max_iter=1, n_init=1, tol=0, covariance_type="diag").fit(elongated(rng)[0])
+
+
+@pytest.mark.parametrize("shape", [Shape("tied", 2), Shape("diag"), Shape("full"), Shape("full", 1)], ids=str)
+def test_the_density_of_an_entry_given_the_others_is_a_ratio_of_densities(shape, rng):
+    X, y = elongated(rng, n=150)
+    entries = entries_of(X)
+    units = entries.table.units
+    parameters = fitted(entries, shape, y, 3, 3).parameters.rescaled(units.shift, units.scale)
+    ignored = cells.keep_rows(rng.random(X.shape) < 0.2, X)
+    found = cells.conditional_log_densities(X, ignored, parameters)
+    for i, j in np.argwhere(~np.isnan(X))[:60]:
+        others = np.where(ignored[i], np.nan, X[i])
+        others[j] = np.nan
+        both = others.copy()
+        both[j] = X[i, j]
+        with_it, without = np.logaddexp.reduce(log_densities(np.array([both, others]), parameters), axis=1)
+        assert found[i, j] == pytest.approx(with_it - without, abs=1e-5)
+    assert_array_equal(np.isnan(found), np.isnan(X))
+
+
+def test_wild_cells_are_listed_and_count_as_gaps(rng):
+    X, y = clustered(rng, n_rows=240, k=3, spread=0.4, missing=0.2)
+    planted = np.argwhere(~np.isnan(X))[rng.choice(int((~np.isnan(X)).sum()), 12, replace=False)]
+    X[tuple(planted.T)] += 20 * rng.choice([-1, 1], size=12)
+    options = {"random_state": 0, "n_init": 10}
+    model = GaussianMixture(3, outlier_cells="auto", **options).fit(X)
+    assert set(map(tuple, planted)) <= set(map(tuple, model.outlier_cells_))
+    assert len(model.outlier_cells_) < 30
+    assert adjusted_rand_score(y, model.labels_) > 0.8
+    assert_array_equal(model.predict(X), model.labels_)
+    assert model.score(X) > GaussianMixture(3, **options).fit(X).score(X)
+    assert_array_equal(model.impute(X)[tuple(planted.T)], X[tuple(planted.T)])
+    clean = np.where(np.isnan(X) | (np.abs(X) > 8), np.nan, X)
+    unhurt = GaussianMixture(3, outlier_cells="auto", **options).fit(clean)
+    assert not hasattr(unhurt, "outlier_cells_") or len(unhurt.outlier_cells_) < 5
+    with pytest.raises(ValueError, match="not supported for sparse tables"):
+        GaussianMixture(3, outlier_cells=True).fit(as_csr(X))
+
+
+def test_columns_that_say_nothing_are_found(rng):
+    X, y = clustered(rng, n_rows=300, n_columns=6, k=3, spread=0.5, missing=0.2)
+    noise = rng.normal(size=(300, 10))
+    noise[rng.random(noise.shape) < 0.2] = np.nan
+    table = np.hstack([X, noise])
+    model = GaussianMixture(3, select_columns="auto", random_state=0, n_init=10).fit(table)
+    assert model.selected_[6:].sum() <= 1
+    assert model.selected_[:6].sum() >= 4
+    silent = ~model.selected_
+    assert_allclose(model.means_[:, silent], np.tile(model.means_[0, silent], (3, 1)))
+    moved = table.copy()
+    moved[:, silent] = np.where(np.isnan(table[:, silent]), np.nan, 0.0)
+    if model.n_factors_ is None:
+        assert_allclose(model.predict_proba(moved), model.predict_proba(table), atol=1e-9)
+    plain = GaussianMixture(
+        3, covariance_type=model.covariance_type_, n_factors=model.n_factors_, random_state=0, n_init=10
+    ).fit(table)
+    assert model.bic(table) < plain.bic(table)
+    assert adjusted_rand_score(y, model.labels_) >= adjusted_rand_score(y, plain.labels_) - 0.05
+
+
+@pytest.mark.parametrize("shape", [Shape("tied", 1), Shape("full"), Shape("diag")], ids=str)
+def test_informative_gaps_are_part_of_the_density(shape, rng):
+    X, y = clustered(rng, n_rows=200, k=2, spread=1.0, missing=0.0)
+    X[rng.random(X.shape) < np.array([[0.6], [0.1]])[y] * (np.arange(8) < 4)] = np.nan
+    X[0] = np.nan
+    model = GaussianMixture(
+        2, covariance_type=shape.covariance_type, n_factors=shape.n_factors, missingness="informative",
+        random_state=0, n_init=6,
+    ).fit(X)  # fmt: skip
+    expected = log_densities(X, model._parameters(kpod._engine.blocks.Units(np.zeros(8), 1.0)))
+    # A column without gaps says nothing: its rates of one half are taken out again.
+    constant = np.log(0.5) * (model.missing_rates_[0] == 0).sum()
+    assert_allclose(model.score_samples(X), np.logaddexp.reduce(expected, axis=1) - constant, atol=1e-6)
+    assert_allclose(model.predict_proba(X), np.exp(expected - np.logaddexp.reduce(expected, axis=1)[:, None]))
+    assert (np.diff(model.lower_bounds_) >= -1e-9).all()
+    assert model.labels_[0] == model.missing_rates_.sum(axis=1).argmax()
+    assert_allclose(np.sort(model.missing_rates_[:, :4].mean(axis=1)), [0.1, 0.6], atol=0.12)
+    assert adjusted_rand_score(y[1:], model.labels_[1:]) > 0.6
+
+
+def test_whether_gaps_count_is_decided_as_by_kpod(rng):
+    X, _ = clustered(rng, n_rows=200, k=2, missing=0.2)
+    model = GaussianMixture(2, missingness="auto", random_state=0, n_init=4).fit(X)
+    assert not hasattr(model, "missing_rates_")
+    assert not model.missingness_decision_.use
+    assert model.missingness_ == "ignore"
+    assert not hasattr(model.set_params(missingness="ignore").fit(X), "missingness_decision_")

@@ -46,13 +46,13 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
     """Everything about an analysis that has been computed."""
     c, kpod = analysis._clustering, analysis._clustering.kpod
     confidence, again = analysis._known("confidence"), analysis._known("stability")
-    decided = getattr(kpod, "missingness_", None)
+    decision = str(getattr(kpod, "missingness_decision_", ""))
     return {
         **summary_of_data(analysis._table, analysis._usage),
         "missing": round(c.source.share_missing * c.source.shape[0] * c.source.shape[1]),
         "missing_share": c.source.share_missing,
         "settings": settings_of(analysis),
-        **({} if decided is None else {"missingness": decided}),
+        **({"missingness": decision} if decision else {}),
         **({"choice": summary_of_choice(analysis.choice, again)} if analysis.choice else {}),
         "loss": float(kpod.inertia_),
         "iterations": len(kpod.loss_curve_),

@@ -29,7 +29,7 @@ from kpod._mixture.shape import SHAPES, WITH_FACTORS
 from kpod._mixture.starts import standardised_sample
 
 # What only some fits leave behind.
-OPTIONAL = ("missing_rates_", "missingness_", "gap_choice_", "outlier_cells_")
+OPTIONAL = ("missing_rates_", "missingness_", "missingness_decision_", "outlier_cells_")
 
 
 class GaussianMixture(ClusterMixin, MixtureModel):
@@ -87,7 +87,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
     missingness : {"ignore", "informative", "auto"}, default="ignore"
         Whether *which* entries are missing says something of the cluster a row is in, as for `KPOD`. With
         "informative", each cluster observes each column with a probability of its own, and rows with
-        nothing observed are placed by their gaps. "auto" decides as `KPOD` does; `missingness_` says what
+        nothing observed are placed by their gaps. "auto" decides as `KPOD` does; `missingness_decision_` says what
         was decided.
 
     outlier_cells : bool or "auto", default=False
@@ -136,9 +136,11 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         With informative gaps: the share of each column that is missing in each cluster (smoothed by one row
         at the column's own rate); all 0 where the column has no gaps.
 
-    missingness_ : str
-        With `missingness="auto"`: whether gaps are used and why, in a sentence; `gap_choice_` has the
-        numbers.
+    missingness_ : {"ignore", "informative"}
+        `missingness`, or what "auto" decided; "ignore" where nothing is missing.
+
+    missingness_decision_ : MissingnessDecision
+        With `missingness="auto"`: why. Printed, it is a sentence; it has the numbers behind it, too.
 
     outlier_cells_ : ndarray of shape (n_cells, 2)
         With `outlier_cells`: row and column of each entry that counts as a gap.
@@ -272,9 +274,9 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             table.check_unchanged(executor)
             validation.check_unchanged(X)
             for name in OPTIONAL:
-                vars(new).pop(name, None)
-            vars(new).update(about_gaps, **self._attributes(fitted, table))
-            vars(new).update(new._about_rows(table, executor))
+                new.__dict__.pop(name, None)
+            new.__dict__.update(about_gaps, **self._attributes(fitted, table))
+            new.__dict__.update(new._about_rows(table, executor))
         if not fitted.solution.converged:
             warn(
                 f"Not converged after {self.max_iter} steps; the result is usable, and increasing "
@@ -283,7 +285,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             )
         for name in (*OPTIONAL, "feature_names_in_"):
             self.__dict__.pop(name, None)
-        self.__dict__.update(vars(new))
+        self.__dict__.update(new.__dict__)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
@@ -293,7 +295,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
     def _with_gaps(self, table: Table, rng: np.random.Generator) -> tuple[bool, list[Labels], dict[str, Any]]:
         """Whether gaps count, the labels of `KPOD` where it looked at them, and what it decided."""
         if self.missingness == "ignore" or not table.has_gaps:
-            return False, [], {}
+            return False, [], {"missingness_": "ignore"}
         sample = standardised_sample(table, rng)
         seed = int(rng.integers(2**31 - 1))
         peer = KPOD(
@@ -301,12 +303,13 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         )
         values = sample.table.entries(np.arange(sample.table.n_rows))[:, table.live]
         peer.fit(values, sample_weight=sample.table.weights)
+        names = ("missingness_", "missingness_decision_")
+        decided = {name: getattr(peer, name) for name in names if hasattr(peer, name)}
         if not hasattr(peer, "missing_rates_"):
-            return False, [], {"missingness_": peer.missingness_, "gap_choice_": peer.gap_choice_}
+            return False, [], decided
         labels = np.full(table.n_rows, -1, np.int32)
         labels[sample.rows] = peer.labels_
-        names = ("missingness_", "gap_choice_")
-        return True, [labels], {name: getattr(peer, name) for name in names if hasattr(peer, name)}
+        return True, [labels], decided
 
     def _options(self, gaps: bool) -> Options:
         n_factors = (

@@ -123,8 +123,9 @@ def leave_out(values: Floats, parameters: Parameters, error: Floats, variance: F
             inverse = np.linalg.inv(parameters.covariance(cluster)[np.ix_(seen, seen)])
             deviations = values[np.ix_(here, seen)] - parameters.means[cluster, seen]
             diagonal = np.diag(inverse)
-            error[np.ix_(here, [cluster], seen)] = (deviations @ inverse / diagonal)[:, None]
-            variance[np.ix_(here, [cluster], seen)] = 1 / diagonal
+            at = here[:, None], cluster, seen
+            error[at] = deviations @ inverse / diagonal
+            variance[at] = 1 / diagonal
 
 
 def bitmap(wild: Mask) -> NDArray[np.uint8]:

@@ -73,17 +73,17 @@ def whole_given(values: Floats, at: slice, posterior: Floats, parameters: Parame
     for number, missing in enumerate(patterns):
         if not missing.any():
             continue
-        here, seen = np.flatnonzero(of_row.ravel() == number), ~missing
+        here, seen, columns = np.flatnonzero(of_row.ravel() == number), ~missing, np.flatnonzero(missing)
         for cluster in range(k):
+            at_missing = here[:, None], cluster, columns
             s = parameters.covariance(cluster)
             slopes = np.linalg.solve(s[np.ix_(seen, seen)], s[np.ix_(seen, missing)])
             rest = s[np.ix_(missing, missing)] - s[np.ix_(missing, seen)] @ slopes
             deviations = values[np.ix_(here, seen)] - parameters.means[cluster, seen]
-            means[np.ix_(here, [cluster], missing)] += (deviations @ slopes)[:, None]
+            means[at_missing] += deviations @ slopes
             eigenvalues, vectors = np.linalg.eigh(rest)
             root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-            variances[np.ix_(here, [cluster], missing)] = np.maximum(np.diag(rest), 0.0)
-            columns = np.flatnonzero(missing)
+            variances[at_missing] = np.maximum(np.diag(rest), 0.0)
             roots[here[:, None, None], cluster, columns[:, None], np.arange(len(columns))] = root
     return Given(at, posterior, means, variances, np.zeros((n, k, p)), roots)
 
@@ -99,7 +99,8 @@ def drawn(given: Given, rng: np.random.Generator) -> Floats:
     """One draw of all entries (n, p): a cluster by its probability, then values given the cluster."""
     n, _ = given.posterior.shape
     cumulated = np.cumsum(given.posterior, axis=1)
-    cluster = (rng.random(n)[:, None] * cumulated[:, -1:] > cumulated).sum(axis=1)
+    chance: Floats = rng.random((n, 1))
+    cluster = (chance * cumulated[:, -1:] > cumulated).sum(axis=1)
     rows = np.arange(n)
     factors = rng.standard_normal((n, given.roots.shape[3]))
     values = given.means[rows, cluster] + np.einsum("npq,nq->np", given.roots[rows, cluster], factors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kpod._common.typing import Floats, Labels
 from kpod._mixture.expectation import Entries
@@ -102,7 +103,7 @@ def with_factors(base: Parameters, n_more: int) -> Parameters:
     return replace(base, loadings=loadings, variances=base.variances * 0.75)
 
 
-def smallest_variances(variances: Floats, live: Floats, share: float) -> Floats:
+def smallest_variances(variances: Floats, live: NDArray[np.bool_], share: float) -> Floats:
     """The floor of the columns' variances: a share of their own; 1 where nothing is observed."""
     typical = float(variances[variances > 0].mean()) if (variances > 0).any() else 1.0
     return np.where(live, share * np.where(variances > 0, variances, typical), 1.0)

@@ -34,7 +34,7 @@ class Constraints:
     observed: Floats | None = None
 
     def log_density(self, of: Parameters) -> float:
-        """What is added to the log-likelihood: of the prior, and of a row behind each cluster's rates."""
+        """What is added to the log-likelihood: by the prior, and by a row behind each rate."""
         found = self.prior.log_density(of)
         if of.rates is not None and self.observed is not None:
             rates = np.log(of.rates) * self.observed + np.log(1 - of.rates) * (1 - self.observed)

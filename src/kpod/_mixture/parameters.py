@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kpod._common.typing import Floats
+from kpod._common.typing import Floats, Positions
 from kpod._kernels.mixture import Covariances, Factors
 
 
@@ -39,13 +39,14 @@ class Parameters:
             shares = np.log(self.shares)
         offsets = None
         if self.rates is not None:
-            shares = shares + np.log(1 - self.rates).sum(axis=1)
+            speaks = self.rates[0] != 0.5
+            shares = shares + np.log(1 - self.rates[:, speaks]).sum(axis=1)
             offsets = np.log(1 / self.rates - 1)
         if self.whole is not None:
             return Covariances(shares, self.means, self.whole, offsets)
         return Factors(shares, self.means, self.variances, self.loadings, offsets)
 
-    def in_order(self, order: Floats) -> Parameters:
+    def in_order(self, order: Positions) -> Parameters:
         """With the clusters in another order."""
         return Parameters(
             self.shares[order],

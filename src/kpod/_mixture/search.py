@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -99,12 +98,11 @@ class Search:
             first = self.fit(Shape("tied_diag"), n_starts, TRIAL_STEPS, TRIAL_TOL)
             self.clusterings = [self.labels(first), *self.clusterings]
         for chain in shapes:
-            before, last = np.inf, None
+            before = np.inf
+            more: list[Parameters] = []
             for shape in chain:
-                more: list[Any] = (
-                    [] if last is None else [with_factors(last.parameters, shape.q - last.shape.q)]
-                )
                 last = self.trial(shape, more)
+                more = [with_factors(last.parameters, 1)]
                 if self.tried[shape] >= before:
                     break
                 before = self.tried[shape]

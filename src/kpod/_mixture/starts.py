@@ -178,15 +178,12 @@ def best_of(
 ) -> Solution:
     """EM from all starts for a few steps, from the best for some more, and from the last to its end."""
 
-    def steps(n: int, tol: float) -> None:
-        nonlocal found
-        found = executor.map(lambda s: run(entries, shape, s.parameters, within, n, tol), found)
-        found.sort(key=lambda solution: -solution.objective)
+    def steps(some: list[Parameters], n: int, tol: float) -> list[Solution]:
+        found = executor.map(lambda start: run(entries, shape, start, within, n, tol), some)
+        return sorted(found, key=lambda solution: -solution.objective)
 
-    found = [Solution(shape, start, -np.inf) for start in starts]
     for n, share in SHORT:
-        if len(found) > 2:
-            steps(n, 0.0)
-            found = found[: max(2, len(found) // share)]
-    steps(n_steps, tol)
-    return found[0]
+        if len(starts) > 2:
+            found = steps(starts, n, 0.0)
+            starts = [solution.parameters for solution in found[: max(2, len(found) // share)]]
+    return steps(starts, n_steps, tol)[0]

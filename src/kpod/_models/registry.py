@@ -181,7 +181,7 @@ CLASSES = {
             "noise_variance_": "fi positive optional",
             "algorithm_": "U optional",
             "missingness_": "U optional",
-            "gap_choice_": "any optional",
+            "missingness_decision_": "any optional",
             "choice_": "any optional",
             "_shift": "f p bounded optional",
             "_scale": "fi positive optional",
