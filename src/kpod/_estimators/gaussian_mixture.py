@@ -87,8 +87,8 @@ class GaussianMixture(ClusterMixin, MixtureModel):
     missingness : {"ignore", "informative", "auto"}, default="ignore"
         Whether *which* entries are missing says something of the cluster a row is in, as for `KPOD`. With
         "informative", each cluster observes each column with a probability of its own, and rows with
-        nothing observed are placed by their gaps. "auto" decides as `KPOD` does; `missingness_decision_` says what
-        was decided.
+        nothing observed are placed by their gaps. "auto" decides as `KPOD` does; `missingness_decision_` says
+        why.
 
     outlier_cells : bool or "auto", default=False
         Whether entries that no cluster expects, given the rest of their row, count as gaps, at a price: the
