@@ -192,7 +192,7 @@ def load_incomplete_wine(*, return_X_y: bool = False, as_frame: bool = False) ->
     0.25
     >>> X, y = load_incomplete_wine(return_X_y=True, as_frame=True)
     >>> int(X["alcohol"].isna().sum())
-    48
+    37
     """
     folder = files("kpod") / "data"
     table = folder / "wine_incomplete.csv"

@@ -24,9 +24,9 @@ from kpod._inputs import validation
 
 def drawn_from(random_state: Any) -> int | np.random.RandomState:
     """What one fit draws from: a copy, so that a generator that was given goes on with other numbers."""
-    given = check_random_state(random_state)
-    if isinstance(random_state, Integral):
+    if isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32:
         return int(random_state)
+    given = check_random_state(random_state)
     own = copy.deepcopy(given)
     given.randint(2)
     return own
