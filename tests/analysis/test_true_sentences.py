@@ -41,7 +41,7 @@ def fitted(monkeypatch, folder, table, *options):
 def said_in(summary):
     yield from (cluster["sentence"] for cluster in summary["clusters"])
     yield from (caution["text"] for caution in summary["cautions"])
-    yield from summary["notes"]
+    yield from (note["text"] for note in summary["notes"])
     yield from summary.get("confidence", {}).get("sentences", ())
     yield from (part["sentence"] for part in (summary["starts"], summary.get("stability", {})) if part)
 
@@ -186,7 +186,7 @@ def test_sentences_are_true_of_the_table(monkeypatch, tmp_path, name):
         assert not re.search(f"{SINGULAR}|-0%", text), text
         known += any(check(text, table, labels, used) for check in CHECKS)
     assert known >= len(summary["clusters"])
-    notes = " ".join(summary["notes"])
+    notes = " ".join(note["text"] for note in summary["notes"])
     if name in ("group", "iris", "rare type"):  # of which the last has a base rate of 99 %
         assert ("largely follow" in notes) == (name != "rare type")
     if name in ("indicator", "origin"):  # three of them: one row for each would leave three

@@ -110,7 +110,7 @@ def test_what_stands_around_a_table_is_left_out_and_reported(tmp_path, write, ab
         len(below) == 2 and "*" in below[1][0]
     )
     if note:
-        assert any(re.search(note, text) for text in table.notes), table.notes
+        assert any(re.search(note, one.text) for one in table.notes), table.notes
 
 
 @pytest.mark.parametrize("write", [book, csv])
@@ -157,14 +157,14 @@ def test_groups_of_columns_above_the_header(tmp_path):
     assert list(columns) == [
         "first visit height", "first visit mass", "second visit height", "second visit mass"
     ]  # fmt: skip
-    assert "a title" in table.notes[0]
+    assert "a title" in table.notes[0].text
 
 
 def test_cells_merged_over_rows_count_for_each(tmp_path):
     rows = [["region", "city", "x"], ["north", "a", 1], ["", "b", 2], ["south", "c", 3], ["", "d", 4]]
     table = read_table(str(book(tmp_path / "t.xlsx", rows, ["A2:A3", "A4:A5"])))
     assert table.raw["region"].to_pylist() == ["north", "north", "south", "south"]
-    assert table.notes == ["merged cells in region count for every row they span."]
+    assert [note.text for note in table.notes] == ["merged cells in region count for every row they span."]
 
 
 def test_lines_in_errors_are_those_of_the_file(tmp_path):

@@ -96,8 +96,8 @@ def test_workbooks_with_titles_and_several_sheets(tmp_path):
     assert [column.role.role for column in table.columns][:3] == ["identifier", "number", "date"]
     assert_array_equal(table.column("height").values, [1.5, np.nan, 2.5])
     assert table.raw["mixed"].to_pylist() == ["5", "x", None]
-    assert any("only sheet 'data' was read, not notes and more" in note for note in table.notes)
-    assert any("the first row ('Results of the survey') holds a title" in note for note in table.notes)
+    assert any("only sheet 'data' was read, not notes and more" in note.text for note in table.notes)
+    assert any("the first row ('Results of the survey') holds a title" in note.text for note in table.notes)
     assert read_table(str(path), sheet="more").notes == []
     with pytest.raises(InputError, match="no sheet 'nope'; there are notes, data, more"):
         read_table(str(path), sheet="nope")
@@ -105,7 +105,7 @@ def test_workbooks_with_titles_and_several_sheets(tmp_path):
 
 def test_sheet_is_for_workbooks(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="not a workbook; --sheet only applies to workbooks"):
+    with pytest.raises(InputError, match="not a workbook; `sheet` only applies to workbooks"):
         read_table(str(tmp_path / "t.csv"), sheet="x")
 
 
@@ -189,7 +189,9 @@ def test_labels_and_missing_codes_of_spss_are_honoured(tmp_path):
     assert roles["owns"] == "boolean"
     assert_array_equal(table.column("agree").values, [1, 2, 3, 2, 1])
     assert_array_equal(table.column("age").values, [20, 31, 45, np.nan, 27])
-    assert any("income: 98 'refused', 99 'don't know' may stand for missing" in note for note in table.notes)
+    assert any(
+        "income: 98 'refused', 99 'don't know' may stand for missing" in note.text for note in table.notes
+    )
     treated = read_table(str(tmp_path / "s.sav"), missing=["income=98,99"])
     assert treated.column("income").missing == 2
     assert treated.notes == []
@@ -276,7 +278,7 @@ def test_json_that_would_lose_something_is_refused(tmp_path, text):
 
 def test_notes_about_what_was_read_reach_the_user(tmp_path):
     table = read_table(str(survey(tmp_path / "s.sav")))
-    assert any("may stand for missing" in note for note in notes_on(table, choose_columns(table)))
+    assert any("may stand for missing" in note.text for note in notes_on(table, choose_columns(table)))
 
 
 def bombs():

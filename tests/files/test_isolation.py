@@ -153,7 +153,7 @@ def test_merged_cells_far_below_count_for_every_row(tmp_path):
     workbook.save(tmp_path / "t.xlsx")
     table = read_table(str(tmp_path / "t.xlsx"))
     assert table.raw["c0"].to_pylist()[-4:] == [7.5] * 4
-    assert table.notes == ["merged cells in c0 count for every row they span."]
+    assert [(note.kind, note.columns) for note in table.notes] == [("merged cells", ("c0",))]
 
 
 def test_a_sheet_that_lies_about_its_size_is_refused(tmp_path):

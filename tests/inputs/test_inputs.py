@@ -271,7 +271,7 @@ def test_a_nan_that_signals_is_a_gap_like_any_other(dtype, bits):
 def test_errors_on_text_say_what_to_do():
     frame = pd.DataFrame({"who": list("abcdef"), "x": [1.0, 2, 3, 8, 9, 10], "smokes": [0, 1, 0, 1, 0, 1]})
     with pytest.raises(
-        ValueError, match=r"'who' \(\w+\). Drop such columns, or encode text with kpod.TableEnc"
+        ValueError, match=r"'who' \(\w+\). Drop such columns, or encode text with kpod.TablePrep"
     ):
         KPOD(2).fit(frame)
     with pytest.raises(

@@ -722,7 +722,7 @@ def test_the_choice_of_a_number_comes_back(path):
     ],
 )
 def test_an_encoder_is_checked(attribute, other, message, path):
-    X = pd.DataFrame({"x": [1.5, 2, 4, 5], "c": ["a", "b", None, "b"]})
+    X = pd.DataFrame({"x": [1.5, 2, 4, 5] * 3, "c": ["a", "b", None, "b"] * 3})
     save(Pipeline([("e", TablePreparer(categories="all", clip=0.1)), ("k", KPOD(1, n_init=1))]).fit(X), path)
     with_attribute(path, "e", attribute, lambda _: other)
     with pytest.raises(InputError, match=message):

@@ -18,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, plot
+from kpod._common.wording import title
 from kpod._findings.cautions import cautions
 from kpod._findings.clustering import Clustering
 from kpod._report import page
@@ -147,12 +148,12 @@ def test_gaps_are_not_said_to_go_with_high_or_low_categories(rng):
 
 def test_levels_that_are_known_for_few_rows_do_not_lead(rng):
     common = np.repeat(["a", "b"], 60)
-    rare = np.where(np.arange(120) < 8, "yes", np.where(np.arange(120) >= 110, "no", None))
+    rare = np.where(np.arange(120) < 8, "new", np.where(np.arange(120) >= 110, "old", None))
     once = np.where(np.arange(120) == 3, "odd", np.where(np.arange(120) > 100, "plain", None))
     frame = pd.DataFrame({"x": np.repeat([0.0, 5.0], 60), "rare": rare, "once": once, "common": common})
     model = make_pipeline(kpod.TablePreparer(categories="all"), KPOD(2, random_state=0)).fit(frame)
     first = Clustering.of(model, frame).sentence(int(model[-1].labels_[0]))
-    assert first.endswith("mostly common a (100%) and rare yes (100%, known for 8 of 60), low in x")
+    assert first.endswith("mostly common a (100%) and rare new (100%, known for 8 of 60), low in x")
 
 
 def test_the_page_needs_nothing_else(wine):
@@ -193,7 +194,7 @@ def cautions_of(X, k=2, row_names=None, **settings):
         warnings.simplefilter("ignore")
         model = KPOD(k, random_state=0, **settings).fit(X)
     found = cautions(Clustering.of(model, X), row_names)
-    return {caution["title"]: caution["text"] for caution in found}
+    return {title(caution): caution.text for caution in found}
 
 
 def test_cautions_appear_when_due_and_only_then():
@@ -326,9 +327,9 @@ def test_the_command_speaks_of_its_own_option(monkeypatch, tmp_path, rng):
     pd.DataFrame(X, columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
     run_here(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2, "-q", "--report", tmp_path / "r.html")
     said = page.gaps(Clustering.of(KPOD(2, random_state=0).fit(X), X))["suggestion"]
-    assert 'missing. missingness="auto" checks' in said
+    assert "missing. missingness='auto' checks" in said
     shown = (tmp_path / "r.html").read_text()
-    assert re.sub("<.*?>", "", shown).count(said.replace('missingness="auto"', "--missingness auto")) == 1
+    assert re.sub("<.*?>", "", shown).count(said.replace("missingness='auto'", "--missingness auto")) == 1
 
 
 # In a browser

@@ -369,6 +369,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             if frame_kind(X) == "array":
                 X = validate_data(checked, array_in(X), reset=fitting, dtype=None, ensure_all_finite=False)
             elif fitting:
+                validation.frame_of(X)  # whose columns have to have different names
                 validate_data(checked, X, reset=True, skip_check_array=True)
             X = table_of(
                 X, self.missing_values, decimal=self.decimal, answers={} if fitting else self._answers

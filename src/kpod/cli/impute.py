@@ -39,7 +39,10 @@ def impute(model: str, data: str, output: str | None, quiet: bool, as_json: bool
     from kpod._files.output import as_typed
     from kpod.cli.progress import Progress
 
-    with Progress(quiet) as progress, apply(model, data, **new_rows_options(options)) as given:
+    with (
+        Progress(quiet) as progress,
+        apply(model, data, progress=progress, **new_rows_options(options)) as given,
+    ):
         check_types(given.table, output)
         before = summary_of_data(given.table, given.usage)
         progress(0, 0, "filling gaps")
