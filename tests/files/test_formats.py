@@ -192,7 +192,7 @@ def test_labels_and_missing_codes_of_spss_are_honoured(tmp_path):
     assert any(
         "income: 98 'refused', 99 'don't know' may stand for missing" in note.text for note in table.notes
     )
-    treated = read_table(str(tmp_path / "s.sav"), missing=["income=98,99"])
+    treated = read_table(str(tmp_path / "s.sav"), missing={"income": [98, 99]})
     assert treated.column("income").missing == 2
     assert treated.notes == []
 

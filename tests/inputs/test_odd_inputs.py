@@ -337,9 +337,7 @@ TAKEN = {
     "beyond the largest": set(ALL_CALLS),
     "lists in entries": {ENCODER},
     # Numbers of more digits than a float holds are an identifier to one, and words to the other.
-    **dict.fromkeys(
-        [f"2^53 + 1 in {kind}" for kind in ("pandas", "nullable pandas", "polars", "pyarrow")], {ENCODER}
-    ),
+    **{f"2^53 + 1 in {kind}": {ENCODER} for kind in ("pandas", "nullable pandas", "polars", "pyarrow")},
     "10**400 in a frame": {ENCODER, "diagnose"},
     "complex objects": {ENCODER},
     "a function": {"KPOD(init=X).fit"},

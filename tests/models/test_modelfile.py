@@ -710,7 +710,7 @@ def test_the_choice_of_a_number_comes_back(path):
         ("levels_", [[], ["a", "b", "c"]], "levels and columns do not match"),
         ("scale_", np.array([0.0, 1]), "scale_ holds 0"),
         ("mean_", np.array([np.nan, 1]), "mean_ holds nan"),
-        ("mean_", np.array([1.0]), "mean_ has the wrong shape"),
+        ("mean_", np.array([1.0]), "has the wrong shape"),
         ("offset_", np.array([np.inf, np.nan]), "offset_ holds inf"),
         ("high_", np.array([-np.inf, np.inf]), "high_ holds -inf"),
         ("low_", np.array([np.nan, 0]), "low_ holds nan"),

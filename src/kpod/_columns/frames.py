@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from kpod._common.words import kind_of
 from kpod._inputs import containers, conversion, validation
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def is_gap(value: Any) -> bool:
 
 
 def word(value: Any) -> str:
+    if type(value).__repr__ is object.__repr__:
+        raise ValueError(f"X holds objects of {kind_of(value)}, which are neither numbers nor text.")
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
