@@ -35,7 +35,11 @@ def check_mixture_parameters(model: Any) -> None:
     factors = model.n_factors
     if factors is None or is_auto(factors):
         return
-    if not isinstance(factors, Integral) or isinstance(factors, bool) or not 1 <= factors <= FACTORS_AT_MOST:
+    if (
+        not isinstance(factors, Integral)
+        or isinstance(factors, bool)
+        or not 1 <= int(factors) <= FACTORS_AT_MOST
+    ):
         raise ValueError(
             f"n_factors must be None, 'auto' or an integer from 1 to {FACTORS_AT_MOST}, got {factors!r}."
         )
