@@ -23,10 +23,12 @@ table = table[table[measured].notna().any(axis=1)]
 species = penguins.loc[table.index, "species"]
 
 models = {
-    "measurements only": make_pipeline(kpod.TablePreparer(categories="all"), kpod.KPOD(3, random_state=0)).fit(
-        table[measured]
-    ),
-    "with island and sex": make_pipeline(kpod.TablePreparer(categories="all"), kpod.KPOD(3, random_state=0)).fit(table),
+    "measurements only": make_pipeline(
+        kpod.TablePreparer(categories="all"), kpod.KPOD(3, random_state=0)
+    ).fit(table[measured]),
+    "with island and sex": make_pipeline(
+        kpod.TablePreparer(categories="all"), kpod.KPOD(3, random_state=0)
+    ).fit(table),
 }
 for name, model in models.items():
     score = adjusted_rand_score(species, model[-1].labels_)

@@ -285,6 +285,8 @@ def test_the_smallest_covariance_above_a_floor_is_the_most_likely_one(rng):
         assert likelihood(other) <= likelihood(found) + 1e-9
         mixed = 0.9 * found + 0.1 * other
         assert likelihood(mixed) <= likelihood(found) + 1e-9
+    for share in (0.5, 0.9):  # and no smaller one is
+        assert likelihood(np.diag(floor) + share * (found - np.diag(floor))) < likelihood(found)
 
 
 def test_clusters_of_one_value_or_one_row_have_finite_parameters(rng):

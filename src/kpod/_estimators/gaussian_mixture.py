@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,15 @@ from kpod._engine.table import Table, make_table
 from kpod._estimators.choices import warn_of_empty
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mixture_model import MixtureModel
+<<<<<<< HEAD
 from kpod._estimators.parameters import MISSINGNESS, check_integer, is_auto
+=======
+from kpod._estimators.mixture_parameters import check_mixture_parameters
+>>>>>>> mixture
 from kpod._inputs import validation
-from kpod._kernels.mixture import FACTORS_AT_MOST
 from kpod._mixture.cells import Prices
 from kpod._mixture.fit import Fitted, Options, fit_mixture
 from kpod._mixture.search import WIDEST_WHOLE
-from kpod._mixture.shape import SHAPES, WITH_FACTORS
 from kpod._mixture.starts import standardised_sample
 
 # What only some fits leave behind.
@@ -204,7 +206,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
     >>> side = np.arange(200) % 2
     >>> along = rng.normal(size=200)
     >>> X = np.column_stack([5 * along, 5 * along + 4 * side]) + rng.normal(size=(200, 2)) / 2
-    >>> X[rng.random(X.shape) < 0.1] = np.nan
+    >>> X[::9, 1] = np.nan
     >>> model = GaussianMixture(2, random_state=0).fit(X)
     >>> model.covariance_type_
     'tied'
@@ -259,7 +261,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         -------
         self
         """
-        self._check_parameters()
+        check_mixture_parameters(self)
         new = copy.copy(self)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         with threads(self._n_threads()) as executor:
@@ -328,59 +330,6 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             self.outlier_cells,
             self.select_columns,
         )
-
-    def _check_parameters(self) -> None:
-        for name, least in (("n_components", 1), ("max_iter", 1)):
-            check_integer(name, getattr(self, name), least)
-        for name, auto in (("n_init", "'auto' or "), ("n_threads", "None or ")):
-            value = getattr(self, name)
-            if not is_auto(value) and not (name == "n_threads" and value is None):
-                check_integer(name, value, 1, auto)
-        for name in ("tol", "reg_covar", "variance_prior"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
-        if self.reg_covar == 0:
-            raise ValueError(
-                "reg_covar must be above 0, or clusters of constant columns would have no density."
-            )
-        if self.covariance_type not in ("auto", *SHAPES):
-            raise ValueError(
-                f"covariance_type must be one of {['auto', *SHAPES]}, got {self.covariance_type!r}."
-            )
-        self._check_choices()
-        factors = self.n_factors
-        if factors is None or is_auto(factors):
-            return
-        if (
-            not isinstance(factors, Integral)
-            or isinstance(factors, bool)
-            or not 1 <= factors <= FACTORS_AT_MOST
-        ):
-            raise ValueError(
-                f"n_factors must be None, 'auto' or an integer from 1 to {FACTORS_AT_MOST}, got {factors!r}."
-            )
-        if self.covariance_type not in ("auto", *WITH_FACTORS):
-            raise ValueError(
-                f"covariance_type={self.covariance_type!r} has no factors: use n_factors=None, or "
-                f"covariance_type 'auto' or one of {list(WITH_FACTORS)}."
-            )
-
-    def _check_choices(self) -> None:
-        if self.missingness not in MISSINGNESS:
-            raise ValueError(f"missingness must be one of {list(MISSINGNESS)}, got {self.missingness!r}.")
-        for name in ("outlier_cells", "select_columns"):
-            value = getattr(self, name)
-            if not isinstance(value, bool | np.bool_) and not is_auto(value):
-                raise ValueError(f"{name} must be True, False or 'auto', got {value!r}.")
-        if self.select_columns is True and (
-            self.covariance_type not in ("auto", "tied_diag", "diag", "tied")
-            or (self.n_factors is None and self.covariance_type == "tied")
-        ):
-            raise ValueError(
-                "select_columns=True is for covariance_type 'auto', 'tied_diag' and 'diag', and for 'tied' "
-                f"with factors, not for {self.covariance_type!r} with n_factors={self.n_factors!r}."
-            )
 
     def _check_table(self, table: Table, names: Any) -> None:
         n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())

@@ -10,6 +10,7 @@
 #include "vectors.h"
 
 #define MOST_FACTORS 24
+#define FEW_FACTORS 2 /* for which there is a loop of their own */
 #define TRIANGLE(q) ((q) * ((q) + 1) / 2)
 /* Numbers of a cluster and column: mean, precision, log(2 pi variance), loading / variance, its products with itself. */
 #define FACTOR_TERMS(q) (3 + (q) + TRIANGLE(q))
@@ -113,18 +114,29 @@ KPOD_INLINE double factor_row_of(const int32_t *restrict columns, const double *
     const int T = TRIANGLE(q), terms = FACTOR_TERMS(q), n_sums = FACTOR_SUMS(q);
     lanes4 *base = (lanes4 *)to->room, *r = base + V, *scale = r + V;
     lanes4 *b = scale + V, *z = b + q * V, *a = z + q * V, *cov = a + T * V, *extra = cov + T * V;
-    for (ptrdiff_t v = 0; v < (3 + 2 * q + T) * V; v++)
-        base[v] = (lanes4){0};
-    for (ptrdiff_t e = 0; e < m; e++) {
-        const lanes4 *of = (const lanes4 *)model->terms + columns[e] * terms * V;
-        for (ptrdiff_t v = 0; v < V; v++) {
-            const lanes4 d = values[e] - of[v];
-            base[v] += d * d * of[V + v] + of[2 * V + v];
+    for (ptrdiff_t v = 0; v < V; v++) {
+        /* Sums of what is small stay in registers. */
+        lanes4 kept[1 + FEW_FACTORS + TRIANGLE(FEW_FACTORS)] = {{0}};
+        lanes4 *to_b = q <= FEW_FACTORS ? kept + 1 : b + v, *to_a = q <= FEW_FACTORS ? kept + 1 + q : a + v;
+        const ptrdiff_t step = q <= FEW_FACTORS ? 1 : V;
+        for (int i = 0; q > FEW_FACTORS && i < q; i++)
+            to_b[i * step] = (lanes4){0};
+        for (int i = 0; q > FEW_FACTORS && i < T; i++)
+            to_a[i * step] = (lanes4){0};
+        for (ptrdiff_t e = 0; e < m; e++) {
+            const lanes4 *of = (const lanes4 *)model->terms + columns[e] * terms * V + v;
+            const lanes4 d = values[e] - of[0];
+            kept[0] += d * d * of[V] + of[2 * V];
             for (int i = 0; i < q; i++)
-                b[i * V + v] += d * of[(3 + i) * V + v];
+                to_b[i * step] += d * of[(3 + i) * V];
             for (int i = 0; i < T; i++)
-                a[i * V + v] += of[(3 + q + i) * V + v];
+                to_a[i * step] += of[(3 + q + i) * V];
         }
+        base[v] = kept[0];
+        for (int i = 0; i < q && q <= FEW_FACTORS; i++)
+            b[i * V + v] = to_b[i];
+        for (int i = 0; i < T && q <= FEW_FACTORS; i++)
+            a[i * V + v] = to_a[i];
     }
     for (ptrdiff_t v = 0; v < V; v++) {
         for (int i = 0; i < q; i++)

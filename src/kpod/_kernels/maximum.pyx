@@ -10,8 +10,6 @@ from libc.math cimport fmax, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-import numpy as np
-
 cdef extern from "factors.h" nogil:
     int TRIANGLE(int) noexcept
     int FACTOR_SUMS(int) noexcept
@@ -86,8 +84,8 @@ def maximise_factors(
     double[:, :, ::1] loadings,          # OUT (k, p, q)
 ):
     """New means, variances and loadings from the sums of an E step."""
-    cdef Py_ssize_t p = sums.shape[0], L = sums.shape[2], k = old_means.shape[0], j, l
-    cdef int q = loadings.shape[2], T = TRIANGLE(q), i, c, e
+    cdef Py_ssize_t p = sums.shape[0], L = sums.shape[2], k = old_means.shape[0]
+    cdef int q = loadings.shape[2]
     if (
         sums.shape[1] != FACTOR_SUMS(q) or cluster_sums.shape[0] != CLUSTER_SUMS(q) or cluster_sums.shape[1] != L
         or L < k or old_means.shape[1] != p or old_variances.shape[0] != k or old_variances.shape[1] != p
@@ -114,7 +112,7 @@ cdef void maximise(
     const double[::1] floor, const double[::1] fallback, const unsigned char[::1] silent, double[:, ::1] means,
     double[:, ::1] variances, double[:, :, ::1] loadings, double* room
 ) noexcept nogil:
-    cdef Py_ssize_t p = sums.shape[0], L = sums.shape[2], k = old_means.shape[0], j, l
+    cdef Py_ssize_t p = sums.shape[0], L = sums.shape[2], k = old_means.shape[0], j, cluster
     cdef int q = loadings.shape[2], i, c
     cdef double* left = room
     cdef double* right = left + q * q
@@ -129,7 +127,7 @@ cdef void maximise(
     cdef const double* z
     cdef const double* dz
     cdef const double* zz
-    cdef double some, shift, common, curve, explained, w, total, mean_floor = 0, value
+    cdef double some, shift, common, curve, explained, total, mean_floor = 0, value
     memset(all_residual, 0, 2 * k * sizeof(double))
     for j in range(p):
         s, t, squares = &sums[j, 0, 0], &sums[j, 1, 0], &sums[j, 2, 0]
@@ -137,61 +135,63 @@ cdef void maximise(
         if q:
             z, dz, zz = &sums[j, 3, 0], &sums[j, 3 + q, 0], &sums[j, 3 + 2 * q, 0]
             if own_loadings:
-                for l in range(k):
+                for cluster in range(k):
                     memset(left, 0, q * q * sizeof(double))
-                    memset(slopes + l * q, 0, q * sizeof(double))
-                    some = fmax(s[l], LEAST)
-                    add_equation(zz + l, z + l, dz + l, some, t[l], 1, L, q, left, slopes + l * q)
+                    memset(slopes + cluster * q, 0, q * sizeof(double))
+                    some = fmax(s[cluster], LEAST)
+                    add_equation(
+                        zz + cluster, z + cluster, dz + cluster, some, t[cluster], 1, L, q, left, slopes + cluster * q
+                    )
                     for i in range(q):
                         left[i * q + i] += RIDGE
-                    solve(left, slopes + l * q, q)
+                    solve(left, slopes + cluster * q, q)
             else:
                 memset(left, 0, q * q * sizeof(double))
                 memset(right, 0, q * sizeof(double))
                 common_equation(zz, z, dz, s, t, old_variances, j, silent[j], L, q, left, right, slopes)
                 solve(left, right, q)
-                for l in range(k):
+                for cluster in range(k):
                     for i in range(q):
-                        slopes[l * q + i] = right[i]
+                        slopes[cluster * q + i] = right[i]
         common, total = 0, 0
         if silent[j]:
-            for l in range(k):
+            for cluster in range(k):
                 explained = 0
                 for i in range(q):
-                    explained += z[i * L + l] * slopes[l * q + i]
-                common += (t[l] - explained) / old_variances[l, j]
-                total += s[l] / old_variances[l, j]
+                    explained += z[i * L + cluster] * slopes[cluster * q + i]
+                common += (t[cluster] - explained) / old_variances[cluster, j]
+                total += s[cluster] / old_variances[cluster, j]
             common = common / total if total > 0 else 0
-        for l in range(k):
+        for cluster in range(k):
             explained, curve = 0, 0
             for i in range(q):
-                explained += z[i * L + l] * slopes[l * q + i]
-                curve -= 2 * dz[i * L + l] * slopes[l * q + i]
+                explained += z[i * L + cluster] * slopes[cluster * q + i]
+                curve -= 2 * dz[i * L + cluster] * slopes[cluster * q + i]
                 for c in range(q):
-                    value = zz[(TRIANGLE(max(i, c)) + min(i, c)) * L + l]
-                    curve += value * slopes[l * q + i] * slopes[l * q + c]
-                loadings[l, j, i] = slopes[l * q + i]
-            shift = common if silent[j] else (t[l] - explained) / fmax(s[l], LEAST)
-            means[l, j] = old_means[l, j] + shift
-            if s[l] < LEAST and not silent[j]:
-                means[l, j] = fallback[j]
-            residual[l] = squares[l] - 2 * shift * (t[l] - explained) + shift * shift * s[l] + curve
-            residual[l] = fmax(residual[l], 0)
-            weight[l] = s[l]
+                    value = zz[(TRIANGLE(max(i, c)) + min(i, c)) * L + cluster]
+                    curve += value * slopes[cluster * q + i] * slopes[cluster * q + c]
+                loadings[cluster, j, i] = slopes[cluster * q + i]
+            shift = common if silent[j] else (t[cluster] - explained) / fmax(s[cluster], LEAST)
+            means[cluster, j] = old_means[cluster, j] + shift
+            if s[cluster] < LEAST and not silent[j]:
+                means[cluster, j] = fallback[j]
+            value = squares[cluster] - 2 * shift * (t[cluster] - explained) + shift * shift * s[cluster]
+            residual[cluster] = fmax(value + curve, 0)
+            weight[cluster] = s[cluster]
             if own_variances:
-                residual[l] += prior_rows * prior[j]
-                weight[l] += prior_rows
+                residual[cluster] += prior_rows * prior[j]
+                weight[cluster] += prior_rows
         if not own_variances or (silent[j] and not is_round):
             pool(residual, weight, k)
-        for l in range(k):
-            all_residual[l] += residual[l]
-            all_weight[l] += weight[l]
-            variances[l, j] = fmax(residual[l] / fmax(weight[l], LEAST), floor[j])
+        for cluster in range(k):
+            all_residual[cluster] += residual[cluster]
+            all_weight[cluster] += weight[cluster]
+            variances[cluster, j] = fmax(residual[cluster] / fmax(weight[cluster], LEAST), floor[j])
         mean_floor += floor[j] / p
     if is_round:
-        for l in range(k):
+        for cluster in range(k):
             for j in range(p):
-                variances[l, j] = fmax(all_residual[l] / fmax(all_weight[l], LEAST), mean_floor)
+                variances[cluster, j] = fmax(all_residual[cluster] / fmax(all_weight[cluster], LEAST), mean_floor)
 
 
 cdef void common_equation(
@@ -200,23 +200,25 @@ cdef void common_equation(
     double* first
 ) noexcept nogil:
     """The normal equations of slopes that all clusters share, with a mean of each cluster's own or `one_mean`."""
-    cdef Py_ssize_t k = variances.shape[0], l
+    cdef Py_ssize_t k = variances.shape[0], cluster
     cdef double w, ridge = 0, all_s = 0, all_t = 0
     cdef int i, c
     memset(first, 0, q * sizeof(double))
-    for l in range(k):
-        w = 1 / variances[l, j]
+    for cluster in range(k):
+        w = 1 / variances[cluster, j]
         ridge += RIDGE * w / k
         if not one_mean:
-            add_equation(zz + l, z + l, dz + l, fmax(s[l], LEAST), t[l], w, L, q, left, right)
+            add_equation(
+                zz + cluster, z + cluster, dz + cluster, fmax(s[cluster], LEAST), t[cluster], w, L, q, left, right
+            )
             continue
-        all_s += w * s[l]
-        all_t += w * t[l]
+        all_s += w * s[cluster]
+        all_t += w * t[cluster]
         for i in range(q):
-            first[i] += w * z[i * L + l]
-            right[i] += w * dz[i * L + l]
+            first[i] += w * z[i * L + cluster]
+            right[i] += w * dz[i * L + cluster]
             for c in range(i + 1):
-                left[i * q + c] += w * zz[(TRIANGLE(i) + c) * L + l]
+                left[i * q + c] += w * zz[(TRIANGLE(i) + c) * L + cluster]
     for i in range(q):
         left[i * q + i] += ridge
         if one_mean and all_s > 0:
@@ -228,27 +230,27 @@ cdef void common_equation(
 cdef void pool(double* residual, double* weight, Py_ssize_t k) noexcept nogil:
     """What all clusters share, in each."""
     cdef double residuals = 0, weights = 0
-    cdef Py_ssize_t l
-    for l in range(k):
-        residuals += residual[l]
-        weights += weight[l]
-    for l in range(k):
-        residual[l], weight[l] = residuals, weights
+    cdef Py_ssize_t cluster
+    for cluster in range(k):
+        residuals += residual[cluster]
+        weights += weight[cluster]
+    for cluster in range(k):
+        residual[cluster], weight[cluster] = residuals, weights
 
 
 cdef void rescale(
     const double[:, ::1] cluster_sums, Py_ssize_t k, bint own, double[:, :, ::1] loadings, double* room
 ) noexcept nogil:
     """Loadings of factors that have the scale of the standard normal again (Liu, Rubin & Wu 1998)."""
-    cdef Py_ssize_t l, j, p = loadings.shape[1], first, last
+    cdef Py_ssize_t cluster, j, p = loadings.shape[1], first, last
     cdef int q = loadings.shape[2], i, c
     cdef double* scale = room
     cdef double* row = scale + q * q
     cdef double weight
-    for l in range(k):
-        if own or l == 0:
-            first = l if own else 0
-            last = l + 1 if own else k
+    for cluster in range(k):
+        if own or cluster == 0:
+            first = cluster if own else 0
+            last = cluster + 1 if own else k
             weight = 0
             memset(scale, 0, q * q * sizeof(double))
             for j in range(first, last):
@@ -267,6 +269,6 @@ cdef void rescale(
             for c in range(q):
                 row[c] = 0
                 for i in range(c, q):
-                    row[c] += loadings[l, j, i] * scale[i * q + c]
+                    row[c] += loadings[cluster, j, i] * scale[i * q + c]
             for c in range(q):
-                loadings[l, j, c] = row[c]
+                loadings[cluster, j, c] = row[c]

@@ -99,7 +99,7 @@ cdef class Factors:
         self.q = np.shape(loadings)[2]
         if self.q > MOST_FACTORS:
             raise ValueError(f"{self.q} factors are more than {MOST_FACTORS}.")
-        cdef Py_ssize_t k = self.k, p = self.n_columns, j, l, i, c, at
+        cdef Py_ssize_t k = self.k, p = self.n_columns, j, cluster, i, c, at
         cdef int q = self.q
         if (
             np.shape(log_shares) != (k,) or np.shape(variances) != (k, p) or np.shape(loadings)[:2] != (k, p)
@@ -119,16 +119,16 @@ cdef class Factors:
             np.log(2 * np.pi * np.asarray(variances)) + (0.0 if offsets is None else 2 * np.asarray(offsets))
         )
         cdef const double[:, :, ::1] loading = np.ascontiguousarray(loadings, np.float64)
-        for l in range(k):
+        for cluster in range(k):
             for j in range(p):
-                out[j, 0, l] = mean[l, j]
-                out[j, 1, l] = 1 / variance[l, j]
-                out[j, 2, l] = logs[l, j]
+                out[j, 0, cluster] = mean[cluster, j]
+                out[j, 1, cluster] = 1 / variance[cluster, j]
+                out[j, 2, cluster] = logs[cluster, j]
                 at = 3 + q
                 for i in range(q):
-                    out[j, 3 + i, l] = loading[l, j, i] / variance[l, j]
+                    out[j, 3 + i, cluster] = loading[cluster, j, i] / variance[cluster, j]
                     for c in range(i + 1):
-                        out[j, at, l] = loading[l, j, i] * loading[l, j, c] / variance[l, j]
+                        out[j, at, cluster] = loading[cluster, j, i] * loading[cluster, j, c] / variance[cluster, j]
                         at += 1
         self.arrays = (terms, shares)
         self.model.terms, self.model.shares = &out[0, 0, 0], &listed[0]
@@ -153,7 +153,7 @@ def expect_factors(
     double[:, ::1] posterior,      # OUT (stop - start, k); or None
     double[::1] evidence,          # OUT (stop - start,) log-likelihood of each row; or None
     double[:, :, ::1] scores,      # OUT (stop - start, q, k) means of the factors; or None
-    double[:, :, ::1] covariances, # OUT (stop - start, q (q + 1) / 2, k) likewise
+    double[:, :, ::1] covariances,  # OUT (stop - start, q (q + 1) / 2, k) likewise
     Workspace space,
 ):
     """The E step of some rows; returns their weighted log-likelihood. Rows with label -1 count for nothing."""
@@ -314,7 +314,7 @@ def expect_covariances(
     """The E step of some rows; returns their weighted log-likelihood. Rows with label -1 count for nothing."""
     rows.check_span(start, stop)
     space.check_fits(rows, 0)
-    cdef Py_ssize_t n = stop - start, k = model.k, p = model.n_columns, g, n_patterns = begins.shape[0] - 1, c = 0
+    cdef Py_ssize_t n = stop - start, k = model.k, p = model.n_columns, g, n_patterns = begins.shape[0] - 1
     cdef bint adds = weights is not None
     if (
         rows.n_columns != p or order.shape[0] != n or n_patterns < 0 or begins[0] != 0 or begins[n_patterns] != n
@@ -359,8 +359,8 @@ def expect_covariances(
 cdef double covariance_rows(
     Rows rows, Py_ssize_t start, Covariances model, const Py_ssize_t[::1] order, const Py_ssize_t[::1] begins,
     const int32_t[::1] labels, double[::1] weights, double[:, ::1] first, double[:, :, ::1] second,
-    double[:, ::1] seen, double[:, ::1] posterior, double[::1] evidence, Workspace space, double* room, int32_t* lists, bint* good,
-    const real* like
+    double[:, ::1] seen, double[:, ::1] posterior, double[::1] evidence, Workspace space, double* room,
+    int32_t* lists, bint* good, const real* like
 ) noexcept:
     cdef Py_ssize_t g, at, i, e, j, c, m, k = model.k, p = model.n_columns, n_patterns = begins.shape[0] - 1
     cdef size_t square = model.n_matrices * p * p
