@@ -19,11 +19,8 @@ from kpod._engine.table import Table, make_table
 from kpod._estimators.choices import warn_of_empty
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mixture_model import MixtureModel
-<<<<<<< HEAD
-from kpod._estimators.parameters import MISSINGNESS, check_integer, is_auto
-=======
 from kpod._estimators.mixture_parameters import check_mixture_parameters
->>>>>>> mixture
+from kpod._estimators.parameters import is_auto
 from kpod._inputs import validation
 from kpod._mixture.cells import Prices
 from kpod._mixture.fit import Fitted, Options, fit_mixture
