@@ -39,7 +39,8 @@ def is_gap(value: Any) -> bool:
 
 
 def word(value: Any) -> str:
-    if type(value).__repr__ == object.__repr__:
+    represented: Any = type(value).__repr__
+    if represented is object.__repr__:
         raise ValueError(f"X holds objects of {kind_of(value)}, which are neither numbers nor text.")
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kpod._estimators.fitting import is_auto
-from kpod._estimators.parameters import MISSINGNESS, check_integer
+from kpod._estimators.parameters import MISSINGNESS, check_integer, is_auto
 from kpod._kernels.mixture import FACTORS_AT_MOST
 from kpod._mixture.shape import SHAPES, WITH_FACTORS
 
