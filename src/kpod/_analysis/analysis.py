@@ -67,7 +67,6 @@ class Analysis:
         clustering: Clustering,
         *,
         notes: Notes,
-        values: Any,
         choice: KChoice | None = None,
         weights: Floats | None = None,
         given: Any = None,
@@ -77,7 +76,7 @@ class Analysis:
     ) -> None:
         self.model, self.notes, self.choice = model, notes, choice
         self._table, self._usage, self._clustering = table, usage, clustering
-        self._values, self._weights, self._given = values, weights, given
+        self._weights, self._given = weights, given
         self._random_state, self._missing_values, self._progress = random_state, missing_values, progress
         self._cautions: dict[bool, Notes] = {}
 
@@ -109,11 +108,10 @@ class Analysis:
 
     @cached_property
     def stability(self) -> Stability:
-        model = self._clustering.kpod if self._table.in_pieces else self.model
         said = "clustering resampled tables"
         return stability(
-            model,
-            self._values,
+            self._clustering.kpod,
+            self._clustering.seen,
             sample_weight=self._weights,
             random_state=self._random_state,
             progress=lambda done, total, _: self._progress(done, total, f"{said}, {done} of {total}"),

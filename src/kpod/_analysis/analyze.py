@@ -169,9 +169,9 @@ def analyze_table(
     clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
     about = Notes([*prepared.notes, *follows(prepared.table, prepared.usage, clustering), *notes])
     return Analysis(
-        prepared.table, prepared.usage, pipeline, clustering, notes=about, values=prepared.source,
-        choice=choice, weights=prepared.weights, given=given,
-        random_state=kpod.random_state, missing_values=preparer.missing_values, progress=progress,
+        prepared.table, prepared.usage, pipeline, clustering, notes=about, choice=choice,
+        weights=prepared.weights, given=given, random_state=kpod.random_state,
+        missing_values=preparer.missing_values, progress=progress,
     )  # fmt: skip
 
 

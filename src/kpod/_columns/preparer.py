@@ -102,6 +102,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     mean_, scale_ : ndarray of shape (n_columns,)
         What is taken off and divided by; for a category of more than two levels, 0 and
         :math:`\sqrt{1 - \sum q^2}`.
+    decimal_ : str or None
+        The decimal mark of the text file that was learnt from, if it was one.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -340,6 +342,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if is_read(X) or frame_kind(X) != "array":
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self.n_features_in_ = len(names)
+        self.decimal_ = table.dialect.decimal if table.dialect else self.decimal
         self.roles_ = RoleTable([
             ColumnRole(name, usage.roles[name].role, name in usage.used, usage.aside.get(name) or role.why)
             for name, role in usage.roles.items()
@@ -371,12 +374,15 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             elif fitting:
                 validation.frame_of(X)  # whose columns have to have different names
                 validate_data(checked, X, reset=True, skip_check_array=True)
-            X = table_of(
-                X, self.missing_values, decimal=self.decimal, answers={} if fitting else self._answers
-            )
+            answers = {} if fitting else self._answers
+            X = table_of(X, self.missing_values, decimal=self._decimal(fitting), answers=answers)
         if not X.n_rows:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         return X
+
+    def _decimal(self, fitting: bool) -> str | None:
+        """The decimal mark of numbers in text: the one given, or that of the file that was learnt from."""
+        return self.decimal if fitting or self.decimal is not None else self.decimal_
 
     @property
     def _answers(self) -> dict[str, set[str]]:

@@ -43,5 +43,5 @@ def for_raw_tables(model: Model, *, columns_only: bool = False) -> Any:
         {f"{name}_": getattr(encoding, name) for name in PLAIN if name not in ("names", "kinds")}
     )
     preparer.feature_names_in_ = np.asarray(model.columns, dtype=object)
-    preparer.n_features_in_, preparer._frame = p, "pyarrow"
+    preparer.n_features_in_, preparer._frame, preparer.decimal_ = p, "pyarrow", None
     return Pipeline([("prepare", preparer), last])

@@ -214,6 +214,7 @@ CLASSES = {
             "kinds_": "any",
             "levels_": "any",
             "roles_": "any",
+            "decimal_": "U none",
             "mean_": "f used bounded",
             "scale_": "f used positive",
             "weights_": "f used positive",
