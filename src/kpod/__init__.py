@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod import datasets, metrics, missingness, plot
+    from kpod import datasets, metrics, missingness, plot, results
     from kpod._analysis.analysis import Analysis
     from kpod._analysis.analyze import analyze
     from kpod._columns.preparer import TablePreparer
@@ -43,6 +43,7 @@ __all__ = [
     "plot",
     "read",
     "report",
+    "results",
     "save",
     "scan",
     "stability",
@@ -67,7 +68,7 @@ _HOMES = {
     "stability": "kpod._findings.stability",
     "summary": "kpod._findings.sums_of_squares",
 }
-_MODULES = ["datasets", "metrics", "missingness", "plot"]
+_MODULES = ["datasets", "metrics", "missingness", "plot", "results"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kpod._common.notebook import ReadsAsText
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._common.words import listed
 from kpod._engine.blocks import some_rows
@@ -35,7 +36,7 @@ STABLE, DOUBTFUL, DISSOLVED = 0.75, 0.6, 0.5
 
 
 @dataclass
-class Stability:
+class Stability(ReadsAsText):
     """What `stability` found.
 
     Attributes

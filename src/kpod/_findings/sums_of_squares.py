@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kpod._common.notebook import ReadsAsText
 from kpod._common.typing import Floats
 from kpod._common.words import counted, starts_text
 from kpod._findings.stability import kpod_and_table
@@ -15,7 +16,7 @@ from kpod._selection.holdout import entries
 
 
 @dataclass
-class ClusterSummary:
+class ClusterSummary(ReadsAsText):
     """Sums of squares over observed entries: `total_ss_` = `between_ss_` + `within_ss_.sum()`.
 
     Attributes

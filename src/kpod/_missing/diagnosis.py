@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from kpod._common.column_groups import groups_of_array
+from kpod._common.notebook import ReadsAsText
 from kpod._common.typing import Floats, Positions
 from kpod._inputs import containers
 from kpod._missing.association import (
@@ -36,7 +37,7 @@ MOST_ROWS = 10_000
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(ReadsAsText):
     """What `diagnose` found.
 
     Attributes

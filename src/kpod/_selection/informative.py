@@ -27,6 +27,7 @@ import numpy as np
 from scipy import sparse
 
 from kpod._common.column_groups import ColumnGroups
+from kpod._common.notebook import ReadsAsText
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._common.words import SMALLEST, counted, percent
 from kpod._engine.blocks import some_rows
@@ -61,7 +62,7 @@ class TooFewRowsError(ValueError):
 
 
 @dataclass(frozen=True)
-class MissingnessDecision:
+class MissingnessDecision(ReadsAsText):
     """Whether gaps are used, and why.
 
     Attributes

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kpod._common.notebook import ReadsAsText
 from kpod._common.typing import Floats
 from kpod._common.words import percent
 from kpod._selection.correlated import Verdict, predicted
@@ -21,7 +22,7 @@ COLUMNS = ("error", "error_se", "above_best", "above_best_se", "loss", "silhouet
 
 
 @dataclass
-class KChoice:
+class KChoice(ReadsAsText):
     """What `choose_k` found.
 
     Attributes

@@ -1,0 +1,27 @@
+"""What functions return: for annotations, and for the reference. None of them is made by hand."""
+
+from __future__ import annotations
+
+from kpod._analysis.analysis import Analysis
+from kpod._columns.role_table import ColumnRole, RoleTable
+from kpod._common.notes import Note, Notes
+from kpod._findings.stability import Stability
+from kpod._findings.sums_of_squares import ClusterSummary
+from kpod._missing.diagnosis import Diagnosis
+from kpod._report.page import Report
+from kpod._selection.informative import MissingnessDecision
+from kpod._selection.number import KChoice
+
+__all__ = [
+    "Analysis",
+    "ClusterSummary",
+    "ColumnRole",
+    "Diagnosis",
+    "KChoice",
+    "MissingnessDecision",
+    "Note",
+    "Notes",
+    "Report",
+    "RoleTable",
+    "Stability",
+]
