@@ -6,8 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpod import datasets, metrics, missingness, plot, results
-    from kpod._analysis.analysis import Analysis
+    from kpod import datasets, metrics, missingness, plot
     from kpod._analysis.analyze import analyze
     from kpod._columns.preparer import TablePreparer
     from kpod._estimators.gaussian_mixture import GaussianMixture
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KPOD",
-    "Analysis",
     "GaussianMixture",
     "MiniBatchKPOD",
     "ObservedScaler",
@@ -43,7 +41,6 @@ __all__ = [
     "plot",
     "read",
     "report",
-    "results",
     "save",
     "scan",
     "stability",
@@ -51,7 +48,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Analysis": "kpod._analysis.analysis",
     "analyze": "kpod._analysis.analyze",
     "read": "kpod._files.opening",
     "GaussianMixture": "kpod._estimators.gaussian_mixture",

@@ -347,7 +347,7 @@ def test_roles_are_found_and_can_be_printed_and_edited():
         "smoker": "boolean", "ward": "category", "height": "number",
     }  # fmt: skip
     line = str(preparer.roles_).splitlines()[1].split()
-    assert line[:4] == ["patient", "identifier", "no", "identifier:"]
+    assert line[:4] == ["patient", "identifier", "no", "codes,"]
     edited = preparer.roles_.to_dict() | {"ward": "category", "score": "text"}
     assert TablePreparer(roles=edited).fit(raw()).columns_ == ["weight_kg", "smoker", "ward", "height"]
 

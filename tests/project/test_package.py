@@ -51,12 +51,12 @@ MODULES = {"scikit-learn": "sklearn", "python-calamine": "python_calamine"}
 EXTRAS = {
     "plot/": ["plot"],
     "_report/": ["report"],
-    "_analysis/": ["cli"],
-    "_columns/": ["cli"],
-    "_files/": ["cli", "excel", "stats"],
-    "_models/": ["cli"],
+    "_analysis/": ["files"],
+    "_findings/asides.py": ["files"],
+    "_columns/": ["files"],
+    "_files/": ["files", "excel", "stats"],
     "cli/": ["cli"],
-    "_inputs/scanned.py": ["cli"],
+    "_inputs/scanned.py": ["files"],
     "_inputs/dask_tables.py": ["dask"],
     "_engine/cluster/": ["dask"],
 }

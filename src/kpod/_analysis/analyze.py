@@ -93,11 +93,12 @@ def analyze(
     >>> import kpod
     >>> from kpod.datasets import load_incomplete_wine
     >>> analysis = kpod.analyze(load_incomplete_wine().filename, 3)
-    >>> print(analysis.describe()[["cluster", "rows", "description"]].to_string(index=False))
-     cluster  rows                                                    description
-           0    66               low in alcohol, proline and total_phenols
+    >>> list(analysis.describe()["rows"])
+    [66, 58, 54]
+    >>> analysis.describe()["description"][1]
+    'high in hue, low in color_intensity, alcohol and proline'
     >>> analysis.model.predict(kpod.read(load_incomplete_wine().filename))[:5]
-    array([1, 1, 1, 1, 1], dtype=int32)
+    array([0, 0, 0, 0, 0], dtype=int32)
     """
     progress = progress or silent
     preparer = TablePreparer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -60,6 +61,7 @@ def table_of(
 
     An array has no names to judge by: its columns are the numbers and the words that they hold.
     """
+    check_pyarrow()
     import pyarrow as pa
 
     from kpod._columns.inspect_table import look_at_columns
@@ -77,6 +79,15 @@ def table_of(
             column.role = Role("number", "numbers") if column.values is not None else column.role
     unused = codes.found_nowhere({column.name: column.marks for column in inspected})
     return TableFile(X_, raw, inspected, None, unused, notes)
+
+
+def check_pyarrow() -> None:
+    """Refuse to read tables without the package that does it."""
+    if find_spec("pyarrow") is None:
+        raise ModuleNotFoundError(
+            "TablePreparer, kpod.read and kpod.analyze need pyarrow: pip install 'scikit-kpod[files]'.",
+            name="pyarrow",
+        )
 
 
 def columns_of_frame(X: Any) -> dict[str, Any]:

@@ -113,21 +113,21 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     >>> from sklearn.pipeline import make_pipeline
     >>> table = pd.DataFrame({
     ...     "bird": ["A1", "A2", "A3", "A4"], "mass": ["3.1", "?", "5.2", "5.0"],
-    ...     "sex": ["f", "f", "m", None], "island": ["Dream", "Dream", "Biscoe", "Biscoe"]})
+    ...     "adult": ["no", "no", "yes", None], "island": ["Dream", "Dream", "Biscoe", "Biscoe"]})
     >>> preparer = TablePreparer(categories="all").fit(table)
     >>> print(preparer.roles_)
     column  role        used  why
     bird    identifier  no    different in every row
     mass    number      yes   numbers
-    sex     category    yes   2 different values
+    adult   boolean     yes   true or false
     island  category    yes   2 different values
     >>> model = make_pipeline(preparer, KPOD(2, random_state=0)).fit(table)
     >>> model[0].get_feature_names_out()
-    array(['mass', 'sex=m', 'island=Dream'], dtype=object)
+    array(['mass', 'adult', 'island=Dream'], dtype=object)
     >>> model[0].inverse_transform(model[1].cluster_centers_)
-       mass sex  island
-    0   3.1   f   Dream
-    1   5.1   m  Biscoe
+       mass  adult  island
+    0   3.1    0.0   Dream
+    1   5.1    1.0  Biscoe
     """
 
     def __init__(
@@ -344,7 +344,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(names)
         self.decimal_ = table.dialect.decimal if table.dialect else self.decimal
         self.roles_ = RoleTable([
-            ColumnRole(name, usage.roles[name].role, name in usage.used, usage.aside.get(name) or role.why)
+            ColumnRole(name, role.role, name in usage.used, usage.reason(name))
             for name, role in usage.roles.items()
         ])  # fmt: skip
         self._frame = "pyarrow" if is_read(X) else frame_kind(X)

@@ -46,6 +46,11 @@ class ColumnUsage:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of the columns used as categories, their order if they have one."""
 
+    def reason(self, name: str) -> str:
+        """Why a column is what it is, or what else it was set aside for."""
+        role, why = self.roles[name], self.aside.get(name, "")
+        return role.why if why in ("", said(role)) else why
+
     def kinds(self, table: TableFile) -> list[str]:
         """What the columns used are to a model: numbers, yes and no, dates or categories."""
         out = []

@@ -6,6 +6,9 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
+
+from kpod._columns.frames import check_pyarrow
 from kpod._common.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ def open_table(
     **read: Any,
 ) -> TableFile:
     """The table in one or several files; `close` it when what it needs on a disk is needed no more."""
+    check_pyarrow()
     from kpod._files.pieces.large_table import LargeTable, files_of
     from kpod._files.reading import read_table
 
@@ -93,6 +97,7 @@ def read(
     1  bob    NaN  yes
     2  cai    2.5   no
     """
+    check_pyarrow()
     from kpod._common.warnings import warn
     from kpod._files.reading import read_table
 
@@ -114,9 +119,7 @@ def as_backend(table: TableFile, backend: str) -> Any:
 
     content = as_read(table)
     if backend == "polars":
-        import polars as pl
-
-        return pl.from_arrow(content)
+        return nw.from_arrow(content, backend="polars").to_native()
     if backend == "pyarrow":
         return content
     frame = content.to_pandas()

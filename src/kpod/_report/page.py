@@ -99,8 +99,8 @@ def report(
     >>> wine = load_incomplete_wine()
     >>> model = make_pipeline(StandardScaler(), kpod.KPOD(3, random_state=0)).fit(wine.data)
     >>> report = kpod.report(model, wine.data, column_names=wine.feature_names)
-    >>> report.data["clusters"][0]["sentence"]
-    'cluster 0: 58 rows, high in hue, low in color_intensity, alcohol and proline'
+    >>> report.data["clusters"][1]["sentence"]
+    'cluster 1: 58 rows, high in hue, low in color_intensity, alcohol and proline'
     >>> report.save("report.html")
     """
     clustering = Clustering.of(model, X, column_names)
