@@ -20,6 +20,7 @@ import kpod
 from kpod import KPOD
 from kpod._common import system
 from kpod._engine import blocks, checkpoint, fit
+from kpod._estimators import kpod as kpod_module
 from tests.conftest import FIRST_SEED
 from tests.files.test_scan import same_fit
 from tests.helpers.tables import clustered
@@ -425,14 +426,14 @@ def test_a_checkpoint_outlives_the_stages_after_the_descent(tmp_path, monkeypatc
     """Stopped in EM, or where the results are put together, the descent need not be done again."""
     settings = {"random_state": 0, "tol": 0, "probability": True, "n_init": 3}
     whole = KPOD(5, **settings).fit(SMALL)
-    for stage in ("_mixture", "_attributes", "_warn_of"):
+    for owner, stage in ((KPOD, "_mixture"), (kpod_module, "fitted_attributes"), (kpod_module, "warn_of")):
 
         def stop(*_):
             raise Stop
 
         model = KPOD(5, **settings, checkpoint=tmp_path)
         with monkeypatch.context() as patch:
-            patch.setattr(KPOD, stage, stop)
+            patch.setattr(owner, stage, stop)
             with pytest.raises(Stop):
                 model.fit(SMALL)
         assert (tmp_path / "fit.npz").exists()

@@ -53,6 +53,7 @@ def public():
     X = table()
     fitted = {
         "KPOD": kpod.KPOD(3, random_state=0).fit(X),
+        "GaussianMixture": kpod.GaussianMixture(2, covariance_type="diag", n_init=1, random_state=0).fit(X),
         "MiniBatchKPOD": kpod.MiniBatchKPOD(3, random_state=0).fit(X),
         "ObservedScaler": kpod.ObservedScaler().fit(X),
         "TablePreparer": kpod.TablePreparer(categories="all").fit(X),

@@ -13,11 +13,12 @@ from sklearn.metrics import rand_score
 import kpod
 from kpod import KPOD, MiniBatchKPOD
 from kpod._engine.executors import Executor
+from kpod._engine.solvers import minibatch
 from kpod._engine.solvers.minibatch import Running
 from kpod._engine.solvers.order import Order
 from kpod._engine.table import make_table
 from kpod._engine.windows import pages_of
-from kpod._estimators import mini_batch as minibatch
+from kpod._estimators import mini_batch
 from tests.helpers.tables import as_csr_for_engine, clustered
 
 
@@ -293,14 +294,14 @@ def test_a_table_on_a_disk_is_read_once_an_epoch(rng, kind, tmp_path, monkeypatc
         X = as_csr_for_engine(X)
         sparse.save_npz(tmp_path / "x.npz", X, compressed=False)
         scanned = kpod.scan(tmp_path / "x.npz", scratch=tmp_path)
-    read, real = [], minibatch.some_rows
+    read, real = [], mini_batch.some_rows
 
     def counting(values, rows):
         if pages_of(values.data if sparse.issparse(values) else values):
             read.append(len(rows))
         return real(values, rows)
 
-    monkeypatch.setattr(minibatch, "some_rows", counting)
+    monkeypatch.setattr(mini_batch, "some_rows", counting)
     with scanned:
         on_disk = model.fit(scanned).cluster_centers_.copy()
     assert sum(read) <= (2 + 0.2) * 12_000  # two epochs, and the sample to start from

@@ -76,7 +76,7 @@ class TestARefitThatFails:
         model, X = model
         before, predicted = dict(vars(model)), model.predict(X)
         # Where a shell started us in the background, SIGINT is ignored.
-        monkeypatch.setattr(lloyd.Descent, "update", lambda self: signal.raise_signal(signal.SIGINT))
+        monkeypatch.setattr(lloyd.Descent, "finish", lambda *_: signal.raise_signal(signal.SIGINT))
         handler = signal.signal(signal.SIGINT, signal.default_int_handler)
         with pytest.raises(KeyboardInterrupt):
             model.fit(clustered(rng, 200, 7)[0])

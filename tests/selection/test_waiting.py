@@ -7,7 +7,7 @@ import pytest
 
 from kpod import KPOD, choose_k
 from kpod._common.waiting import LONG, Wait, duration, seconds_left
-from kpod.cli.progress import Choosing, Progress
+from kpod.cli.progress import Progress
 from tests.helpers.command import kpod as run
 from tests.helpers.tables import clustered
 
@@ -122,6 +122,6 @@ def test_it_is_said_above_a_spinner(monkeypatch):
     lines = []
     progress = Progress(quiet=False)
     progress.status = SimpleNamespace(console=SimpleNamespace(print=lines.append))
-    Choosing(progress).announce(240)
+    progress.announce(240)
     (line,) = lines
     assert line.startswith("choosing the number of clusters takes about 4 minutes more; with a given number")

@@ -19,6 +19,7 @@ from kpod._common.notes import Note, Notes
 from kpod._common.options import option
 from kpod._common.typing import AnyFloats, Floats
 from kpod._common.warnings import warn
+from kpod._estimators.fitted import store_fitted
 from kpod._inputs import validation
 
 if TYPE_CHECKING:
@@ -273,11 +274,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples,) or None
             For `sample_weight` of KPOD's `fit`.
         """
-        if self.weight is None:
-            return None
         from kpod._columns.usage import weights_of
 
-        return weights_of(self._table(X), self.weight)
+        validation.refuse_dask(X)
+        return None if self.weight is None else weights_of(self._table(X), self.weight)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the prepared columns: the column, or column=level; of two levels, the second.
@@ -304,11 +304,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> tuple[ColumnUsage, Encoding, AnyFloats]:
         """Learn from a table: what is used of it, how that is encoded, and its values, ready for that."""
-        from kpod._columns import new_rows, table_notes
+        from kpod._columns import new_rows
         from kpod._columns.usage import choose_columns, levels_of
 
         self._check_parameters()
-        table, learnt = self._table(X, fitting=True), {}
+        table = self._table(X, fitting=True)
         usage = choose_columns(
             table, self.columns or (), self.exclude, self.ids,
             roles=self.roles or {}, categories=self.categories, weight=self.weight,
@@ -322,44 +322,36 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             scale=self.scale, log=self._logs(table, usage), clip=self.clip,
             column_weights=self._weights_of_columns(table, usage),
         )  # fmt: skip
-        learnt = {f"{name}_": getattr(encoding, name) for name in PLAIN if name not in ("names", "kinds")}
-        self._commit(
-            table,
-            usage,
-            X,
-            columns_=usage.used,
-            kinds_=kinds,
-            notes_=table_notes.notes_on(table, usage),
-            **learnt,
-        )
+        self._commit(table, usage, X, encoding)
         return usage, encoding, values
 
-    def _commit(self, table: TableFile, usage: ColumnUsage, X: Any, **learnt: Any) -> None:
+    def _commit(self, table: TableFile, usage: ColumnUsage, X: Any, encoding: Encoding) -> None:
         """Take over what was learnt; nothing of a fitted preparer changes before all of it is there."""
+        from kpod._columns import table_notes
+
         names = [column.name for column in table.columns]
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        learnt = {f"{name}_": getattr(encoding, name) for name in PLAIN if name not in ("names", "kinds")}
         if is_read(X) or frame_kind(X) != "array":
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        self.n_features_in_ = len(names)
-        self.decimal_ = table.dialect.decimal if table.dialect else self.decimal
-        self.roles_ = RoleTable([
+            learnt["feature_names_in_"] = np.asarray(names, dtype=object)
+        roles = [
             ColumnRole(name, role.role, name in usage.used, usage.reason(name))
             for name, role in usage.roles.items()
-        ])  # fmt: skip
-        self._frame = "pyarrow" if is_read(X) else frame_kind(X)
-        self.__dict__.update(learnt)
-        self._n_features_out = sum(self._encoding.widths)
+        ]
+        learnt |= {
+            "n_features_in_": len(names),
+            "columns_": usage.used,
+            "kinds_": usage.kinds(table),
+            "roles_": RoleTable(roles),
+            "notes_": table_notes.notes_on(table, usage),
+            "decimal_": table.dialect.decimal if table.dialect else self.decimal,
+            "_frame": "pyarrow" if is_read(X) else frame_kind(X),
+            "_n_features_out": sum(encoding.widths),
+        }
+        store_fitted(self, learnt)
 
     def _of_parts(self, table: TableFile, usage: ColumnUsage, encoding: Encoding) -> TablePreparer:
         """A fitted preparer of a table whose columns were scaled elsewhere, as those in pieces are."""
-        from kpod._columns import table_notes
-
-        learnt = {f"{name}_": getattr(encoding, name) for name in PLAIN if name not in ("names", "kinds")}
-        notes = table_notes.notes_on(table, usage)
-        self._commit(
-            table, usage, table, columns_=usage.used, kinds_=usage.kinds(table), notes_=notes, **learnt
-        )
+        self._commit(table, usage, table, encoding)
         return self
 
     def _table(self, X: Any, *, fitting: bool = False) -> TableFile:

@@ -24,6 +24,8 @@ def sentence(note: Note) -> str:
 
 def title(note: Note) -> str:
     """The heading of a caution."""
+    if note.kind == "contradicted cluster":
+        return f"The probabilities contradict cluster {note.values['cluster']}"
     return note.kind[0].upper() + note.kind[1:]
 
 

@@ -16,6 +16,7 @@ import json
 import os
 import stat
 import time
+import tokenize
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -267,6 +268,10 @@ def write_arrays(file: IO[bytes], arrays: dict[str, Any]) -> None:
     np.savez(file, format=np.array(FORMAT), digest=np.array(digest_of(arrays)), **arrays)
 
 
+ODD = (EOFError, KeyError, NotImplementedError, RecursionError, TypeError, SyntaxError, tokenize.TokenError)
+"""What NumPy and zipfile raise on damaged files besides a ValueError."""
+
+
 def read_arrays(raw: IO[bytes]) -> dict[str, Any]:
     """What `write_arrays` wrote, to the bit; else a ValueError, or what NumPy and zipfile raise."""
     try:
@@ -280,7 +285,7 @@ def read_arrays(raw: IO[bytes]) -> dict[str, Any]:
             if any(info.compress_type != zipfile.ZIP_STORED for info in file.zip.infolist()):
                 raise ValueError("it is compressed")
             arrays = {name: file[name] for name in file.files if name != "format"}
-    except (EOFError, KeyError, NotImplementedError, RecursionError, TypeError, SyntaxError) as error:
+    except ODD as error:
         raise ValueError(str(error) or type(error).__name__) from error
     if str(arrays.pop("digest", "")) != digest_of(arrays):
         raise ValueError("its contents are not what was written")

@@ -18,10 +18,12 @@ from kpod._estimators.choices import Decided
 
 def store_fitted(estimator: Any, attributes: Mapping[str, Any]) -> None:
     """Give an estimator the attributes of a fit that has succeeded, instead of those of any fit before."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
-        delattr(estimator, name)
-    for name, value in attributes.items():
-        setattr(estimator, name, value)
+    kept = {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.startswith("_") or not name.endswith("_")
+    }
+    estimator.__dict__ = {**kept, **attributes}  # at once, so that nothing can come between
 
 
 def column_names(estimator: Any) -> dict[str, Any]:
