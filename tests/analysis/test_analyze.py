@@ -162,6 +162,23 @@ def test_what_takes_long_is_computed_when_asked_for_and_shown_then(file):
     assert analysis.confidence["sentences"][0] in str(analysis)
 
 
+def test_functions_take_an_analysis(frame):
+    weighted = frame.assign(w=np.where(np.arange(N) % 2, 1.0, 2.0))
+    analysis = kpod.analyze(weighted, 2, weight="w", exclude=["income"])
+    weights, model = weighted["w"].to_numpy(), analysis.model
+    expected = kpod.summary(model, weighted, sample_weight=weights)
+    assert str(kpod.summary(analysis)) == str(expected)
+    again = kpod.stability(analysis, random_state=0)
+    assert_array_equal(again.jaccard_, analysis.stability.jaccard_)
+    assert_array_equal(
+        again.jaccard_, kpod.stability(model, weighted, sample_weight=weights, random_state=0).jaccard_
+    )
+    assert kpod.report(analysis).data == analysis.report().data
+    for function in (kpod.report, kpod.summary, kpod.stability):
+        with pytest.raises(TypeError, match="X is missing"):
+            function(model)
+
+
 def test_probabilities_are_those_of_the_fit(file):
     later, before = kpod.analyze(file, 2), kpod.analyze(file, 2, probability=True)
     assert later.confidence == before.confidence

@@ -80,7 +80,9 @@ def arguments(function, X):
         "nuisance": np.arange(300) % 2, "groups": np.arange(300) % 2,
     }  # fmt: skip
     needed = inspect.signature(function).parameters.values()
-    return {p.name: given[p.name] for p in needed if p.default is p.empty and p.name in given}
+    return {
+        p.name: given[p.name] for p in needed if (p.default is p.empty or p.name == "X") and p.name in given
+    }
 
 
 def takes_a_table(function):

@@ -77,7 +77,7 @@ class Stability(ReadsAsText):
 
 def stability(
     model: Any,
-    X: Any,
+    X: Any = None,
     *,
     n_resamples: int = RESAMPLES,
     sample_weight: Any = None,
@@ -98,9 +98,9 @@ def stability(
 
     Parameters
     ----------
-    model : KPOD, or a pipeline that ends in one
-        The fitted model.
-    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
+    model : KPOD, a pipeline that ends in one, or Analysis
+        The fitted model; an analysis has its table already.
+    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
         The table that it was fitted on.
     n_resamples : int, default=50
     sample_weight : array-like of shape (n_samples,), default=None
@@ -133,7 +133,8 @@ def stability(
     rng = check_random_state(random_state)
     kpod, seen = kpod_and_table(model, X)
     values, labels = validation.as_table(seen, kpod), np.asarray(kpod.predict(seen))
-    weights = validation.check_weights(sample_weight, values.shape[0])
+    given = getattr(model, "_weights", None) if sample_weight is None else sample_weight
+    weights = validation.check_weights(given, values.shape[0])
     rows = np.flatnonzero((labels >= 0) & (True if weights is None else weights > 0))
     if len(rows) > MOST_ROWS:
         rows = np.sort(rng.permutation(rows)[:MOST_ROWS])
@@ -169,8 +170,16 @@ def stability(
     )
 
 
+NO_TABLE = "X is missing: give the table that the model was fitted on, or an Analysis instead of a model."
+
+
 def kpod_and_table(model: Any, X: Any) -> tuple[NearestCenter, Any]:
-    """The KPOD at the end of a pipeline, and the table as that sees it, with the names of its columns."""
+    """The KPOD at the end of a pipeline or in an analysis, and the table as that sees it."""
+    clustering = getattr(model, "_clustering", None)
+    if X is None and clustering is not None:
+        return clustering.kpod, clustering.seen
+    if X is None:
+        raise TypeError(NO_TABLE)
     validation.refuse_dask(X)  # before scikit-learn's transformers load it
     if hasattr(model, "steps"):
         X, model = (model[:-1].transform(X) if len(model.steps) > 1 else X), model.steps[-1][1]

@@ -58,7 +58,7 @@ class ClusterSummary(ReadsAsText):
         return "\n".join(lines).rstrip()
 
 
-def summary(model: Any, X: Any, *, sample_weight: Any = None) -> ClusterSummary:
+def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterSummary:
     r"""Sums of squares within and between clusters, over observed entries.
 
     .. math:: \sum_{ij\ \text{observed}} w_i (x_{ij} - \bar x_j)^2 =
@@ -70,9 +70,9 @@ def summary(model: Any, X: Any, *, sample_weight: Any = None) -> ClusterSummary:
 
     Parameters
     ----------
-    model : KPOD, or a pipeline that ends in one
-        The fitted model.
-    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
+    model : KPOD, a pipeline that ends in one, or Analysis
+        The fitted model; an analysis has its table already.
+    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
         The table; rows are assigned to their nearest centers.
     sample_weight : array-like of shape (n_samples,), default=None
 
@@ -95,7 +95,8 @@ def summary(model: Any, X: Any, *, sample_weight: Any = None) -> ClusterSummary:
     """
     kpod, seen = kpod_and_table(model, X)
     values, labels = validation.as_table(seen, kpod), np.asarray(kpod.predict(seen))
-    weights = validation.check_weights(sample_weight, values.shape[0])
+    given = getattr(model, "_weights", None) if sample_weight is None else sample_weight
+    weights = validation.check_weights(given, values.shape[0])
     weight = np.ones(values.shape[0]) if weights is None else weights
     k, p = int(kpod.n_clusters_), values.shape[1]
     rows, columns, x = entries(values)

@@ -32,6 +32,7 @@ from kpod._findings.certainty import how_sure, starts_of, why_this_number
 from kpod._findings.clustering import FEW, Clustering
 from kpod._findings.profiles import Aside
 from kpod._findings.profiles import profile as profile_of
+from kpod._findings.stability import NO_TABLE
 from kpod._inputs import validation
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ DRAWING = threading.Lock()
 
 def report(
     model: Any,
-    X: Any,
+    X: Any = None,
     *,
     column_names: Sequence[str] | None = None,
     profile: Any = None,
@@ -67,11 +68,11 @@ def report(
 
     Parameters
     ----------
-    model : KPOD or Pipeline
-        The fitted model. With a pipeline that ends in a KPOD (a scaler before it, for
-        example; `make_pipeline(scaler, kpod)` takes fitted parts as they are) everything is
-        in the units of `X`.
-    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
+    model : KPOD, Pipeline or Analysis
+        The fitted model; an analysis has its table, and everything else, already. With a pipeline
+        that ends in a KPOD (a scaler before it, for example; `make_pipeline(scaler, kpod)` takes
+        fitted parts as they are) everything is in the units of `X`.
+    X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
         The table, of the kind that `model` was fitted on.
     column_names : sequence of str, default=None
         Names of the columns, where neither the model nor `X` knows them.
@@ -103,6 +104,10 @@ def report(
     'cluster 1: 58 rows, high in hue, low in color_intensity, alcohol and proline'
     >>> report.save("report.html")
     """
+    if X is None and hasattr(model, "report"):
+        return model.report(title=None if title == "Clusters" else title)
+    if X is None:
+        raise TypeError(NO_TABLE)
     clustering = Clustering.of(model, X, column_names)
     settings = {"model": " ".join(repr(model).split()), "kpod": __version__}
     aside = asides_of(profile, len(clustering.labels)) if profile is not None else []
