@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from kpod.cli.options import FILE
@@ -25,6 +23,8 @@ def demo(report: str) -> None:
     """Cluster the bundled incomplete wine table, show what came out and write a report."""
     check_stdout()
     check_outputs({}, {"--report": report})
+    from pathlib import Path
+
     from kpod._analysis.analyze import analyze
     from kpod._files.opening import open_table
     from kpod.cli.fit import draw

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kpod._common.errors import InputError, printable
-from kpod._files.atomic import check_writable
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
@@ -36,6 +34,8 @@ NOT_REPORTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".md", ".png", ".svg", "
 
 def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str | None]) -> None:
     """Whatever can be known to go wrong with the outputs, before the work is done."""
+    from kpod._files.atomic import check_writable
+
     named = {what: [given] if isinstance(given, str) else given for what, given in inputs.items()}
     taken = {
         os.path.realpath(path): f"the {what}"
@@ -56,7 +56,7 @@ def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str
             )
         taken[target] = option
         check_writable(path)
-        if option == "--report" and Path(path).suffix.lower() in NOT_REPORTS:
+        if option == "--report" and path.lower().endswith(NOT_REPORTS):
             raise InputError(
                 f"--report {printable(path)}: a report is an HTML file; end its name in .html "
                 "(a browser prints it to PDF)."
