@@ -12,7 +12,7 @@ from scipy import sparse
 
 from kpod._analysis.analyze import noting
 from kpod._analysis.summaries import summary_of_data
-from kpod._columns.missing_codes import both, from_options
+from kpod._columns.missing_codes import both
 from kpod._columns.new_rows import check_columns
 from kpod._columns.preparer import TablePreparer
 from kpod._columns.usage import ColumnUsage
@@ -75,9 +75,16 @@ class Applied:
         """The clusters of the rows."""
         if not self.table.in_pieces:
             return self.kpod.predict(self.encoded)
+        parts = [self.kpod.predict(self.scaled(np.array(rows))) for rows in chunks(self.values)]
+        return np.concatenate(parts)
+
+    def scaled(self, values: Any) -> Any:
+        """Some rows of the columns of the model, as the KPOD takes them."""
         assert self.preparer is not None
-        encode = self.preparer._encoding.encode
-        return np.concatenate([self.kpod.predict(encode(np.array(rows))) for rows in chunks(self.values)])
+        out = self.preparer._encoding.encode(values)
+        for _, step in self.model.steps[1:-1]:
+            out = step.transform(out)
+        return out
 
 
 def apply(
@@ -95,12 +102,10 @@ def apply(
     with noting() as notes:
         opened = archive.load(model)
         pipeline = for_raw_tables(opened)
-    first = pipeline[0]
-    preparer = first if isinstance(first, TablePreparer) else None
-    codes = both(preparer.missing_values if preparer else from_options(opened.missing), missing_values)
+    preparer = pipeline[0]
     table = open_table(
-        data, missing_values=codes, answers=preparer._answers if preparer else None, every_row=True,
-        progress=progress, **reading,
+        data, missing_values=both(preparer.missing_values, missing_values), answers=preparer._answers,
+        every_row=True, progress=progress, **reading,
     )  # fmt: skip
     try:
         if any((long_form or {}).values()):
@@ -113,8 +118,6 @@ def apply(
 
 def applied(opened: Model, pipeline: Any, table: TableFile, notes: Notes) -> Applied:
     """A table as a model takes it: columns by name."""
-    if not isinstance(pipeline[0], TablePreparer):
-        pipeline = for_raw_tables(opened, columns_only=True)
     preparer = pipeline[0]
     ratings = takes_ratings(opened) and not table.in_pieces
     needed = listed([option("--rows"), option("--items"), option("--values")])

@@ -51,8 +51,10 @@ def unknown_in_cluster(given: Applied) -> dict[str, Any]:
 def imputed(given: Applied) -> dict[str, Any]:
     """The columns of the model without gaps: numbers in their units, words for categories."""
     assert given.preparer is not None
-    complete = np.asarray(given.kpod.impute(given.encoded), dtype=np.float64)
-    return given.preparer._encoding.decode(complete)
+    complete = given.kpod.impute(given.encoded)
+    for _, step in reversed(given.model.steps[1:-1]):
+        complete = step.inverse_transform(complete)
+    return given.preparer._encoding.decode(np.asarray(complete, dtype=np.float64))
 
 
 def replace(table: TableFile, column: Column, where: Any, values: Any) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._columns.encoding import CATEGORY, ORDERED, UNSEEN
-from kpod._columns.tables import TableFile, check_numeric, matrix, precision, shown
+from kpod._columns.tables import TableFile, check_numeric, matrix, shown
 from kpod._columns.usage import count_days, words_of
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
@@ -97,8 +97,3 @@ def possible_codes(table: TableFile, names: Sequence[str]) -> list[Note]:
     """Numbers that may stand for missing."""
     roles = [table.column(name).role for name in names]
     return [note for role in roles for note in role.notes if note.kind == "possible code"]
-
-
-def dtype_of(table: TableFile, names: Sequence[str], kinds: Sequence[str]) -> Any:
-    words = any(kind in (CATEGORY, ORDERED) for kind in kinds)
-    return np.dtype(np.float64 if words else precision(table.raw.schema, names))

@@ -66,6 +66,3 @@ class Notes(list[Note]):
         import html
 
         return f"<ul>{''.join(f'<li>{html.escape(note.text)}</li>' for note in self)}</ul>"
-
-    def without(self, *kinds: str) -> Notes:
-        return Notes(note for note in self if note.kind not in kinds)

@@ -180,14 +180,6 @@ def followed_column(note: Note, share: float, commonest: float) -> str:
     )
 
 
-def many_levels(note: Note) -> str:
-    return (
-        f"{some(names_in(note))}: more than half of the values are different; identifiers, dates and free "
-        "text get a column for each value, and make clusters worse. Leave them out with "
-        f"{option('--exclude', list(note.columns))}."
-    )
-
-
 def two_readings(note: Note, what: str) -> str:
     return f"{name_of(note)}: {what}"
 
@@ -385,7 +377,6 @@ WORDS: dict[str, Callable[..., str]] = {
     "one row for each": one_row_for_each,
     "rows in time": rows_in_time,
     "followed column": followed_column,
-    "many levels": many_levels,
     "two readings": two_readings,
     "not a number": not_a_number,
     "unseen levels": unseen_levels,

@@ -1,12 +1,13 @@
 """Models as they take raw tables: with a TablePreparer in front.
 
 Models of before there was one, and those that were fitted on plain numbers in Python, have a scaler or
-nothing there, and the names and kinds of their columns beside them.
+nothing there, and the names and kinds of their columns beside them. Their preparer takes the columns by name
+and leaves the numbers as they are; the scaler stays.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,33 +16,34 @@ from kpod._columns.missing_codes import from_options
 from kpod._columns.preparer import TablePreparer
 
 if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
     from kpod._models.archive import Model
 
 
-def for_raw_tables(model: Model, *, columns_only: bool = False) -> Any:
-    """The pipeline with a preparer in front; one that takes ratings stays as it is unless it must not."""
+def for_raw_tables(model: Model) -> Pipeline:
+    """The pipeline of a model, with a preparer in front."""
     from sklearn.pipeline import Pipeline
 
-    *before, last = model.pipeline.steps
-    first = before[0][1] if before else None
-    if isinstance(first, TablePreparer):
+    if isinstance(model.pipeline[0], TablePreparer):
         return model.pipeline
-    if not columns_only and (first is None or hasattr(first, "row_means")):
-        return model.pipeline
+    return Pipeline([("prepare", preparer_of(model)), *model.pipeline.steps])
+
+
+def preparer_of(model: Model) -> TablePreparer:
+    """A fitted preparer that takes the columns of a model by name, and nothing else."""
     p = len(model.columns)
-    mean = np.zeros(p) if first is None else np.nan_to_num(first.mean_)
-    scale = np.ones(p) if first is None else first.scale_
-    encoding = Encoding.plain(model.columns, mean, scale)
+    encoding = Encoding.plain(model.columns, np.zeros(p), np.ones(p))
     preparer = TablePreparer(
-        columns=list(model.columns),
-        scale="none" if first is None else "standard",
-        missing_values=from_options(model.missing),
+        columns=list(model.columns), scale="none", missing_values=from_options(model.missing)
     )
-    preparer.columns_ = list(model.columns)
-    preparer.kinds_ = list(model.kinds) or ["any"] * p
     preparer.__dict__.update(
-        {f"{name}_": getattr(encoding, name) for name in PLAIN if name not in ("names", "kinds")}
+        {f"{name}_": getattr(encoding, name) for name in PLAIN if name not in ("names", "kinds")},
+        columns_=list(model.columns),
+        kinds_=list(model.kinds) or ["any"] * p,
+        feature_names_in_=np.asarray(model.columns, dtype=object),
+        n_features_in_=p,
+        decimal_=None,
+        _frame="pyarrow",
     )
-    preparer.feature_names_in_ = np.asarray(model.columns, dtype=object)
-    preparer.n_features_in_, preparer._frame, preparer.decimal_ = p, "pyarrow", None
-    return Pipeline([("prepare", preparer), last])
+    return preparer
