@@ -260,6 +260,12 @@ def test_options_for_files_are_refused_for_frames(frame):
         kpod.analyze(frame, 2, sheet="one")
 
 
+def test_a_number_of_numpy_is_a_number(frame):
+    analysis = kpod.analyze(frame, np.int64(2), exclude=["income"])
+    assert analysis.n_clusters == 2
+    assert analysis.choice is None
+
+
 # kpod.read
 
 

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,7 +59,11 @@ def analyze(
     probability: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    **reading: Any,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> Analysis:
     """Cluster a table, from a file or a data frame to a description of its clusters.
 
@@ -80,9 +85,10 @@ def analyze(
         How to cluster; see `KPOD`.
     progress : callable, default=None
         Called as `progress(done, total, text)`; `total` is 0 where it is not known.
-    **reading
-        How to read a file: `delimiter`, `decimal`, `encoding`, `sheet`; see `kpod.read`. `scratch` is a
-        folder: read in pieces, with a scratch file there.
+    delimiter, decimal, encoding, sheet : str, default=None
+        How to read a file; see `kpod.read`. `decimal` is for numbers in text of a data frame, too.
+    scratch : path, default=None
+        A folder: read the file in pieces, with a scratch file there.
 
     Returns
     -------
@@ -103,15 +109,17 @@ def analyze(
     progress = progress or silent
     preparer = TablePreparer(
         columns=columns, exclude=exclude, ids=ids, roles=roles, categories=categories, weight=weight,
-        missing_values=missing_values, decimal=reading.get("decimal"), scale=scale, log=log, clip=clip,
+        missing_values=missing_values, decimal=decimal, scale=scale, log=log, clip=clip,
     )  # fmt: skip
+    n_clusters = int(n_clusters) if isinstance(n_clusters, Integral) else n_clusters
     kpod = KPOD(
         n_clusters if isinstance(n_clusters, int) else "auto",
         algorithm=algorithm, n_init=n_init, shrinkage=shrinkage, random_state=random_state,
         missingness=missingness, probability=probability, checkpoint=checkpoint,
     )  # fmt: skip
     long_form = {"--rows": rows, "--items": items, "--values": values}
-    table = open_data(data, preparer, progress, **reading)
+    reading = {"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "scratch": scratch}
+    table = open_data(data, preparer, progress, reading)
     try:
         given = None if is_path(data) else data
         return analyze_table(table, preparer, kpod, n_clusters, long_form, progress, given)
@@ -125,7 +133,9 @@ def is_path(data: Any) -> bool:
     return all(isinstance(one, (str, os.PathLike)) for one in (data if many else [data]))
 
 
-def open_data(data: Any, preparer: TablePreparer, progress: Progress, **reading: Any) -> TableFile:
+def open_data(
+    data: Any, preparer: TablePreparer, progress: Progress, reading: Mapping[str, Any]
+) -> TableFile:
     """The table in files, or a data frame as one."""
     if is_path(data):
         from kpod._files.opening import open_table
@@ -133,17 +143,13 @@ def open_data(data: Any, preparer: TablePreparer, progress: Progress, **reading:
         aside = (*preparer.exclude, *preparer.ids)
         return open_table(
             data, missing_values=preparer.missing_values, columns=preparer.columns or (), aside=aside,
-            weight=preparer.weight, progress=progress, **reading,
+            weight=preparer.weight, progress=progress, decimal=preparer.decimal, **reading,
         )  # fmt: skip
-    given = {name for name, value in reading.items() if value is not None} - {"decimal"}
+    given = [name for name, value in reading.items() if value is not None]
     if given:
-        raise TypeError(f"{min(given)} is for files, and data is none.")
-    return preparer._table(data, fitting=True) if hasattr(data, "by_name") else table_of_frame(preparer, data)
-
-
-def table_of_frame(preparer: TablePreparer, data: Any) -> TableFile:
+        raise TypeError(f"{given[0]} is for files, but data is not the name of one.")
     table = preparer._table(data, fitting=True)
-    read = getattr(data, "attrs", {}).get("notes", ())
+    read = getattr(data, "attrs", {}).get("notes", ())  # of `kpod.read`
     table.notes = [*(note for note in read if isinstance(note, Note)), *table.notes]
     return table
 
