@@ -5,12 +5,15 @@ on a thread, and one that has not ended after minutes fails its test, rather tha
 """
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+import warnings
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -167,6 +170,21 @@ def test_clients_that_are_closed_by_another_thread_are_told_of(tmp_path):
         with pytest.raises(RuntimeError, match="was closed while it was in use"):
             ended(fit)
         (tmp_path / "go").touch()
+
+
+def test_loops_that_stop_before_a_call_has_begun_leave_no_warning_behind():
+    """A call is handed over, and the loop ends before its next round."""
+    loop = asyncio.new_event_loop()
+    client = SimpleNamespace(loop=SimpleNamespace(asyncio_loop=loop))
+    pending = waiting.start(client, lambda: None)
+    loop.close()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        del pending
+        gc.collect()
+    assert not seen, seen[0].message
+    with pytest.raises(waiting.ClientClosedError):
+        waiting.start(client, lambda: None)
 
 
 def test_clusters_that_are_restarted_are_told_of():

@@ -10,7 +10,8 @@ import asyncio
 import concurrent.futures
 import inspect
 import time
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -59,10 +60,18 @@ def start(client: Any, call: Callable[..., Any], *args: Any, **how: Any) -> conc
 
     coroutine = made()
     try:
-        return asyncio.run_coroutine_threadsafe(coroutine, client.loop.asyncio_loop)
-    except RuntimeError as error:  # the loop has stopped
+        pending = asyncio.run_coroutine_threadsafe(coroutine, client.loop.asyncio_loop)
+    except RuntimeError as error:  # the loop is closed
         coroutine.close()
         raise ClientClosedError from error
+    weakref.finalize(pending, close_if_never_run, coroutine)
+    return pending
+
+
+def close_if_never_run(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Python warns of coroutines that were never awaited, which is what a loop that stops leaves behind."""
+    if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+        coroutine.close()
 
 
 class Watch:
