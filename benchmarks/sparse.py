@@ -14,7 +14,8 @@ from benchmarks.harness import Sheet, ari, progress, timed
 from kpod import KPOD, ObservedScaler
 from kpod._engine import step as steps
 from kpod._engine.executors import available_threads, threads
-from kpod._engine.solvers.lloyd import Descent, Settings
+from kpod._engine.solvers.interface import Settings
+from kpod._engine.solvers.lloyd import Descent
 from kpod._engine.table import make_table
 from kpod._inputs.validation import as_csr
 from kpod.datasets import make_ratings

@@ -8,7 +8,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.dense import SHAPES, make, punch
 from benchmarks.harness import Sheet, progress, timed
 from kpod._engine.executors import available_threads, threads
-from kpod._engine.solvers.lloyd import Descent, Settings
+from kpod._engine.solvers.interface import Settings
+from kpod._engine.solvers.lloyd import Descent
 from kpod._engine.table import make_table
 
 

@@ -11,7 +11,7 @@ import kpod
 from kpod._engine import blocks, fit, step
 from kpod._engine.executors import Executor, threads
 from kpod._engine.sizes import SMALL_ROOM
-from kpod._engine.solvers.lloyd import Settings, Start
+from kpod._engine.solvers.interface import Settings, Start
 from kpod._engine.table import make_table
 from kpod._engine.windows import scratch_of
 from tests.helpers.processes import Processes, process_pool

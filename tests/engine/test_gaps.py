@@ -14,7 +14,7 @@ from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS
 from kpod._engine.objective import GapModel, GapObjective, panel_of
-from kpod._engine.solvers.lloyd import Settings, Start
+from kpod._engine.solvers.interface import Settings, Start
 from kpod._engine.solvers.nearest import nearest_labels
 from kpod._engine.table import make_table
 from kpod._kernels.moves import Gaps

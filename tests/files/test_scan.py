@@ -23,7 +23,7 @@ from kpod._common.errors import InputError
 from kpod._engine import blocks
 from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS
-from kpod._engine.solvers.lloyd import Settings, Start
+from kpod._engine.solvers.interface import Settings, Start
 from kpod._engine.table import make_table
 from kpod._engine.windows import Window
 from kpod._files import memory_limits

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from kpod._engine import fit
 from kpod._engine.executors import Executor
-from kpod._engine.solvers.lloyd import Settings, Start
+from kpod._engine.solvers.interface import Settings, Start
 from kpod._engine.table import make_table
 from kpod._inputs import validation
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kpod._engine import blocks
 from kpod._engine.executors import Executor, threads
-from kpod._engine.solvers.lloyd import Solution
+from kpod._engine.solvers.interface import Solution
 from kpod._selection import holdout
 from tests.helpers.tables import as_csr_for_engine as as_csr
 from tests.helpers.tables import clustered, table_of

@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpod._columns.encoding import CATEGORY, NUMBER, ORDERED, PLAIN, SCALES, Encoding, learn_encoding
 from kpod._columns.frames import array_in, as_frame, frame_kind, table_of
 from kpod._columns.role_table import ColumnRole, RoleTable
-from kpod._common.errors import InputError, printable
+from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
-from kpod._common.options import option
 from kpod._common.typing import AnyFloats, Floats
 from kpod._common.warnings import warn
 from kpod._estimators.fitted import store_fitted
@@ -319,8 +318,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
         encoding = learn_encoding(
             usage.used, [kind if kind in (CATEGORY, ORDERED) else NUMBER for kind in kinds], levels, values,
-            scale=self.scale, log=self._logs(table, usage), clip=self.clip,
-            column_weights=self._weights_of_columns(table, usage),
+            scale=self.scale, log=usage.logs(table, self.log), clip=self.clip,
+            column_weights=usage.column_weights(table, self.column_weights or {}),
         )  # fmt: skip
         self._commit(table, usage, X, encoding)
         return usage, encoding, values
@@ -425,27 +424,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 raise TypeError(f"{name} must be a list of columns, got {getattr(self, name)!r}.")
         if self.clip is not None and not 0 < self.clip < 0.5:
             raise ValueError(f"clip must lie between 0 and 0.5, got {self.clip!r}.")
-
-    def _logs(self, table: TableFile, usage: ColumnUsage) -> list[str]:
-        names = table.names([str(name) for name in self.log])
-        absent = [name for name in names if name not in usage.used or name in usage.categories]
-        if absent:
-            given = option("--log", [printable(absent[0])])
-            raise InputError(f"{given}: not among the columns clustered as numbers.")
-        return names
-
-    def _weights_of_columns(self, table: TableFile, usage: ColumnUsage) -> Floats:
-        out = np.ones(len(usage.used))
-        for key, value in (self.column_weights or {}).items():
-            if not np.isfinite(value) or value <= 0:
-                raise ValueError(
-                    f"column_weights must be positive and finite, got {value!r} for {key!r}; leave a column "
-                    "out instead of weighting it 0."
-                )
-            for name in table.names([str(key)]):
-                if name in usage.used:
-                    out[usage.used.index(name)] = value
-        return out
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -82,6 +82,29 @@ class ColumnUsage:
                 return whole_numbers(values)
         return None
 
+    def logs(self, table: TableFile, given: Sequence[str]) -> list[str]:
+        """The columns of which the logarithm is to be taken."""
+        names = table.names([str(name) for name in given])
+        absent = [name for name in names if name not in self.used or name in self.categories]
+        if absent:
+            asked = option("--log", [printable(absent[0])])
+            raise InputError(f"{asked}: not among the columns clustered as numbers.")
+        return names
+
+    def column_weights(self, table: TableFile, given: Mapping[str, float]) -> Floats:
+        """The weight of each column in use, 1 for those not named."""
+        out = np.ones(len(self.used))
+        for key, value in given.items():
+            if not np.isfinite(value) or value <= 0:
+                raise ValueError(
+                    f"column_weights must be positive and finite, got {value!r} for {key!r}; leave a column "
+                    "out instead of weighting it 0."
+                )
+            for name in table.names([str(key)]):
+                if name in self.used:
+                    out[self.used.index(name)] = value
+        return out
+
 
 def decoded(values: Any) -> Any:
     """A column as it is, or what it stands for where levels are numbered: not all of Arrow takes those."""

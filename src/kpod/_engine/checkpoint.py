@@ -30,7 +30,7 @@ from kpod._common.system import HAS_LOCKS, lock, written_aside
 from kpod._common.warnings import warn
 from kpod._engine.executors import Executor
 from kpod._engine.objective import GapModel
-from kpod._engine.solvers.lloyd import Snapshot, Solution
+from kpod._engine.solvers.interface import Snapshot, Solution
 from kpod._engine.table import Table, checksum
 
 FILE = "fit.npz"

@@ -31,7 +31,8 @@ from kpod._engine.sizes import (
     STARTS,
 )
 from kpod._engine.solvers.hartigan import hartigan
-from kpod._engine.solvers.lloyd import Settings, Solution, Start, lloyd
+from kpod._engine.solvers.interface import Settings, Solution, Start
+from kpod._engine.solvers.lloyd import lloyd
 from kpod._engine.solvers.mm import mm
 from kpod._engine.table import Table
 

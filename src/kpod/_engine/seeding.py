@@ -35,7 +35,7 @@ from kpod._engine.sizes import (
     SAMPLE_ROWS_PER_CLUSTER,
 )
 from kpod._engine.solvers.hartigan import hartigan
-from kpod._engine.solvers.lloyd import Settings, Start
+from kpod._engine.solvers.interface import Settings, Start
 from kpod._engine.solvers.mm import complete_table
 from kpod._engine.solvers.nearest import nearest_labels
 from kpod._engine.step import Drift, Spaces, State, compare

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kpod._common.progress import Progress
 from kpod._common.typing import Labels
 from kpod._common.waiting import Wait, long_wait
 from kpod._common.warnings import EmptyRowsWarning, warn
@@ -16,12 +17,11 @@ from kpod._common.words import counted
 from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
 from kpod._engine.fit import QUIET, Fit, FitPlan
-from kpod._engine.solvers.lloyd import Solution
+from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table
 from kpod._selection.informative import LEVEL, MissingnessDecision, decide_missingness
 from kpod._selection.number import KChoice, conclusion, too_little
 from kpod._selection.search import YOURSELF, Search, TooLittleError
-from kpod._selection.trials import Progress
 
 GAP_STARTS = 4  # of each fit on which the choice between them rests
 

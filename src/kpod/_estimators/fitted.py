@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kpod._common.warnings import warn
 from kpod._engine.objective import GapObjective, Objective
-from kpod._engine.solvers.lloyd import Solution
+from kpod._engine.solvers.interface import Solution
 from kpod._engine.solvers.nearest import sizes_of
 from kpod._engine.table import Table
 from kpod._estimators.choices import Decided

@@ -10,11 +10,12 @@ from typing import Any
 from scipy import sparse
 
 from kpod._common.column_groups import ColumnGroups
+from kpod._common.progress import Progress
 from kpod._common.typing import Floats, Positions
 from kpod._common.warnings import warn
 from kpod._common.words import starts_text
 from kpod._engine.fit import Fit, FitPlan
-from kpod._engine.solvers.lloyd import Solution
+from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table, make_table, with_groups
 from kpod._estimators.choices import Choices, warn_of_empty
 from kpod._estimators.fitted import column_names, fitted_attributes, store_fitted, warn_of
@@ -25,7 +26,6 @@ from kpod._inputs import dask_tables, validation
 from kpod._mixture.confidence import soften
 from kpod._selection.informative import MissingnessDecision
 from kpod._selection.number import KChoice
-from kpod._selection.trials import Progress
 
 
 class KPOD(NearestCenter):

@@ -19,7 +19,8 @@ from kpod._engine.blocks import Units, some_rows
 from kpod._engine.executors import Executor, threads
 from kpod._engine.fit import Fit, FitPlan, format_objective, iteration_callback, start_at
 from kpod._engine.sizes import START_BATCHES, START_ROWS_PER_CLUSTER, STARTS_ON_SAMPLE
-from kpod._engine.solvers.lloyd import MOST_ROUNDS, Settings, Start, lloyd
+from kpod._engine.solvers.interface import Settings, Start
+from kpod._engine.solvers.lloyd import MOST_ROUNDS, lloyd
 from kpod._engine.solvers.minibatch import Pace, Running, batches, pools
 from kpod._engine.solvers.nearest import by_size, labels_of, loss_of, nearest
 from kpod._engine.solvers.order import Order

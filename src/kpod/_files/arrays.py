@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from kpod._common.errors import InputError, printable
+from kpod._common.progress import Progress
 from kpod._common.system import memory_errors
 from kpod._common.typing import AnyFloats
 from kpod._common.words import size_text
 from kpod._engine.blocks import csr_of
 from kpod._estimators.scaler import ObservedScaler
-from kpod._files.pieces.scanning import CHUNK_ENTRIES, Decoded, Progress, chunks, fitted_scaler
+from kpod._files.pieces.scanning import CHUNK_ENTRIES, Decoded, chunks, fitted_scaler
 from kpod._files.pieces.scratch import Scratch
 from kpod._files.pieces.sources import Source, Sources
 from kpod._inputs import conversion

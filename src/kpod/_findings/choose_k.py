@@ -20,11 +20,11 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from kpod._common.progress import Progress
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
 from kpod._inputs import validation
 from kpod._selection.number import KChoice
-from kpod._selection.trials import Progress
 
 
 def choose_k(

@@ -22,7 +22,7 @@ from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.blocks import Hidden
 from kpod._engine.executors import Executor
 from kpod._engine.sizes import LEAST_SHARED_WORK, PASS
-from kpod._engine.solvers.lloyd import Solution
+from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table
 
 N_FOLDS = 10

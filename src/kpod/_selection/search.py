@@ -15,16 +15,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from kpod._common.blas import one_thread
+from kpod._common.progress import Progress
 from kpod._common.waiting import Wait
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import Executor
-from kpod._engine.solvers.lloyd import Solution
+from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table, make_table
 from kpod._selection import holdout
 from kpod._selection.correlated import Mixtures, Verdict, most_mixture_rows
 from kpod._selection.holdout import Fold, smallest_within
 from kpod._selection.separation import n_apart
-from kpod._selection.trials import NOISE, Progress, Ticker, Trial, Trials, counted, work_of_fit
+from kpod._selection.trials import NOISE, Ticker, Trial, Trials, counted, work_of_fit
 from kpod.metrics import silhouette_score
 
 FIRST_RANGE = 10  # "auto" looks at 1 to 10 first,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kpod._common.progress import Progress
 from kpod._common.typing import Floats, Labels
 from kpod._common.waiting import Wait
-from kpod._engine.solvers.lloyd import Solution
+from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table
 from kpod._selection.holdout import Errors, smallest_within
 
 NOISE = 1.0  # standard errors (paired): the smallest number of centers within this of the best is taken
-
-Progress = Callable[[int, int, str], None]
 
 
 def counted(k: int) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 from kpod._engine import step
 from kpod._engine.executors import Executor
 from kpod._engine.sizes import CALL_WORK
-from kpod._engine.solvers.lloyd import Descent, Settings, Snapshot, Solution, Start
+from kpod._engine.solvers.interface import Settings, Snapshot, Solution, Start
+from kpod._engine.solvers.lloyd import Descent
 from kpod._engine.solvers.nearest import states_of
 from kpod._engine.table import Table
 from kpod._kernels import moves as kernels

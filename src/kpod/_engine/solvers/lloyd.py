@@ -14,6 +14,7 @@ from kpod._engine import step
 from kpod._engine.executors import Executor
 from kpod._engine.objective import GapModel, GapObjective, Means, Objective, panel_of
 from kpod._engine.sizes import CALL_WORK, CREEP
+from kpod._engine.solvers.interface import Settings, Snapshot, Solution, Start
 from kpod._engine.solvers.nearest import by_size, labels_of, loss_of
 from kpod._engine.step import Assign, Drift, Partial, Recall, Relabelled, State
 from kpod._engine.table import Table
@@ -21,67 +22,8 @@ from kpod._kernels import descent
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Sums
 
-Snapshot = dict[str, Any]
-"""Arrays and numbers by name: what a start needs in order to go on."""
-
 # Rounds of assignment and update after which labels that ties pass to and fro are left alone.
 MOST_ROUNDS = 10
-
-
-@dataclass(frozen=True)
-class Settings:
-    """When to stop, and who is told.
-
-    Lloyd stops when a step moves the centers by no more than `tol` times the mean variance of the
-    columns (squared, in all); with 0, when no row changes its label or the objective no longer
-    falls. Single-row moves stop when no row moves, or when a sweep lowers the objective by no more
-    than a tenth of `tol` of it. `iteration_callback` is told of every iteration: what was done, its number
-    and the objective. `bounded=False` compares every row in every iteration. `keep` is given a function
-    after every iteration that makes a snapshot to go on from; `resume` is such a snapshot. `gaps` says
-    whether those count (`GapObjective`), `by_size` whether clusters are numbered from the largest to the
-    smallest in the end, or as they started.
-    """
-
-    max_iter: int = 300
-    tol: float = 0.0
-    shrinkage: float = 0.0
-    gaps: bool = False
-    by_size: bool = False
-    iteration_callback: Callable[[str, int, float], None] | None = None
-    bounded: bool = True
-    keep: Callable[[Callable[[], Snapshot]], None] | None = None
-    resume: Snapshot | None = None
-
-
-@dataclass(frozen=True)
-class Start:
-    """Initial centers in the engine's units; labels, or what gaps say, where the seeding has its own."""
-
-    centers: Floats
-    labels: Labels | None = None
-    gaps: GapModel | None = None
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Labels, centers, the weight behind each entry of them, and how they came about.
-
-    `loss` is the plain loss of labels and centers, `objective` what was minimised, `trace` that
-    after each iteration and `losses` the loss then (with what shrinkage adds). `gaps` is what else
-    the rows were compared by, `starts` what each of the starts ended with of which this is the best.
-    """
-
-    labels: Labels
-    centers: Floats
-    counts: Floats
-    loss: float
-    objective: float
-    trace: list[float]
-    n_iter: int
-    converged: bool
-    losses: list[float]
-    gaps: GapModel | None = None
-    starts: list[float] = field(default_factory=list)
 
 
 @dataclass

@@ -9,7 +9,8 @@ from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.objective import Objective
 from kpod._engine.solvers.hartigan import Moves
-from kpod._engine.solvers.lloyd import Descent, Settings, Solution, Start, rounded
+from kpod._engine.solvers.interface import Settings, Solution, Start
+from kpod._engine.solvers.lloyd import Descent, rounded
 from kpod._engine.solvers.nearest import by_size, loss_of, nearest_labels, states_of
 from kpod._engine.step import AddUp, Partial, Spaces
 from kpod._engine.table import Table, make_table

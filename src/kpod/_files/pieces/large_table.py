@@ -26,13 +26,14 @@ from kpod._columns.tally import Tally
 from kpod._columns.usage import ColumnUsage
 from kpod._common.errors import InputError, printable
 from kpod._common.options import option
+from kpod._common.progress import Progress
 from kpod._common.typing import Floats
 from kpod._engine.windows import gathered
 from kpod._files import formats, memory_limits
 from kpod._files.atomic import naming, written_whole
 from kpod._files.output import has_plain_numbers
 from kpod._files.paths import expand
-from kpod._files.pieces.scanning import Decoded, Decoder, Progress
+from kpod._files.pieces.scanning import Decoded, Decoder
 from kpod._files.pieces.sources import Source, Sources, TextOptions, TextSource
 from kpod._files.text import rows_that_are_not_data
 from kpod._files.text.delimited import rows_as_text

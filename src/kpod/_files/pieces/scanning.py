@@ -24,6 +24,7 @@ from kpod._columns.missing_codes import as_number, spellings
 from kpod._columns.tables import Column, precision, shown
 from kpod._columns.tally import Tally
 from kpod._common.errors import InputError, printable
+from kpod._common.progress import Progress
 from kpod._common.typing import AnyFloats, Floats
 from kpod._common.words import size_text, some
 from kpod._engine.windows import release
@@ -36,7 +37,6 @@ from kpod._inputs.scanned import ScannedTable
 if TYPE_CHECKING:
     from kpod._estimators.scaler import ObservedScaler
 
-Progress = Callable[[int, int, str], None]
 ARRAYS = (".npy", ".npz")
 CHUNK_ENTRIES = 1 << 20
 PATIENCE = 2.0
