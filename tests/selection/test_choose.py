@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from kpod import KPOD, ObservedScaler, choose_k, load, save
+from kpod import KPOD, ObservedScaler, TablePreparer, choose_k, load, save
 from kpod._selection import search
 from kpod._selection.correlated import Verdict
 from kpod._selection.holdout import Errors
@@ -536,3 +536,16 @@ def test_a_pipeline_is_chosen_for_and_handed_out():
     assert not hasattr(pipeline[-1], "labels_")  # what was given is left as it is
     with pytest.raises(TypeError, match="pipeline that ends in one, got ObservedScaler"):
         choose_k(X, [2, 3], estimator=make_pipeline(ObservedScaler()))
+
+
+def test_raw_frames_are_prepared():
+    """Text and identifiers beside numbers: as a preparer before KPOD, and the model takes such frames."""
+    X, _ = make_mixture(3, n_samples=60, n_features=4, random_state=0)
+    raw = pd.DataFrame(mcar(X, 0.1, random_state=0), columns=list("abcd"))
+    raw.insert(0, "id", [f"N{i}" for i in range(len(raw))])
+    raw["d"] = raw["d"].map("{:.3f}".format).replace("nan", "?")
+    choice = choose_k(raw, [2, 3], random_state=0)
+    said = choose_k(raw, [2, 3], estimator=make_pipeline(TablePreparer(), KPOD()), random_state=0)
+    assert choice.sentence_ == said.sentence_
+    assert list(choice.model_[0].columns_) == list("abcd")
+    assert_array_equal(choice.model_.predict(raw), said.model_[-1].labels_)

@@ -18,8 +18,9 @@ from dataclasses import replace
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
+from kpod._columns.preparer import TablePreparer
 from kpod._common.progress import Progress
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
@@ -52,7 +53,8 @@ def choose_k(
     Parameters
     ----------
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
-        The table. Columns count by their scale: standardise them first unless they share a unit.
+        The table. Columns count by their scale: standardise them first unless they share a unit. A data frame
+        with columns that are no numbers is prepared by `TablePreparer`, which puts them on one scale.
     k : "auto" or iterable of int, default="auto"
         The numbers to choose from. "auto" is 1 to 10, and up to 40 for as long as more clusters
         predict better.
@@ -71,7 +73,8 @@ def choose_k(
     Returns
     -------
     KChoice
-        `best_k_`, `sentence_`, `table_`, and the fitted `model_`, a KPOD or a pipeline; see there.
+        `best_k_`, `sentence_`, `table_`, and the fitted `model_`, a KPOD or, where there is something to do
+        before it, a pipeline; see there.
 
     Notes
     -----
@@ -91,6 +94,8 @@ def choose_k(
     4
     """
     estimator = KPOD() if estimator is None else estimator
+    if isinstance(estimator, KPOD) and validation.is_frame(X) and validation.text_columns(X):
+        estimator = make_pipeline(TablePreparer(), estimator)
     if isinstance(estimator, Pipeline):
         validation.refuse_dask(X)  # before scikit-learn's transformers load it
         *steps, (name, last) = clone(estimator).steps
