@@ -25,7 +25,8 @@ def cli_reference():
         "The [guide](command-line.md) says how things are used.\n"
     ]
     top = context_of(cli, "kpod")
-    contexts = [top, *(context_of(cli.commands[name], name, top) for name in sorted(cli.commands))]
+    names = sorted(cli.list_commands(top))
+    contexts = [top, *(context_of(cli.get_command(top, name), name, top) for name in names)]
     for context in contexts:
         text = context.command.get_help(context)
         lines = "\n".join(line.rstrip() for line in text.splitlines())

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 from kpod._common.errors import printable
 from kpod._common.options import read_in_the_shell
-from kpod.cli import choose, demo, describe, fit, impute, predict
 
 
 def run(args: Sequence[str] | None = None) -> int:  # noqa: PLR0911
@@ -46,7 +46,36 @@ def fail(message: str, code: int = 1) -> int:
     return code
 
 
+COMMANDS = {
+    "fit": "Cluster a table.",
+    "choose-k": "Choose the number of clusters.",
+    "predict": "Assign new rows to the clusters of a model.",
+    "impute": "Fill the gaps of a table from the clusters of a model.",
+    "describe": "Show the columns of a table, their roles and what is missing.",
+    "demo": "Cluster a bundled table, end to end.",
+}
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are called, each from the module of its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"kpod.cli.{name}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 success, 1 bad input or failure, 2 usage error.",
 )
@@ -66,7 +95,3 @@ def cli() -> None:
     Shell completion (bash; zsh and fish likewise), in ~/.bashrc:
       eval "$(_KPOD_COMPLETE=bash_source kpod)"
     """
-
-
-for command in (fit.fit, choose.choose_k, predict.predict, impute.impute, describe.describe, demo.demo):
-    cli.add_command(command)

@@ -10,7 +10,7 @@ from kpod.cli.outputs import check_outputs, check_stdout
 DEMO_REPORT = "kpod-demo.html"
 
 
-@click.command(short_help="Cluster a bundled table, end to end.")
+@click.command()
 @click.option(
     "--report",
     type=FILE,

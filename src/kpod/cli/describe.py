@@ -12,7 +12,7 @@ from kpod.cli.outputs import check_stdout, echo_json
 MOST_PATTERNS = 8
 
 
-@click.command(short_help="Show the columns of a table, their roles and what is missing.")
+@click.command()
 @in_files("data")
 @reading
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
 
 
-@click.command(short_help="Cluster a table.")
+@click.command()
 @in_files("data")
 @clusters("The number of clusters, a range to choose from such as 2-8, or auto.")
 @labelling

@@ -10,7 +10,7 @@ from kpod.cli.options import in_file, new_rows_options, reading, table_output, t
 from kpod.cli.outputs import check_outputs, check_types, output_for, say, written
 
 
-@click.command(short_help="Fill the gaps of a table from the clusters of a model.")
+@click.command()
 @in_file("model")
 @in_file("data")
 @table_output("with its gaps filled")

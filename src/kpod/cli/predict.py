@@ -11,7 +11,7 @@ from kpod.cli.options import in_file, in_files, labelling, long_form, new_rows_o
 from kpod.cli.outputs import check_label, check_outputs, check_types, output_for, say, written
 
 
-@click.command(short_help="Assign new rows to the clusters of a model.")
+@click.command()
 @in_file("model")
 @in_files("data")
 @labelling

@@ -21,7 +21,7 @@ from kpod.cli.options import (
 from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 
 
-@click.command("choose-k", short_help="Choose the number of clusters.")
+@click.command("choose-k")
 @in_files("data")
 @clusters("The numbers to choose from, such as 2-8, or auto.")
 @out_file("--report", help="A report on the clusters chosen, in one HTML file.")
