@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kpod._analysis.analysis import Analysis
+from kpod._analysis.verdict import OtherChoice, Verdict
 from kpod._columns.role_table import ColumnRole, RoleTable
 from kpod._common.notes import Note, Notes
 from kpod._findings.stability import Stability
@@ -21,7 +22,9 @@ __all__ = [
     "MissingnessDecision",
     "Note",
     "Notes",
+    "OtherChoice",
     "Report",
     "RoleTable",
     "Stability",
+    "Verdict",
 ]

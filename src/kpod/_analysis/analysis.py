@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod._analysis import summaries, text
+from kpod._analysis.verdict import Verdict, verdict_on
 from kpod._columns.tables import TableFile
 from kpod._columns.usage import ColumnUsage
 from kpod._common.errors import InputError
@@ -37,8 +38,9 @@ QUICK_WORK = 300_000
 class Analysis:
     """What `kpod.analyze` found: the clusters of a table, and everything there is to say about them.
 
-    What takes long is computed when it is first asked for, and once: `confidence` and `stability`. What has
-    been computed is part of `print`, `to_dict` and `report`. In a notebook, an analysis shows its report.
+    What takes long is computed when it is first asked for, and once: `confidence`, `stability`, `verdict`.
+    What has been computed is part of `print`, `to_dict` and `report`. In a notebook, an analysis shows its
+    report.
 
     Attributes
     ----------
@@ -57,6 +59,9 @@ class Analysis:
         How sure the clusters of the rows are; None for a single cluster.
     stability : Stability
         Which clusters come back when the rows are resampled. Takes as long as about 15 fits.
+    verdict : Verdict or None
+        What can be said in a line, and whether it holds under other choices: logarithms, robust scales, rows
+        or columns left out, and so on. None for ratings, and for tables that are read in pieces.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class Analysis:
         *,
         notes: Notes,
         choice: KChoice | None = None,
+        numbers: Any = "auto",
         weights: Floats | None = None,
         given: Any = None,
         random_state: Any = None,
@@ -76,7 +82,7 @@ class Analysis:
     ) -> None:
         self.model, self.notes, self.choice = model, notes, choice
         self._table, self._usage, self._clustering = table, usage, clustering
-        self._weights, self._given = weights, given
+        self._weights, self._given, self._numbers = weights, given, numbers
         self._random_state, self._missing_values, self._progress = random_state, missing_values, progress
         self._cautions: dict[bool, Notes] = {}
 
@@ -116,6 +122,11 @@ class Analysis:
             random_state=self._random_state,
             progress=lambda done, total, _: self._progress(done, total, f"{said}, {done} of {total}"),
         )
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        in_memory = not self._table.in_pieces and hasattr(self.model[0], "roles_")
+        return verdict_on(self) if in_memory else None
 
     @cached_property
     def row_names(self) -> Any:
@@ -185,6 +196,7 @@ class Analysis:
             sure=self._known("confidence"),
             choice=self.choice,
             stability=self._known("stability"),
+            verdict=summary.get("verdict"),
         )
 
     def to_dict(self) -> dict[str, Any]:

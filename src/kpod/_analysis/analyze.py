@@ -57,6 +57,7 @@ def analyze(
     shrinkage: float | str = 0.0,
     random_state: Any = 0,
     probability: bool = False,
+    verdict: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     delimiter: str | None = None,
@@ -83,6 +84,9 @@ def analyze(
         For ratings with a line each: the columns that say who rates, what is rated, and how.
     missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint
         How to cluster; see `KPOD`.
+    verdict : bool, default=True
+        Whether to repeat the analysis under other choices, and say under how many of them the clusters are
+        the same; see `Analysis.verdict`.
     progress : callable, default=None
         Called as `progress(done, total, text)`; `total` is 0 where it is not known.
     delimiter, decimal, encoding, sheet : str, default=None
@@ -122,7 +126,10 @@ def analyze(
     table = open_data(data, preparer, progress, reading)
     try:
         given = None if is_path(data) else data
-        return analyze_table(table, preparer, kpod, n_clusters, long_form, progress, given)
+        analysis = analyze_table(table, preparer, kpod, n_clusters, long_form, progress, given)
+        if verdict:
+            _ = analysis.verdict
+        return analysis
     except BaseException:
         table.close()
         raise
@@ -176,7 +183,7 @@ def analyze_table(
     clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
     about = Notes([*prepared.notes, *follows(prepared.table, prepared.usage, clustering), *notes])
     return Analysis(
-        prepared.table, prepared.usage, pipeline, clustering, notes=about, choice=choice,
+        prepared.table, prepared.usage, pipeline, clustering, notes=about, choice=choice, numbers=numbers,
         weights=prepared.weights, given=given, random_state=kpod.random_state,
         missing_values=preparer.missing_values, progress=progress,
     )  # fmt: skip

@@ -47,7 +47,9 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
     c, kpod = analysis._clustering, analysis._clustering.kpod
     confidence, again = analysis._known("confidence"), analysis._known("stability")
     decision = str(getattr(kpod, "missingness_decision_", ""))
+    verdict = analysis._known("verdict")
     return {
+        **({"verdict": verdict.to_dict()} if verdict else {}),
         **summary_of_data(analysis._table, analysis._usage),
         "missing": round(c.source.share_missing * c.source.shape[0] * c.source.shape[1]),
         "missing_share": c.source.share_missing,

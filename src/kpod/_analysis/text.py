@@ -20,7 +20,8 @@ def divide_anyway() -> str:
 
 def fit_lines(summary: dict[str, Any]) -> list[str]:
     """What was read, what was found, and what to know about it."""
-    out = [about_data(summary)]
+    out = [printable(summary["verdict"]["sentence"])] if "verdict" in summary else []
+    out.append(about_data(summary))
     if "choice" in summary:
         out.append(summary["choice"]["sentence"])
         if summary["choice"]["clusters"] == 1:

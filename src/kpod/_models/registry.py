@@ -240,6 +240,7 @@ CLASSES = {
             "n_hidden_": "i",
             "n_rows_": "i",
             "gaps_": "b optional",
+            "n_separate_": "i optional",
         },
         check_choice,
         not_kept=("column_errors_", "model_"),

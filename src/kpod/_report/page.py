@@ -157,9 +157,10 @@ class Report:
         sure: dict[str, Any] | None = None,
         choice: KChoice | None = None,
         stability: Stability | None = None,
+        verdict: dict[str, Any] | None = None,
     ) -> None:
         self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
-        self.cautions, self.sure = cautions, sure
+        self.cautions, self.sure, self.verdict = cautions, sure, verdict
         self.clustering = clustering
         self.title = title
         self.settings = settings
@@ -177,6 +178,7 @@ class Report:
             "title": self.title,
             "version": __version__,
             "facts": facts(c, missing),
+            "verdict": self.verdict,
             "choice": choice_of(self.choice, self.stability),
             "source": self.source,
             "clusters": clusters(c, self.row_names),

@@ -56,6 +56,9 @@ class KChoice(ReadsAsText):
         Number of rows that the choice rests on; fewer than the table has if it is large.
     gaps_ : bool
         Whether gaps counted, so that they were to be predicted as well.
+    n_separate_ : int
+        How many separate groups the clusters form: with rows as dense between two of them as inside, they
+        are one.
     model_ : KPOD, Pipeline or None
         Fitted with `best_k_` clusters on the whole table; a pipeline where one was given; None in
         `KPOD.choice_`, whose owner is that model.
@@ -72,6 +75,7 @@ class KChoice(ReadsAsText):
     n_hidden_: int
     n_rows_: int
     gaps_: bool = False
+    n_separate_: int = 1
     model_: Any = None
 
     def __str__(self) -> str:
@@ -146,6 +150,7 @@ def conclusion(search: Search, among: Any = None) -> KChoice:
         n_hidden_=sum(fold.n_hidden for fold in search.folds),
         n_rows_=search.table.n_rows,
         gaps_=search.gaps,
+        n_separate_=search.n_apart(verdict.k) if verdict.k > 1 else 1,
     )
 
 

@@ -69,6 +69,12 @@ if TYPE_CHECKING:
     help="Also cluster 50 resampled tables and report which clusters are stable; takes as long as about "
     "15 fits. Always included in reports on small tables.",
 )
+@click.option(
+    "--verdict/--no-verdict",
+    default=True,
+    help="Whether to repeat the analysis under other choices (logarithms, robust scales, rows or columns "
+    "left out) and say under how many of them the clusters are the same.  [default: yes]",
+)
 def fit(
     data: tuple[str, ...],
     output: str | None,
@@ -80,6 +86,7 @@ def fit(
     model: str | None,
     report: str | None,
     with_stability: bool,
+    verdict: bool,
     **options: Any,
 ) -> None:
     """Cluster the rows of DATA: CSV or other text, Excel, SPSS, Stata, SAS, JSON, Parquet or Arrow.
@@ -107,7 +114,9 @@ def fit(
     with Progress(quiet) as progress, opened(data, options, progress) as table:
         check_label(table, label, confidence)
         check_types(table, output, confidence)
-        analysis = analyze(table, probability=confidence, progress=progress, **analysis_options(options))
+        analysis = analyze(
+            table, probability=confidence, verdict=verdict, progress=progress, **analysis_options(options)
+        )
         if confidence:
             _ = analysis.confidence
         if with_stability:

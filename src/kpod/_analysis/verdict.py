@@ -1,0 +1,363 @@
+"""Does it hold? The analysis repeated under other choices that a careful colleague would ask about.
+
+Logarithms, robust scales, a few rows or a column left out, categories, gaps, the seed: none of them should
+decide what groups there are. Each is tried by itself, everything else as it was, and what comes out is
+compared with the clusters of the analysis on the rows they have in common.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+
+from kpod._columns.encoding import NUMBER, Encoding, is_binary, learn_encoding
+from kpod._common.errors import printable
+from kpod._common.notebook import ReadsAsText
+from kpod._common.typing import Floats, Labels, Positions
+from kpod._common.words import counted, listed, some
+from kpod._estimators.kpod import KPOD
+from kpod._findings.choose_k import choose_k
+
+if TYPE_CHECKING:
+    from kpod._analysis.analysis import Analysis
+    from kpod._columns.preparer import TablePreparer
+
+SAME = 0.8
+"""The adjusted Rand index from which two clusterings of as many clusters are the same."""
+MOST_ROWS = 5_000
+"""Of more rows, a sample is clustered under the other choices."""
+EXTREME = 0.01
+"""The share of the rows that are farthest from the medians of the columns; at least two of them."""
+DOMINANT = 0.25
+"""The share of what clusters differ in from which a column alone may be the reason for them; and at least
+half as much again as columns have on average."""
+MOST_DOMINANT = 2
+SKEWED = 1.5
+"""The skewness from which one would think of logarithms, if it is halved by them."""
+GAPS = 0.02
+"""The share of missing entries from which one would ask whether gaps are informative."""
+MOST_NAMED = 2
+MORE = 3
+"""How many clusters more than were found are tried, where the number was left open."""
+
+
+@dataclass(frozen=True)
+class OtherChoice:
+    """One choice made otherwise, and what came of it.
+
+    Attributes
+    ----------
+    kind : str
+        "logarithms", "scale", "extreme rows", "column", "categories", "missingness" or "seed".
+    text : str
+        The choice in words: "with logarithms of income".
+    columns : tuple of str
+        The columns it is about, if any.
+    n_clusters : int
+        The clusters found.
+    agreement : float
+        The adjusted Rand index with the clusters of the analysis, on the rows in common.
+    same : bool
+        Whether there are as many clusters, and the agreement is at least 0.8.
+    """
+
+    kind: str
+    text: str
+    columns: tuple[str, ...]
+    n_clusters: int
+    agreement: float
+    same: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "columns": list(self.columns)}
+
+
+@dataclass(frozen=True)
+class Verdict(ReadsAsText):
+    """What can be said of the clusters in a line, and whether it holds under other choices.
+
+    Attributes
+    ----------
+    sentence_ : str
+        How many groups, whether they are separate, and under how many other choices they are the same.
+    groups : {"separate", "partly separate", "continuum", "unclear", "one", "given"}
+        What the clusters are: groups set apart, pieces of something continuous, a guess, nothing but one
+        group; or as many as were asked for.
+    n_clusters : int
+    others : list of OtherChoice
+        What was tried.
+    n_rows : int
+        The rows that were clustered under the other choices: a sample of a large table.
+    """
+
+    sentence_: str
+    groups: str
+    n_clusters: int
+    others: list[OtherChoice]
+    n_rows: int
+
+    def __str__(self) -> str:
+        width = max((len(other.text) for other in self.others), default=0)
+        lines = [
+            f"  {other.text:<{width}}  {counted(other.n_clusters, 'cluster'):>11}, agreement "
+            f"{other.agreement:5.2f}{'' if other.same else '  *'}"
+            for other in self.others
+        ]
+        return "\n".join([self.sentence_, *lines])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return {**vars(self), "sentence": self.sentence_, "others": [one.to_dict() for one in self.others]}
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A choice made otherwise: how the table is encoded and which of its rows are clustered, and by what."""
+
+    kind: str
+    text: str
+    columns: tuple[str, ...] = ()
+    scale: str | None = None
+    log: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    rows: Positions | None = None
+    categories: bool = False
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+class Questions:
+    """The other choices that an analysis gives reason for, and what comes of each."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.kpod: KPOD = analysis._clustering.kpod
+        self.preparer: TablePreparer = analysis.model[0]
+        self.table, self.labels = analysis._table, np.asarray(analysis.labels)
+        seed = analysis._random_state
+        self.seed = seed if isinstance(seed, (int, np.integer)) else 0
+        usable = np.flatnonzero(self.labels >= 0)
+        if len(usable) > MOST_ROWS:
+            drawn = np.random.default_rng(self.seed).choice(len(usable), MOST_ROWS, replace=False)
+            usable = usable[np.sort(drawn)]
+        self.rows = usable
+        values, _ = self.preparer._values(self.table)
+        self.values = np.asarray(values, np.float64)[usable]
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.preparer._encoding
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """The columns whose logarithms are clustered."""
+        return tuple(self.encoding.names[j] for j in np.flatnonzero(~np.isnan(self.encoding.offset)))
+
+    def all(self) -> Iterator[Specification]:
+        yield from self.about_scales()
+        yield from self.about_rows()
+        yield from self.about_columns()
+        yield from self.about_gaps()
+        yield Specification("seed", "with another seed", parameters={"random_state": int(self.seed) + 1})
+
+    def about_scales(self) -> Iterator[Specification]:
+        log = self.logs
+        if log:
+            text = f"without logarithms of {named(log)}"
+            yield Specification("logarithms", text, log, log=())
+        skewed = tuple(name for name in self.skewed() if name not in log)
+        if skewed:
+            text = f"with logarithms of {named(skewed)}"
+            yield Specification("logarithms", text, skewed, log=(*log, *skewed))
+        if self.preparer.scale == "standard":
+            yield Specification("scale", "with robust scales", scale="robust")
+        else:
+            yield Specification("scale", "with standard scales", scale="standard")
+
+    def skewed(self) -> Iterator[str]:
+        """Columns without negative values whose skewness logarithms halve."""
+        for j, (name, kind) in enumerate(zip(self.encoding.names, self.preparer.kinds_, strict=True)):
+            column = self.values[:, j]
+            seen = column[~np.isnan(column)]
+            if kind != NUMBER or not len(seen) or seen.min() < 0 or is_binary(seen):
+                continue
+            before = skewness(seen)
+            if before >= SKEWED and abs(skewness(np.log(seen + (seen.min() == 0)))) <= before / 2:
+                yield name
+
+    def about_rows(self) -> Iterator[Specification]:
+        n = max(2, round(EXTREME * len(self.rows)))
+        if len(self.rows) < 10 * n:
+            return
+        kept = np.sort(np.argsort(self.distances(), kind="stable")[:-n])
+        yield Specification("extreme rows", f"without the {n} most extreme rows", rows=kept)
+
+    def distances(self) -> Floats:
+        """The mean squared distance of each row to the medians of the columns, over what is observed of it.
+
+        Not to its center: rows far from all others have one of their own.
+        """
+        seen = self.encoded(self.encoding)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of a column without entries
+            off = seen - np.nanmedian(seen, axis=0)
+            return np.asarray(np.nanmean(off**2, axis=1))
+
+    def about_columns(self) -> Iterator[Specification]:
+        for name in self.dominant():
+            text = f"without {printable(name)}"
+            yield Specification("column", text, (name,), without=(name,))
+        usage = self.analysis._usage
+        if usage.categories:
+            used = [name for name in self.encoding.names if name not in usage.categories]
+            names = tuple(name for name in self.encoding.names if name in usage.categories)
+            if used:
+                yield Specification("categories", "without the categories", names, without=names)
+        elif any(role.role in ("category", "ordered") for name, role in usage.roles.items()):
+            yield Specification("categories", "with the categories", categories=True)
+
+    def dominant(self) -> list[str]:
+        """Columns in which clusters differ by far more than in others."""
+        names = self.encoding.names
+        if len(names) < 3 or self.analysis.n_clusters < 2:
+            return []
+        centers, counts = np.asarray(self.kpod.cluster_centers_), np.asarray(self.kpod.counts_, np.float64)
+        means = (counts * np.nan_to_num(centers)).sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
+        between = np.nansum(counts * (centers - means) ** 2, axis=0)
+        by_column = np.array([block.sum() for block in self.encoding.blocks(between[None, :])])
+        share = by_column / max(by_column.sum(), np.finfo(float).tiny)
+        order = np.argsort(-share, kind="stable")[:MOST_DOMINANT]
+        return [names[j] for j in order if share[j] >= max(DOMINANT, 1.5 / len(names))]
+
+    def about_gaps(self) -> Iterator[Specification]:
+        if np.isnan(self.values).mean() < GAPS:
+            return
+        if getattr(self.kpod, "missingness_", self.kpod.missingness) == "informative":
+            parameters = {"missingness": "ignore"}
+            yield Specification("missingness", "with gaps ignored", parameters=parameters)
+        else:
+            text = "with gaps used where they are informative"
+            yield Specification("missingness", text, parameters={"missingness": "auto"})
+
+    def encoded(self, encoding: Encoding) -> Floats:
+        return np.asarray(encoding.encode(encoding.bend(self.values.copy())))
+
+    def table_of(self, spec: Specification) -> Floats:
+        """The table as the model would see it under another choice."""
+        encoding, values = self.encoding, self.values
+        if spec.categories:
+            preparer = clone(self.preparer).set_params(categories="all")
+            _, encoding, values = preparer._fit(self.table)
+            return np.asarray(encoding.encode(values), np.float64)[self.rows]
+        kept = [j for j, name in enumerate(encoding.names) if name not in spec.without]
+        pick = partial(picked, at=kept)
+        values = values[:, kept].copy()
+        learnt = learn_encoding(
+            pick(encoding.names), pick(encoding.kinds), pick(encoding.levels), values,
+            scale=spec.scale or self.preparer.scale, log=self.logs if spec.log is None else spec.log,
+            clip=self.preparer.clip, column_weights=encoding.weights[kept] ** 2,
+        )  # fmt: skip
+        return np.asarray(learnt.encode(values), np.float64)
+
+    def outcome(self, spec: Specification) -> OtherChoice:
+        """The clusters under another choice, compared with those of the analysis."""
+        values, weights = self.table_of(spec), self.analysis._weights
+        weights = None if weights is None else np.asarray(weights)[self.rows]
+        among = self.rows
+        if spec.rows is not None:
+            values, among = values[spec.rows], among[spec.rows]
+            weights = None if weights is None else weights[spec.rows]
+        labels = self.clustered(values, weights, spec.parameters)
+        both = labels >= 0
+        k = int(labels.max()) + 1
+        agreement = float(adjusted_rand_score(self.labels[among][both], labels[both]))
+        same = k == self.analysis.n_clusters and agreement >= SAME
+        return OtherChoice(spec.kind, spec.text, spec.columns, k, agreement, same)
+
+    def clustered(self, values: Floats, weights: Floats | None, parameters: dict[str, Any]) -> Labels:
+        k, model = self.analysis.n_clusters, clone(self.kpod).set_params(probability=False, checkpoint=None)
+        model.set_params(**parameters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of rows without values and of starts: they are not the result
+            if self.analysis.choice is None:
+                return np.asarray(model.set_params(n_clusters=k).fit(values, sample_weight=weights).labels_)
+            numbers = self.analysis._numbers
+            numbers = range(1, k + MORE + 1) if isinstance(numbers, str) else numbers
+            return np.asarray(
+                choose_k(values, numbers, estimator=model, sample_weight=weights).model_.labels_
+            )
+
+
+def verdict_on(analysis: Analysis) -> Verdict:
+    """Try every other choice that there is reason for, and sum up."""
+    questions = Questions(analysis)
+    specifications = list(questions.all())
+    others = []
+    for number, spec in enumerate(specifications):
+        analysis._progress(number, len(specifications), f"trying other choices: {spec.text}")
+        others.append(questions.outcome(spec))
+    groups = kind_of_groups(analysis)
+    n_rows = len(questions.rows)
+    sampled = n_rows if n_rows < int((questions.labels >= 0).sum()) else None
+    return Verdict(in_words(analysis, groups, others, sampled), groups, analysis.n_clusters, others, n_rows)
+
+
+def kind_of_groups(analysis: Analysis) -> str:
+    choice, k = analysis.choice, analysis.n_clusters
+    if choice is None:
+        return "given"
+    if k == 1:
+        return "one" if choice.clear_ else "unclear"
+    if choice.n_separate_ < k:
+        return "continuum" if choice.n_separate_ <= 1 else "partly separate"
+    return "separate" if choice.clear_ else "unclear"
+
+
+def in_words(analysis: Analysis, groups: str, others: list[OtherChoice], sampled: int | None) -> str:
+    k, choice = analysis.n_clusters, analysis.choice
+    said = {
+        "separate": f"{k} groups, set apart from each other",
+        "partly separate": f"{k} clusters, but only {choice.n_separate_ if choice else 0} separate groups",
+        "continuum": f"{k} pieces of something continuous rather than separate groups",
+        "unclear": "One group as the best guess, which is not clear"
+        if k == 1
+        else f"{k} groups as the best guess, which is not clear",
+        "one": "No separate groups: the rows are one group",
+        "given": f"{counted(k, 'cluster')}, as asked for",
+    }[groups]
+    kept = sum(other.same for other in others)
+    if kept == len(others):
+        held = f"the same under all {len(others)} other choices" if kept > 1 else "the same with another seed"
+    else:
+        held = f"the same under {kept} of {len(others)} other choices"
+    changed = [difference(other, k) for other in others if not other.same]
+    differences = f"; {some(changed, most=MOST_NAMED)}" if changed else ""
+    on = f" (on a sample of {sampled:,} rows)" if sampled else ""
+    return f"{said}; {held}{on}{differences}."
+
+
+def difference(other: OtherChoice, k: int) -> str:
+    """What another choice changes."""
+    if other.n_clusters != k:
+        return f"{other.text} there {'is' if other.n_clusters == 1 else 'are'} {other.n_clusters}"
+    return f"{other.text} other rows belong together (agreement {other.agreement:.2f})"
+
+
+def named(columns: tuple[str, ...]) -> str:
+    shown = [printable(name) for name in columns]
+    return listed(shown) if len(shown) <= 3 else f"{len(shown)} columns"
+
+
+def picked(things: Any, at: list[int]) -> list[Any]:
+    return [things[j] for j in at]
+
+
+def skewness(values: Floats) -> float:
+    spread = values.std()
+    return float((((values - values.mean()) / spread) ** 3).mean()) if spread > 0 else 0.0

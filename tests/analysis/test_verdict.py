@@ -1,0 +1,158 @@
+"""The verdict: what comes out under other choices, on tables whose truth is known."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kpod
+from kpod._analysis import verdict as module
+from tests.helpers.command import kpod as command
+
+
+def three_groups(n=40, columns=4, seed=0):
+    """Well apart in every column."""
+    rng = np.random.default_rng(seed)
+    centers = 6 * np.array([[0] * columns, [1] * columns, [1, -1] * (columns // 2)])
+    return pd.DataFrame(
+        np.repeat(centers, n, axis=0) + rng.normal(size=(3 * n, columns)),
+        columns=[f"x{j}" for j in range(columns)],
+    )
+
+
+def tried(analysis):
+    return {other.kind: other for other in analysis.verdict.others}
+
+
+def test_separate_groups_are_the_same_under_every_other_choice():
+    found = kpod.analyze(three_groups(), range(1, 5)).verdict
+    assert found.groups == "separate"
+    assert found.n_clusters == 3
+    assert all(other.same for other in found.others)
+    n = len(found.others)
+    assert found.sentence_ == f"3 groups, set apart from each other; the same under all {n} other choices."
+
+
+def test_one_group_is_told_of():
+    rng = np.random.default_rng(0)
+    found = kpod.analyze(pd.DataFrame(rng.normal(size=(120, 4)), columns=list("abcd")), range(1, 4)).verdict
+    assert found.groups == "one"
+    assert found.sentence_.startswith("No separate groups: the rows are one group; the same under")
+
+
+def test_pieces_of_a_line_are_no_groups():
+    rng = np.random.default_rng(1)
+    t = rng.uniform(0, 1, 300)
+    table = pd.DataFrame({"x": np.cos(3 * t), "y": np.sin(3 * t), "z": t}) + rng.normal(0, 0.02, (300, 3))
+    found = kpod.analyze(table, range(2, 5)).verdict
+    assert found.groups in ("continuum", "unclear")
+
+
+def test_clusters_made_by_a_few_rows_do_not_survive_without_them():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    table.iloc[:2] = 60.0
+    analysis = kpod.analyze(table, 2)
+    other = tried(analysis)["extreme rows"]
+    assert not other.same
+    assert other.text == "without the 2 most extreme rows"
+    assert "without the 2 most extreme rows other rows belong together" in analysis.verdict.sentence_
+
+
+def test_clusters_made_by_one_column_do_not_survive_without_it():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 4)), columns=["a", "b", "c", "code"])
+    table["code"] = 10 * rng.integers(0, 2, 200) + 0.1 * rng.normal(size=200)
+    analysis = kpod.analyze(table, 2)
+    other = tried(analysis)["column"]
+    assert other.columns == ("code",)
+    assert not other.same
+
+
+def test_clusters_made_by_a_long_tail_do_not_survive_logarithms():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.lognormal(0, 1.3, (300, 3)), columns=list("abc"))
+    other = tried(kpod.analyze(table, 2))["logarithms"]
+    assert set(other.columns) == set("abc")
+    assert not other.same
+    log = kpod.analyze(table, 2, log=list("abc"))
+    assert tried(log)["logarithms"].text == "without logarithms of a, b and c"
+
+
+def test_other_choices_are_those_of_an_analysis_with_that_parameter():
+    """Computed by another way: the whole analysis, with the parameter set."""
+    rng = np.random.default_rng(3)
+    table = three_groups(seed=3) + rng.normal(0, 3, (120, 4))
+    table["colour"] = rng.choice(["red", "green", "blue"], 120)
+    table = table.mask(rng.random(table.shape) < 0.05)
+    analysis = kpod.analyze(table, 3)
+    found = tried(analysis)
+    from sklearn.metrics import adjusted_rand_score as agreement
+
+    for kind, parameters in {
+        "scale": {"scale": "robust"},
+        "categories": {"categories": "all"},
+        "seed": {"random_state": 1},
+        "missingness": {"missingness": "auto"},
+    }.items():
+        again = kpod.analyze(table, 3, verdict=False, **parameters)
+        assert found[kind].agreement == agreement(analysis.labels, again.labels), kind
+    without = kpod.analyze(table, 3, categories="all")
+    assert tried(without)["categories"].text == "without the categories"
+    assert tried(without)["categories"].agreement == agreement(without.labels, analysis.labels)
+
+
+def test_weights_count_under_other_choices():
+    """A group that weighs nothing is no group, whatever is chosen otherwise."""
+    table = three_groups()
+    table["weight"] = [1] * 80 + [0] * 40
+    found = kpod.analyze(table, range(1, 4), weight="weight").verdict
+    assert found.n_clusters == 2
+    assert all(other.n_clusters == 2 for other in found.others)
+
+
+def test_of_large_tables_a_sample_is_tried(monkeypatch):
+    monkeypatch.setattr(module, "MOST_ROWS", 60)
+    found = kpod.analyze(three_groups(), 3).verdict
+    assert found.n_rows == 60
+    assert "(on a sample of 60 rows)" in found.sentence_
+    assert all(other.same for other in found.others)
+
+
+def test_a_single_cluster_and_tiny_tables_have_a_verdict():
+    table = three_groups(n=2, columns=2)
+    for k in (1, 2, 6):
+        found = kpod.analyze(table, k).verdict
+        assert found.n_clusters == k
+        assert found.sentence_.startswith(f"{k} cluster{'s' if k > 1 else ''}, as asked for; ")
+
+
+def test_the_command_shows_what_python_has(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    three_groups().round(3).to_csv(path, index=False)
+    found = kpod.analyze(path, 3)
+    said = command(monkeypatch, "fit", path, "-k", 3, "--json", "-o", tmp_path / "out.csv")
+    assert next(iter(json.loads(said.out))) == "verdict"
+    assert json.loads(said.out)["verdict"] == json.loads(json.dumps(found.verdict.to_dict()))
+    assert str(found).splitlines()[0] == found.verdict.sentence_
+    assert "verdict" not in kpod.analyze(path, 3, verdict=False).to_dict()
+    silent = command(monkeypatch, "fit", path, "-k", 3, "--json", "--no-verdict", "-o", tmp_path / "o.csv")
+    assert "verdict" not in json.loads(silent.out)
+    page = found.report().html
+    assert found.verdict.sentence_ in page
+    assert page.count("<td>yes</td>") == len(found.verdict.others)
+    assert str(found.verdict).startswith(found.verdict.sentence_ + "\n  with ")
+
+
+def test_what_is_not_in_memory_has_no_verdict(tmp_path):
+    path = tmp_path / "t.csv"
+    three_groups().to_csv(path, index=False)
+    with kpod.analyze(path, 3, scratch=tmp_path) as analysis:
+        assert analysis.verdict is None
+    assert "verdict" not in analysis.to_dict()
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
+def test_any_random_state_will_do(random_state):
+    assert kpod.analyze(three_groups(), 3, random_state=random_state).verdict.others
