@@ -108,6 +108,11 @@ def test_yes_or_no_is_no_identifier(name):
     assert column(name, [0, 1, 1, 0, 1, 0]).role.role == "boolean"
 
 
+def test_kinds_of_a_thing_with_an_identifier_are_a_category():
+    assert column("phone_type", ["home", "mobile", "work"] * 20).role.role == "category"
+    assert column("phone", ["030 11", "030 12", "040 13"] * 20).role.role == "identifier"
+
+
 @pytest.mark.parametrize("name", ["intnum", "cowcode2", "choiceid"])
 def test_names_of_identifiers_that_are_one_word(name):
     numbers = np.random.default_rng(0).integers(4, 9000, 500)

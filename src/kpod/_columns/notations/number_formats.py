@@ -83,7 +83,9 @@ def bare(text: Any) -> Any:
     text = pc.replace_substring_regex(text, rf"^\s*([-+(]?)\s*{MONEY}\s*", r"\1")
     text = pc.replace_substring_regex(text, rf"\s*(?:%|{MONEY})\s*$", "")
     text = pc.replace_substring_regex(text, r"^\((.*)\)$", r"-\1")
-    return pc.replace_substring_regex(text, r"(\d)[\x{00a0}\x{202f} '\x{2019}](\d{3})", r"\1\2")
+    for _ in range(2):  # of 1 234 567, matches do not overlap
+        text = pc.replace_substring_regex(text, r"(\d)[\x{00a0}\x{202f} '\x{2019}](\d{3})", r"\1\2")
+    return text
 
 
 def numbers_in(text: Any, gaps: Any, decimal: str) -> tuple[Any, str]:

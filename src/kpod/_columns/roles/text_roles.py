@@ -17,6 +17,7 @@ from kpod._columns.roles.facts import (
 from kpod._columns.roles.vocabulary import (
     IDS,
     NO_ANSWER_AT_ALL,
+    NOT_FIRST,
     NOUN_AND_ID,
 )
 from kpod._common.notes import Note
@@ -73,7 +74,9 @@ def role_of_words(c: Contents, levels: list[str], n: int) -> Role:
     repeated = n >= 50 and len(levels) <= 0.2 * n and length <= 100
     prose = (words >= 4.5 or length > 50) and not repeated
     name = tokens(c.name)
-    named = bool(name) and (name[-1] in IDS or name[0] in IDS or bool(NOUN_AND_ID.match("".join(name))))
+    named = bool(name) and (
+        name[-1] in IDS or name[0] in IDS - NOT_FIRST or bool(NOUN_AND_ID.match("".join(name)))
+    )
     if len(levels) > 0.5 * n and hashes(sample):
         return Role("identifier", "codes, different in nearly every row")
     if n < FEW_FILLED * c.n_rows and len(levels) > 0.5 * n:
