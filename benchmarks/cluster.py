@@ -8,11 +8,11 @@ import numpy as np
 
 from benchmarks.dense import make, punch
 from benchmarks.harness import Sheet, progress, timed
-from kpod._engine.cluster.dask_executor import Cluster
 from kpod._engine.executors import Executor, threads
 from kpod._engine.solvers.interface import Settings
 from kpod._engine.solvers.lloyd import Descent
 from kpod._engine.table import make_table
+from kpod._engine.workers.dask_executor import Cluster
 from kpod._inputs.dask_tables import DaskTable
 
 N_BLOCKS, N_ITERATIONS, N_WARM = 64, 25, 3

@@ -9,7 +9,7 @@ FORKED = ("python_calamine", "pyreadstat", "pyarrow.json", "kpod._files.sandbox.
 
 
 class Zygote:
-    """Stands in for `isolation.exit_code`, and knows what the children took."""
+    """Stands in for `parent.exit_code`, and knows what the children took."""
 
     def __init__(self):
         self.peak = self.seconds = 0

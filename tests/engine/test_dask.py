@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 import kpod
 from kpod import KPOD
 from kpod._engine import blocks, seeding
-from kpod._engine.cluster import dask_executor as on_cluster
+from kpod._engine.workers import dask_executor as on_cluster
 from tests.files.test_changing_files import write
 from tests.helpers.tables import clustered
 
@@ -181,9 +181,9 @@ def test_the_shape_of_the_merge_shows_in_no_bit(client, monkeypatch):
         monkeypatch.setattr(on_cluster, "FAN_IN", 2)
         monkeypatch.setattr(on_cluster, "SMALL_PARCEL", 0)
         submitted = []
-        submit = on_cluster.Cluster._submit
+        submit = on_cluster.DaskExecutor._submit
         monkeypatch.setattr(
-            on_cluster.Cluster,
+            on_cluster.DaskExecutor,
             "_submit",
             lambda self, function, *args, **how: (
                 submitted.append(function.__name__) or submit(self, function, *args, **how)
@@ -261,7 +261,7 @@ def test_states_of_a_fit_are_forgotten_at_its_end(client):
 
 
 def n_fits_kept():
-    from kpod._engine.cluster.worker import CACHE
+    from kpod._engine.workers.worker import CACHE
 
     return len(CACHE._fits)
 
@@ -316,9 +316,9 @@ def test_a_scanned_table_travels_as_where_it_lies(client, tmp_path, monkeypatch)
     np.save(tmp_path / "x.npy", X)
     scanned = kpod.scan(tmp_path / "x.npy")
     sent = []
-    submit = on_cluster.Cluster._submit
+    submit = on_cluster.DaskExecutor._submit
     monkeypatch.setattr(
-        on_cluster.Cluster,
+        on_cluster.DaskExecutor,
         "_submit",
         lambda self, function, *args, **how: (
             sent.append(len(pickle.dumps(args[0]))) or submit(self, function, *args, **how)

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from kpod import KPOD
-from kpod._engine.cluster import waiting
+from kpod._engine.workers import waiting
 from tests.engine.test_dask import da, dask, distributed, in_chunks, same, table, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed", "ignore::ResourceWarning")

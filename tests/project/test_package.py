@@ -58,7 +58,8 @@ EXTRAS = {
     "cli/": ["cli"],
     "_inputs/scanned.py": ["files"],
     "_inputs/dask_tables.py": ["dask"],
-    "_engine/cluster/": ["dask"],
+    "_inputs/places.py": ["dask"],
+    "_engine/workers/": ["dask"],
 }
 
 

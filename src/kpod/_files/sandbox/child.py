@@ -1,6 +1,6 @@
 """What runs in the child process: one file from standard input, its cells to standard output.
 
-See `isolation.py` for why. Little is imported here, so that the child starts quickly.
+See `parent.py` for why. Little is imported here, so that the child starts quickly.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ import numpy as np
 
 from kpod._common.typing import Floats
 from kpod._engine.blocks import Block, Hidden, Units, aligned
-from kpod._engine.cluster.packing import unpack
 from kpod._engine.executors import threads
+from kpod._engine.workers.packing import unpack
 
 # Fits whose states a worker keeps: what a client that died has left behind goes with the next ones.
 MOST_FITS = 4

@@ -26,10 +26,12 @@ from numpy.typing import NDArray
 
 from kpod._common.typing import AnyFloats, Floats, Positions
 from kpod._engine.blocks import Block, Hidden, Units
-from kpod._engine.cluster.builds import DISTRIBUTION, build, check_builds, check_versions
-from kpod._engine.cluster.packing import pack
-from kpod._engine.cluster.waiting import ClientClosedError, Connection, start, wait_for, wait_for_workers
-from kpod._engine.cluster.worker import (
+from kpod._engine.executors import Executor
+from kpod._engine.sizes import FAN_IN, SMALL_PARCEL, WORKER_SHARE
+from kpod._engine.workers.builds import DISTRIBUTION, build, check_builds, check_versions
+from kpod._engine.workers.packing import pack
+from kpod._engine.workers.waiting import ClientClosedError, Connection, start, wait_for, wait_for_workers
+from kpod._engine.workers.worker import (
     SECONDS_TO_FORGET,
     About,
     Share,
@@ -42,21 +44,10 @@ from kpod._engine.cluster.worker import (
     run_share,
     weighted,
 )
-from kpod._engine.executors import Executor
-from kpod._engine.sizes import FAN_IN, SMALL_PARCEL, WORKER_SHARE
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows
 
 ACTIVE: ContextVar[Any] = ContextVar("kpod_dask_client", default=None)
-
-
-# On the workers.
-
-
-# On the way.
-
-
-# Here.
 
 
 class RemoteBlock(Block):
@@ -135,7 +126,7 @@ class Results:
         self.parts.update(other.parts)
 
 
-class Cluster(Executor):
+class DaskExecutor(Executor):
     """The workers of a Dask cluster; made by `cluster`."""
 
     remote = True
@@ -365,10 +356,10 @@ def quiet_about_size() -> Any:
 
 
 @contextmanager
-def cluster(client: Any) -> Iterator[Cluster]:
+def dask_executor(client: Any) -> Iterator[DaskExecutor]:
     """An executor on the workers of a client's cluster."""
     check_usable(client)
-    executor = Cluster(client)
+    executor = DaskExecutor(client)
     connection = Connection.of(client)
     with thread_left_to_others():
         try:

@@ -1,0 +1,70 @@
+"""Where the rows of a table are computed on: threads of this process, or the workers of a cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kpod._common.words import kind_of
+from kpod._engine.executors import Executor, threads
+from kpod._engine.workers import dask_executor
+from kpod._engine.workers.dask_executor import ACTIVE
+from kpod._inputs import validation
+
+
+@contextmanager
+def on_dask(client: Any) -> Iterator[None]:
+    """Run fits of tables on disk on a Dask cluster.
+
+    Inside, `KPOD.fit`, `predict` and `score` send the blocks of any table to the workers of `client`:
+    those of a scanned or memory-mapped table as where they lie in the file, which the workers must be
+    able to open under the same path; those of an array in memory as they are. Dask arrays and
+    DataFrames need no such context: they run on the active client's cluster by themselves.
+
+    Parameters
+    ----------
+    client : distributed.Client
+
+    Examples
+    --------
+    >>> import kpod
+    >>> from distributed import Client
+    >>> client = Client("tcp://scheduler:8786")  # doctest: +SKIP
+    >>> with kpod.on_dask(client):  # doctest: +SKIP
+    ...     model = kpod.KPOD(20).fit(kpod.scan("folder/*.parquet"))
+    """
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"on_dask takes a distributed.Client, got {kind_of(client)}. Use Client(cluster), or "
+            "Client(address) with that of the scheduler."
+        )
+    dask_executor.check_usable(client)
+    token = ACTIVE.set(client)
+    try:
+        yield
+    finally:
+        ACTIVE.reset(token)
+
+
+def active_client() -> Any:
+    """The client whose cluster a Dask collection runs on: that of `on_dask`, or the current one, or None."""
+    if ACTIVE.get() is not None or "distributed" not in sys.modules:
+        return ACTIVE.get()
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def executor_for(X: Any, n_threads: int) -> Iterator[Executor]:
+    """What runs over the blocks of a table: threads, or the workers of a cluster."""
+    client = active_client() if validation.is_dask(X) else ACTIVE.get()
+    with threads(n_threads) if client is None else dask_executor.dask_executor(client) as executor:
+        yield executor
