@@ -127,9 +127,9 @@ KERNELS = [
     ("rows.pyx", "0 <= self.indices[e] < self.n_columns", "0 <= self.indices[e] <= self.n_columns"),
     ("rows.pyx", "self.indptr[self.n_rows] == n", "True"),
     ("rows.pyx", "not array.flags.aligned", "False"),
-    ("rows.pyx", " and not (n_hidden == m and e == kept)", ""),
+    ("entries.pyx", " and not (n_hidden == m and u == highest)", ""),
     ("rows.pyx", "loss *= weight_of(rows, i)", "pass"),
-    ("rows.pyx", "min(max(value, -1e15), 1e15)", "value"),
+    ("entries.pyx", "min(max(value, -1e15), 1e15)", "value"),
     ("rows.pyx", "self.weights += other.weights", "pass"),
     # A cluster's last row, a column that a row alone supports, the best of several moves.
     ("moves.pyx", "if sizes[now] <= 1:", "if sizes[now] <= 0:"),
@@ -324,7 +324,7 @@ def base_of(test: str) -> str:
     return test.split("[", maxsplit=1)[0]
 
 
-class ColumnUsage:
+class TestSelection:
     """A pytest plugin: a few parameters of each test, the cheapest first, for a number of seconds."""
 
     def __init__(self, budget: float, each: int, calls: str = "", *, whole_files: bool = False) -> None:
@@ -334,10 +334,10 @@ class ColumnUsage:
             before = self.known.get(base_of(name), (0.0, set()))
             self.known[base_of(name)] = max(before[0], spent), before[1].union(called)
 
-    def of(self, mutant: Mutant) -> ColumnUsage:
+    def of(self, mutant: Mutant) -> TestSelection:
         """The tests that call the function it is in; outside of functions, any of the file."""
         calls = mutant.function or f"{mutant.path} "
-        return ColumnUsage(self.budget, self.each, calls, whole_files=self.whole_files)
+        return TestSelection(self.budget, self.each, calls, whole_files=self.whole_files)
 
     @property
     def files(self) -> list[str]:
@@ -367,7 +367,7 @@ class ColumnUsage:
         items[:] = [item for item, until in zip(chosen, total, strict=True) if until <= self.budget]
 
 
-class Stopwatch(ColumnUsage):
+class Stopwatch(TestSelection):
     """The same without a limit, which measures what each test takes and calls."""
 
     def __init__(self, each: int, package: Path) -> None:
@@ -471,7 +471,7 @@ def scratch_copy(package: Path) -> Iterator[Path]:
         yield Path(shutil.copytree(package, Path(folder) / "kpod"))
 
 
-def verdict(mutant: Mutant, package: Path, choice: ColumnUsage, log: Path) -> str:
+def verdict(mutant: Mutant, package: Path, choice: TestSelection, log: Path) -> str:
     """What the tests say of a mutant."""
     file = package / mutant.path
     original = file.read_text("utf-8")
@@ -526,7 +526,7 @@ class Kernels:
     def changed(self, name: str, before: str, after: str) -> Iterator[bool]:
         """The package with one kernel changed; whether that compiles."""
         folder = self.sources / "src" / "kpod" / "_kernels"
-        file = folder / name
+        file = folder / ("loops" if name.endswith((".h", ".inc")) else "") / name
         text = file.read_text("utf-8")
         assert before in text, f"{name} has no {before!r}"
         file.write_text(text.replace(before, after), "utf-8")
@@ -539,7 +539,7 @@ class Kernels:
             file.write_text(text, "utf-8")
 
 
-def try_kernels(pattern: str, package: Path, choice: ColumnUsage, log: Path) -> None:
+def try_kernels(pattern: str, package: Path, choice: TestSelection, log: Path) -> None:
     """Build and test each mutant of the kernels."""
     with tempfile.TemporaryDirectory() as folder:
         kernels = Kernels(Path(folder), package, log)
@@ -573,19 +573,19 @@ def main() -> None:
         log = package.parent / "log.txt"
         if options.kernels:
             measure_tests(package, kernel_tests(), options.each, log)
-            try_kernels(options.pattern, package, ColumnUsage(options.budget, options.each), log)
+            try_kernels(options.pattern, package, TestSelection(options.budget, options.each), log)
             return
         mutants = sampled(all_mutants(package, options.pattern), options.sample, options.seed)
         if options.list:
             print(*sorted(map(str, mutants)), sep="\n")
             return
         measure_tests(package, sorted(TESTS.rglob("test_*.py")), options.each, log)
-        choice = ColumnUsage(options.budget, options.each)
+        choice = TestSelection(options.budget, options.each)
         counts: dict[str, Counter[str]] = {}
         for mutant in mutants:
             said = verdict(mutant, package, choice, log)
             if said == "survived":  # perhaps for want of the right parameters, which were not measured
-                all_of_them = ColumnUsage(3 * options.budget, 1_000, whole_files=True)
+                all_of_them = TestSelection(3 * options.budget, 1_000, whole_files=True)
                 said = verdict(mutant, package, all_of_them, log)
             counts.setdefault(mutant.path, Counter())[said] += 1
             print(f"{said:9}  {mutant}", flush=True)

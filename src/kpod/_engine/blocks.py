@@ -21,7 +21,7 @@ from scipy import sparse
 from kpod._common.typing import AnyFloats, Floats, Positions
 from kpod._engine.sizes import CALL_WORK, ENTRIES_AT_ONCE, ENTRIES_PER_BLOCK, MOST_BLOCKS
 from kpod._engine.windows import Pages, Window, gathered, opened, packed, pages_of, scratch_of, watched
-from kpod._kernels import rows as kernels
+from kpod._kernels.entries import gather, hide
 from kpod._kernels.rows import Rows, Workspace
 
 
@@ -134,7 +134,7 @@ class Block(ABC):
         bitmap = np.zeros((opened.n_entries + 7) // 8 if opened.is_sparse else self.n_rows * step, np.uint8)
         sources = np.array(about.sources, np.int32) if about.sources else None
         space = Workspace(opened, 0, 1)
-        kernels.hide(opened, self.first, about.seed, about.low, about.high, bitmap, space, sources)
+        hide(opened, self.first, about.seed, about.low, about.high, bitmap, space, sources)
         if about.spared:
             self._spare(bitmap, np.isin(np.arange(self.n_columns), about.spared))
         return bitmap
@@ -163,7 +163,7 @@ class Block(ABC):
         """Some of its rows as a dense array with NaN, in the block's units."""
         out = np.empty((len(index), self.n_columns))
         with self.rows() as rows:
-            kernels.gather(rows, np.ascontiguousarray(index, np.intp), out, Workspace(rows, 0, 1))
+            gather(rows, np.ascontiguousarray(index, np.intp), out, Workspace(rows, 0, 1))
         return out
 
     def columns(self, which: Positions) -> Iterator[AnyFloats]:

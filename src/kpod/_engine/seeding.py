@@ -42,6 +42,7 @@ from kpod._engine.step import Drift, Spaces, State, compare
 from kpod._engine.table import Table, make_table
 from kpod._kernels import rows as kernels
 from kpod._kernels import seeds
+from kpod._kernels.entries import list_entries
 from kpod._kernels.panel import Panel, aligned_zeros
 from kpod._kernels.rows import Workspace
 
@@ -93,9 +94,7 @@ class Listing:
         if first < stop:
             with block.rows() as rows:
                 space = Workspace(rows, 0, 1)
-                kernels.list_entries(
-                    rows, self.sample[first:stop] - block.first, start, columns, values, space
-                )
+                list_entries(rows, self.sample[first:stop] - block.first, start, columns, values, space)
         return columns, values
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kpod._common.typing import AnyFloats, Floats, Labels, Positions, Singles
+from kpod._common.typing import AnyFloats, Floats, Labels
 
 LEVELS: int
 
@@ -57,22 +57,3 @@ def add_up(rows: Rows, start: int, stop: int, labels: Labels, to: Sums, space: W
 def losses(
     rows: Rows, start: int, stop: int, labels: Labels, centers: Floats, out: Floats, space: Workspace
 ) -> float: ...
-def list_entries(
-    rows: Rows,
-    index: Positions,
-    start: Positions,
-    columns: NDArray[np.int32],
-    values: Singles,
-    space: Workspace,
-) -> None: ...
-def gather(rows: Rows, index: Positions, out: Floats, space: Workspace) -> None: ...
-def hide(
-    rows: Rows,
-    first: int,
-    seed: int,
-    low: float,
-    high: float,
-    bitmap: NDArray[np.uint8],
-    space: Workspace,
-    sources: NDArray[np.int32] | None = None,
-) -> None: ...
