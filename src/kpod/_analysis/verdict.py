@@ -130,6 +130,8 @@ class Specification:
     rows: Positions | None = None
     categories: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
+    as_many: bool = False
+    """Whether the number of clusters stays, though it was left open: what takes too long otherwise."""
 
 
 class Questions:
@@ -239,11 +241,10 @@ class Questions:
         if np.isnan(self.values).mean() < GAPS:
             return
         if getattr(self.kpod, "missingness_", self.kpod.missingness) == "informative":
-            parameters = {"missingness": "ignore"}
-            yield Specification("missingness", "with gaps ignored", parameters=parameters)
+            text, how = "with gaps ignored", "ignore"
         else:
-            text = "with gaps used where they are informative"
-            yield Specification("missingness", text, parameters={"missingness": "auto"})
+            text, how = "with gaps used where they are informative", "auto"
+        yield Specification("missingness", text, parameters={"missingness": how}, as_many=True)
 
     def encoded(self, encoding: Encoding) -> Floats:
         return np.asarray(encoding.encode(encoding.bend(self.values.copy())))
@@ -273,19 +274,19 @@ class Questions:
         if spec.rows is not None:
             values, among = values[spec.rows], among[spec.rows]
             weights = None if weights is None else weights[spec.rows]
-        labels = self.clustered(values, weights, spec.parameters)
+        labels = self.clustered(values, weights, spec)
         both = labels >= 0
         k = int(labels.max()) + 1
         agreement = float(adjusted_rand_score(self.labels[among][both], labels[both]))
         same = k == self.analysis.n_clusters and agreement >= SAME
         return OtherChoice(spec.kind, spec.text, spec.columns, k, agreement, same)
 
-    def clustered(self, values: Floats, weights: Floats | None, parameters: dict[str, Any]) -> Labels:
+    def clustered(self, values: Floats, weights: Floats | None, spec: Specification) -> Labels:
         k, model = self.analysis.n_clusters, clone(self.kpod).set_params(probability=False, checkpoint=None)
-        model.set_params(**parameters)
+        model.set_params(**spec.parameters)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of rows without values and of starts: they are not the result
-            if self.analysis.choice is None:
+            if self.analysis.choice is None or spec.as_many:
                 return np.asarray(model.set_params(n_clusters=k).fit(values, sample_weight=weights).labels_)
             numbers = self.analysis._numbers
             numbers = range(1, k + MORE + 1) if isinstance(numbers, str) else numbers
@@ -335,7 +336,7 @@ def in_words(analysis: Analysis, groups: str, others: list[OtherChoice], sampled
     if kept == len(others):
         held = f"the same under all {len(others)} other choices" if kept > 1 else "the same with another seed"
     else:
-        held = f"the same under {kept} of {len(others)} other choices"
+        held = f"the same under {kept or 'none'} of {len(others)} other choices"
     changed = [difference(other, k) for other in others if not other.same]
     differences = f"; {some(changed, most=MOST_NAMED)}" if changed else ""
     on = f" (on a sample of {sampled:,} rows)" if sampled else ""
