@@ -1,3 +1,6 @@
+import numpy as np
+from numpy.typing import NDArray
+
 from kpod._common.typing import Floats, Labels, Singles
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
@@ -29,3 +32,24 @@ def descend(
     losses: Floats,
     space: Workspace,
 ) -> tuple[int, int, int, float, float]: ...
+def sweep(
+    rows: Rows,
+    panel: Panel,
+    totals: Sums,
+    prior: Floats,
+    fallback: Floats,
+    means: Floats,
+    counts: Floats,
+    labels: Labels,
+    upper: Singles,
+    lower: Singles,
+    sizes: NDArray[np.int64],
+    weight: float,
+    weighted: bool,
+    live: NDArray[np.uint8],
+    loss: float,
+    share: float,
+    falls: Floats,
+    losses: Floats,
+    space: Workspace,
+) -> tuple[int, int, float]: ...

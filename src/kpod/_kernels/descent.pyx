@@ -1,18 +1,27 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
-"""Lloyd's iterations over the rows of one block, in one call: what `Descent.lloyd` does, to the bit.
+"""Iterations over the rows of one block in one call: what `Descent.lloyd` and `Moves` do, to the bit.
 
 For tables so small that a call from Python takes longer than what it calls for. It stops where more is
 needed than assignments and means: when a cluster is empty, or momentum begins.
 """
 
-from libc.stdint cimport int32_t
+from libc.math cimport INFINITY, sqrt
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from kpod._kernels.lloyd cimport assign_rows, bounds, bounds_of, drift_of
+from kpod._kernels.moves cimport find_rows, move_found
 from kpod._kernels.panel cimport Panel
 from kpod._kernels.rows cimport Rows, Sums, Workspace, mean_of
+
+cdef extern from "memory.h" nogil:
+    void* allocate_lines(size_t) noexcept
+    void free_lines(void*) noexcept
+
+# What a row gains at most by leaving, where it alone may support a column.
+cdef double ANY_GAIN = 1e30
 
 # Why it stopped.
 GOING, UNCHANGED, LITTLE, EMPTY = range(4)
@@ -164,3 +173,124 @@ def descend(
     if changed < 0:
         raise IndexError(f"a label beyond the {k} clusters")
     return why, t, changed, loss, lowest
+
+
+cdef float factors_of(
+    const double* means, const double* counts, Py_ssize_t k, Py_ssize_t p, double weight, bint weighted,
+    const uint8_t* live, bint is_double, Py_ssize_t stride, void* costs, double* own, float* largest_gains
+) noexcept nogil:
+    """What moves cost and gain, as `Objective.move_factors` has it; returns the root of the smallest cost."""
+    cdef Py_ssize_t c, j, at
+    cdef double n, joining, leaving, largest, smallest = INFINITY
+    for c in range(k):
+        largest = 1
+        for j in range(p):
+            at = c * p + j
+            n = counts[at]
+            joining = n / (n + weight)
+            leaving = n / (n - weight) if n > weight else 0
+            if weighted and 0 < n <= weight * (1 + 1e-9):
+                leaving = ANY_GAIN
+            own[2 * at], own[2 * at + 1] = means[at], leaving
+            if is_double:
+                (<double*> costs)[j * stride + c] = joining
+            else:
+                (<float*> costs)[j * stride + c] = <float> joining
+            largest = max(largest, leaving)
+            if live[j]:
+                smallest = min(smallest, joining)
+        largest_gains[c] = <float> sqrt(largest * (1 + 1e-6))
+    return <float> sqrt(smallest * (1 - 1e-6))
+
+
+def sweep(
+    Rows rows,
+    Panel panel,                  # INOUT nobody else's, without offsets and terms: what bounds refer to
+    Sums totals,                  # INOUT
+    const double[:, ::1] prior,   # IN (2, p) as in `rows.means`
+    const double[::1] fallback,   # IN (p,) as in `rows.means`
+    double[:, ::1] means,         # INOUT (k, p) the best centers of the labels
+    double[:, ::1] counts,        # INOUT (k, p) the weight behind them
+    int32_t[::1] labels,          # INOUT (n_rows,)
+    float[::1] upper,             # INOUT (n_rows,)
+    float[::1] lower,             # INOUT (n_rows,)
+    int64_t[::1] sizes,           # INOUT (k,) as in `moves.move`
+    double weight,                # of the heaviest row
+    bint weighted,                # whether others have another
+    const uint8_t[::1] live,      # IN (p,) columns of which something was observed
+    double loss,                  # at the means
+    double share,                 # of the loss: a sweep that lowers it by no more is the last
+    double[::1] falls,            # OUT (n,) what each sweep took off the loss
+    double[::1] losses,           # OUT (n,) the loss after each
+    Workspace space,
+):
+    """Up to n sweeps of single-row moves.
+
+    Returns why it stopped, the number of sweeps that moved rows, and the loss after them.
+    """
+    cdef Py_ssize_t k = panel.k, p = panel.n_columns, n = k * p, t = 0, c, j, r, i, n_found, n_moves
+    cdef Py_ssize_t stride = panel.stride if rows.is_double else panel.single_stride
+    cdef size_t cost_bytes = p * stride * (sizeof(double) if rows.is_double else sizeof(float))
+    cdef int why = _GOING
+    cdef double lowered
+    cdef float smallest
+    if (
+        rows.n_columns != p or totals.k != k or totals.n_columns != p or prior.shape[0] != 2 or prior.shape[1] != p
+        or fallback.shape[0] != p or live.shape[0] != p or losses.shape[0] != falls.shape[0] or sizes.shape[0] != k
+        or not (labels.shape[0] == upper.shape[0] == lower.shape[0] == rows.n_rows)
+        or not (means.shape[0] == counts.shape[0] == k) or not (means.shape[1] == counts.shape[1] == p)
+    ):
+        raise ValueError("rows, centers, labels and totals do not fit together")
+    if panel.offsets is not None or panel.terms is not None:
+        raise ValueError("a panel with offsets or terms")
+    rows.check_span(0, rows.n_rows)
+    space.check_fits(rows, max(panel.stride, panel.single_stride))
+    for i in range(rows.n_rows):
+        if not 0 <= labels[i] < k:
+            raise IndexError(f"label {labels[i]} of {k} clusters")
+    cdef void* costs = allocate_lines(cost_bytes)
+    cdef double* own = <double*> malloc(4 * n * sizeof(double))
+    cdef float* drift = <float*> malloc(3 * k * sizeof(float))
+    cdef Py_ssize_t* found = <Py_ssize_t*> malloc(rows.n_rows * sizeof(Py_ssize_t))
+    cdef int32_t* before = <int32_t*> malloc(rows.n_rows * sizeof(int32_t))
+    try:
+        if costs == NULL or own == NULL or drift == NULL or found == NULL or before == NULL:
+            raise MemoryError
+        with nogil:
+            memset(costs, 0, cost_bytes)
+            while t < falls.shape[0] and why == _GOING:
+                smallest = factors_of(&means[0, 0], &counts[0, 0], k, p, weight, weighted, &live[0], rows.is_double,
+                                      stride, costs, own, drift + 2 * k)
+                drift_of(panel.by_row, &means[0, 0], NULL, k, p, drift, drift + k)
+                panel.move_to(&means[0, 0])
+                n_found = find_rows(rows, panel, costs, drift, drift + k, drift + 2 * k, smallest, &labels[0],
+                                    &upper[0], &lower[0], own, found, space)
+                for r in range(n_found):
+                    before[r] = labels[found[r]]
+                memcpy(own + 2 * n, &means[0, 0], n * sizeof(double))
+                memcpy(own + 3 * n, &counts[0, 0], n * sizeof(double))
+                lowered = 0
+                n_moves = move_found(rows, found, n_found, &prior[0, 0], &fallback[0], &labels[0], own + 2 * n,
+                                     own + 3 * n, totals, &sizes[0], space, &lowered)
+                for r in range(n_found):
+                    if labels[found[r]] != before[r]:
+                        upper[found[r]], lower[found[r]] = <float> INFINITY, 0
+                for c in range(k):
+                    for j in range(p):
+                        mean_of(totals, c * p + j, prior[0, j], prior[1, j], fallback[j], &means[c, j], &counts[c, j])
+                if n_moves == 0:
+                    why = _UNCHANGED
+                    break
+                loss -= lowered
+                falls[t] = lowered
+                losses[t] = max(loss, 0.0)
+                t += 1
+                if lowered <= share * loss:
+                    why = _LITTLE
+    finally:
+        free_lines(costs)
+        free(own)
+        free(drift)
+        free(found)
+        free(before)
+    return why, t, loss

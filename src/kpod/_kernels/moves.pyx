@@ -165,6 +165,55 @@ cdef Py_ssize_t pick(
     return n_found
 
 
+cdef Py_ssize_t screen_rows(
+    Rows rows, Py_ssize_t start, Py_ssize_t stop, Panel panel, const real* costs, const float* drift,
+    const float* other_drift, const float* largest_gains, float smallest_cost, const int32_t* labels, float* upper,
+    float* lower, const double* own, const double* own_terms, const double* own_offsets, Py_ssize_t* found,
+    Workspace space
+) noexcept nogil:
+    """What `screen` does, of arguments that fit together."""
+    cdef Py_ssize_t i, n = 0, stride, n_found = 0
+    cdef int32_t now
+    cdef const real* centers
+    cdef const real* offsets
+    cdef const real* terms
+    if real is float:
+        stride, centers, offsets, terms = panel.single_stride, panel.singles, panel.single_offsets, panel.single_terms
+    else:
+        stride, centers, offsets, terms = panel.stride, panel.doubles, panel.double_offsets, panel.double_terms
+    for i in range(start, stop):
+        now = labels[i]
+        upper[i] = (upper[i] + drift[now]) * <float> 1.0000002
+        lower[i] = (lower[i] - other_drift[now]) * <float> 0.9999998
+        if upper[i] * largest_gains[now] < lower[i] * smallest_cost:
+            continue
+        if weight_of(rows, i) == 0:
+            continue
+        space.index[n] = i
+        n += 1
+        if n == space.chunk:
+            n_found += pick(rows, n, centers, costs, terms, offsets, stride, labels, own, own_terms, own_offsets,
+                            panel, &found[n_found], space)
+            n = 0
+    if n:
+        n_found += pick(rows, n, centers, costs, terms, offsets, stride, labels, own, own_terms, own_offsets, panel,
+                        &found[n_found], space)
+    return n_found
+
+
+cdef Py_ssize_t find_rows(
+    Rows rows, Panel panel, const void* costs, const float* drift, const float* other_drift,
+    const float* largest_gains, float smallest_cost, const int32_t* labels, float* upper, float* lower,
+    const double* own, Py_ssize_t* found, Workspace space
+) noexcept nogil:
+    """All rows that a move may pay for, where gaps do not count; `costs` in the precision of the rows."""
+    if rows.is_double:
+        return screen_rows[double](rows, 0, rows.n_rows, panel, <const double*> costs, drift, other_drift,
+                                   largest_gains, smallest_cost, labels, upper, lower, own, NULL, NULL, found, space)
+    return screen_rows[float](rows, 0, rows.n_rows, panel, <const float*> costs, drift, other_drift, largest_gains,
+                              smallest_cost, labels, upper, lower, own, NULL, NULL, found, space)
+
+
 def screen(
     Rows rows,
     Py_ssize_t start,
@@ -187,17 +236,10 @@ def screen(
 
     It errs on the side of too many: `move` decides. Returns their number.
     """
-    cdef Py_ssize_t i, n = 0, stride, n_found = 0, p = rows.n_columns
-    cdef int32_t now
-    cdef const real* centers
-    cdef const real* offsets
-    cdef const real* terms
+    cdef Py_ssize_t i, n_found, p = rows.n_columns
+    cdef Py_ssize_t stride = panel.single_stride if real is float else panel.stride
     cdef const double* own_terms = NULL
     cdef const double* own_offsets = NULL
-    if real is float:
-        stride, centers, offsets, terms = panel.single_stride, panel.singles, panel.single_offsets, panel.single_terms
-    else:
-        stride, centers, offsets, terms = panel.stride, panel.doubles, panel.double_offsets, panel.double_terms
     rows.check_span(start, stop)
     space.check_fits(rows, stride)
     if rows.is_double != (sizeof(real) == sizeof(double)):
@@ -219,23 +261,9 @@ def screen(
         if not 0 <= labels[i] < panel.k:
             raise IndexError(f"label {labels[i]} of {panel.k} clusters")
     with nogil:
-        for i in range(start, stop):
-            now = labels[i]
-            upper[i] = (upper[i] + drift[now]) * <float> 1.0000002
-            lower[i] = (lower[i] - other_drift[now]) * <float> 0.9999998
-            if upper[i] * largest_gains[now] < lower[i] * smallest_cost:
-                continue
-            if weight_of(rows, i) == 0:
-                continue
-            space.index[n] = i
-            n += 1
-            if n == space.chunk:
-                n_found += pick(rows, n, centers, &costs[0, 0], terms, offsets, stride, &labels[0],
-                                &own[0, 0, 0], own_terms, own_offsets, panel, &found[n_found], space)
-                n = 0
-        if n:
-            n_found += pick(rows, n, centers, &costs[0, 0], terms, offsets, stride, &labels[0],
-                            &own[0, 0, 0], own_terms, own_offsets, panel, &found[n_found], space)
+        n_found = screen_rows(rows, start, stop, panel, &costs[0, 0], &drift[0], &other_drift[0], &largest_gains[0],
+                              smallest_cost, &labels[0], &upper[0], &lower[0], &own[0, 0, 0], own_terms, own_offsets,
+                              &found[0], space)
     return n_found
 
 
@@ -309,58 +337,70 @@ cdef void renew(
         mean_of(totals, at, prior[j], prior[p + j], fallback[j], &centers[at], &counts[at])
 
 
-cdef tuple move_rows(
-    Rows rows, const Py_ssize_t[::1] candidates, const double* prior, const double* fallback, int32_t* labels,
-    double[:, ::1] centers, double[:, ::1] counts, Sums totals, int64_t* sizes, Gaps gaps, Workspace space,
-    const real* like
-):
+cdef Py_ssize_t move_rows(
+    Rows rows, const Py_ssize_t* candidates, Py_ssize_t n, const double* prior, const double* fallback,
+    int32_t* labels, double* centers, double* counts, Sums totals, int64_t* sizes, Gaps gaps, Workspace space,
+    double* lowered, const real* like
+) noexcept nogil:
+    """What `move` does, of arguments that fit together; returns the number of moves, and adds to `lowered`."""
     cdef const int32_t* columns
     cdef const real* values
-    cdef Py_ssize_t t, i, m, c, k = centers.shape[0], to, n_moves = 0
+    cdef Py_ssize_t t, i, m, c, k = totals.k, p = rows.n_columns, to, n_moves = 0
     cdef int32_t now
-    cdef double gain, cost, best, weight, extra = 0, limit, lowest_cost, lowered = 0
-    with nogil:
-        for t in range(candidates.shape[0]):
-            i = candidates[t]
-            now = labels[i]
-            if sizes[now] <= 1:
-                continue
-            weight = weight_of(rows, i)
-            m = entries_of(rows, i, space, &columns, &values)
-            gain = leaving_gain(columns, values, m, &centers[now, 0], &counts[now, 0], weight)
-            best = gain * (1 - ROUNDING)
-            if gaps is not None:
-                if weight != gaps.weight:
-                    with gil:
-                        gaps.be_of_weight(weight)
-                extra = of_gaps(columns, m, &gaps.leaves[now, 0], gaps.leave_all[now])
-                best += extra - ROUNDING * (fabs(extra) + gaps.variance)
-            to = now
-            for c in range(k):
-                if c != now:
-                    if gaps is not None:
-                        extra = of_gaps(columns, m, &gaps.joins[c, 0], gaps.join_all[c])
-                    limit = best - extra
-                    cost = joining_cost(columns, values, m, &centers[c, 0], &counts[c, 0], weight, limit)
-                    if cost < limit:
-                        best = cost + extra
-                        lowest_cost = cost
-                        to = c
-            if to == now:
-                continue
-            join(totals, rows, i, to, now, &centers[0, 0], space, like)
-            renew(columns, m, totals, now, prior, fallback, &centers[0, 0], &counts[0, 0])
-            renew(columns, m, totals, to, prior, fallback, &centers[0, 0], &counts[0, 0])
-            sizes[now] -= 1
-            sizes[to] += 1
-            labels[i] = <int32_t> to
-            lowered += weight * (gain - lowest_cost)
-            n_moves += 1
-            if gaps is not None:
+    cdef double gain, cost, best, weight, extra = 0, limit, lowest_cost = 0
+    for t in range(n):
+        i = candidates[t]
+        now = labels[i]
+        if sizes[now] <= 1:
+            continue
+        weight = weight_of(rows, i)
+        m = entries_of(rows, i, space, &columns, &values)
+        gain = leaving_gain(columns, values, m, centers + now * p, counts + now * p, weight)
+        best = gain * (1 - ROUNDING)
+        if gaps is not None:
+            if weight != gaps.weight:
                 with gil:
-                    gaps.renew(now)
-                    gaps.renew(to)
-    return n_moves, lowered
+                    gaps.be_of_weight(weight)
+            extra = of_gaps(columns, m, &gaps.leaves[now, 0], gaps.leave_all[now])
+            best += extra - ROUNDING * (fabs(extra) + gaps.variance)
+        to = now
+        for c in range(k):
+            if c != now:
+                if gaps is not None:
+                    extra = of_gaps(columns, m, &gaps.joins[c, 0], gaps.join_all[c])
+                limit = best - extra
+                cost = joining_cost(columns, values, m, centers + c * p, counts + c * p, weight, limit)
+                if cost < limit:
+                    best = cost + extra
+                    lowest_cost = cost
+                    to = c
+        if to == now:
+            continue
+        join(totals, rows, i, to, now, centers, space, like)
+        renew(columns, m, totals, now, prior, fallback, centers, counts)
+        renew(columns, m, totals, to, prior, fallback, centers, counts)
+        sizes[now] -= 1
+        sizes[to] += 1
+        labels[i] = <int32_t> to
+        lowered[0] += weight * (gain - lowest_cost)
+        n_moves += 1
+        if gaps is not None:
+            with gil:
+                gaps.renew(now)
+                gaps.renew(to)
+    return n_moves
+
+
+cdef Py_ssize_t move_found(
+    Rows rows, const Py_ssize_t* candidates, Py_ssize_t n, const double* prior, const double* fallback,
+    int32_t* labels, double* centers, double* counts, Sums totals, int64_t* sizes, Workspace space, double* lowered
+) noexcept nogil:
+    """Move rows one at a time, where gaps do not count."""
+    if rows.is_double:
+        return move_rows[double](rows, candidates, n, prior, fallback, labels, centers, counts, totals, sizes, None,
+                                 space, lowered, NULL)
+    return move_rows[float](rows, candidates, n, prior, fallback, labels, centers, counts, totals, sizes, None, space,
+                            lowered, NULL)
 
 
 def move(
@@ -393,8 +433,16 @@ def move(
         rows.check_span(candidates[t], candidates[t] + 1)
         if not 0 <= labels[candidates[t]] < k:
             raise IndexError(f"label {labels[candidates[t]]} of {k} clusters")
-    if rows.is_double:
-        return move_rows[double](rows, candidates, &prior[0, 0], &fallback[0], &labels[0], centers, counts, totals,
-                                 &sizes[0], gaps, space, NULL)
-    return move_rows[float](rows, candidates, &prior[0, 0], &fallback[0], &labels[0], centers, counts, totals,
-                            &sizes[0], gaps, space, NULL)
+    cdef double lowered = 0
+    cdef Py_ssize_t n_moves = 0
+    if candidates.shape[0]:
+        with nogil:
+            if rows.is_double:
+                n_moves = move_rows[double](rows, &candidates[0], candidates.shape[0], &prior[0, 0], &fallback[0],
+                                            &labels[0], &centers[0, 0], &counts[0, 0], totals, &sizes[0], gaps, space,
+                                            &lowered, NULL)
+            else:
+                n_moves = move_rows[float](rows, &candidates[0], candidates.shape[0], &prior[0, 0], &fallback[0],
+                                           &labels[0], &centers[0, 0], &counts[0, 0], totals, &sizes[0], gaps, space,
+                                           &lowered, NULL)
+    return n_moves, lowered

@@ -13,7 +13,9 @@ from kpod._engine.solvers.interface import Settings, Snapshot, Solution, Start
 from kpod._engine.solvers.lloyd import Descent
 from kpod._engine.solvers.nearest import states_of
 from kpod._engine.table import Table
+from kpod._kernels import descent as kernel
 from kpod._kernels import moves as kernels
+from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Workspace
 
 # Sweeps stop when one lowers the objective by this share of `tol` of it. Going on to the last move
@@ -39,6 +41,8 @@ class Moves:
         """Sweep until no move lowers the loss, or one lowers it by little; whether that came about."""
         descent = self.descent
         settings = descent.settings
+        if descent.is_simple:
+            return self.sweep_in_one_call()
         for sweep in range(self.n_sweeps + 1, settings.max_iter + 1):
             before = descent.value
             n_moves, lowered = self.sweep()
@@ -52,6 +56,30 @@ class Moves:
                 return True
             descent.keep(partial(self.snapshot, sweep))
         return False
+
+    def sweep_in_one_call(self) -> bool:
+        """The same of a single block, in compiled code."""
+        descent, objective, table = self.descent, self.descent.objective, self.descent.table
+        assert descent.panel is not None
+        assert descent.means is not None
+        (block,), (state,) = table.blocks, descent.states
+        panel, live = Panel(descent.panel.centers.copy()), table.live.view(np.uint8)
+        at_once = max(1, CALL_WORK // (descent.k * max(1, block.n_entries)))
+        left, why = descent.settings.max_iter, kernel.GOING
+        with block.rows() as rows, descent.spaces.of(rows, step.widest(panel), rows.chunk) as space:
+            while why == kernel.GOING and left > 0:
+                falls, losses = np.empty((2, min(at_once, left)))
+                why, n, descent.loss = kernel.sweep(
+                    rows, panel, descent.totals, objective.prior, table.fallback, *descent.means,
+                    state.labels, state.upper, state.lower, self.sizes, objective.max_weight,
+                    table.weighted, live, descent.loss, LITTLE * descent.settings.tol, falls, losses, space,
+                )  # fmt: skip
+                descent.falls += falls[:n].tolist()
+                descent.losses += losses[:n].tolist()
+                left -= n
+        descent.panel, descent.centers = panel, descent.means.centers
+        descent.labels_unchanged = why == kernel.UNCHANGED
+        return why != kernel.GOING
 
     def snapshot(self, n_sweeps: int) -> Snapshot:
         """What the sweeps to come depend on beside the descent: labels, which are data by now."""
