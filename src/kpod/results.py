@@ -6,7 +6,7 @@ from kpod._analysis.analysis import Analysis
 from kpod._columns.role_table import ColumnRole, RoleTable
 from kpod._common.notes import Note, Notes
 from kpod._findings.stability import Stability
-from kpod._findings.sums_of_squares import ClusterSummary
+from kpod._findings.sums_of_squares import ClusterSummary, MixtureSummary
 from kpod._missing.diagnosis import Diagnosis
 from kpod._report.page import Report
 from kpod._selection.informative import MissingnessDecision
@@ -19,6 +19,7 @@ __all__ = [
     "Diagnosis",
     "KChoice",
     "MissingnessDecision",
+    "MixtureSummary",
     "Note",
     "Notes",
     "Report",
