@@ -94,8 +94,11 @@ def summary_of_fit(c: Clustering) -> dict[str, Any]:
             "shape": {
                 "covariance_type": model.covariance_type_,
                 "factors": model.n_factors_,
-                "sentence": within.shape_sentence(model),
-                "correlations": within.correlation_sentences(c),
+                "sentences": [
+                    within.shape_sentence(model),
+                    *within.correlation_sentences(c),
+                    *filter(None, [within.silent_sentence(c)]),
+                ],
                 "columns_that_say_nothing": [c.label(j) for j in within.silent_columns(c)],
                 "unexpected_values": [
                     {"row": cell.row + 1, "column": c.label(cell.column), "value": finite(cell.value)}

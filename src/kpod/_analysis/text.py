@@ -32,10 +32,7 @@ def fit_lines(summary: dict[str, Any]) -> list[str]:
         ending = "" if summary["converged"] else ", not converged"
         iterations = counted(summary["iterations"], "iteration")
         out.append(f"{how_well(summary)} after {iterations}{ending}")
-        shape = summary.get("shape")
-        out += (
-            [] if shape is None else [printable(one) for one in (shape["sentence"], *shape["correlations"])]
-        )
+        out += [printable(one) for one in summary.get("shape", {}).get("sentences", ())]
         said = [
             summary.get("starts", {}).get("sentence", ""),
             summary.get("stability", {}).get("sentence", ""),

@@ -239,6 +239,18 @@ def contradicted_cluster(_: Note, cluster: int, n: int, size: int, other: int, o
     )
 
 
+def not_round(_: Note, spreads: bool, correlated: bool, error: float) -> str:
+    why = [
+        *(["variances differ"] if spreads else []),
+        *(["columns are correlated within clusters"] if correlated else []),
+    ]
+    return (
+        "The probabilities assume round clusters of the same spread, but "
+        f"{listed(why)}: they are off by {100 * error:.0f} percentage points on average, or more. Use "
+        "kpod.GaussianMixture, whose probabilities allow for that."
+    )
+
+
 def unstable_clusters(_: Note, clusters: Sequence[int], jaccard: Sequence[float]) -> str:
     which = f"cluster{'' if len(clusters) == 1 else 's'} {some([str(cluster) for cluster in clusters])}"
     similarity = some([f"{value:.2f}" for value in jaccard])
@@ -407,6 +419,7 @@ WORDS: dict[str, Callable[..., str]] = {
     "not filled": not_filled,
     "warning": warning,
     "contradicted cluster": contradicted_cluster,
+    "clusters that are not round": not_round,
     "unstable clusters": unstable_clusters,
     "not converged": not_converged,
     "not the table the model was fitted on": other_table,

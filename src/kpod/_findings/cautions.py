@@ -63,6 +63,8 @@ def probability_cautions(c: Clustering) -> Iterator[Note]:
             other=int(to.argmax()),
             of_two=c.k == 2,
         )
+    if c.roundness is not None and c.roundness.contradicted:
+        yield caution("clusters that are not round", **c.roundness._asdict())
 
 
 def stability_cautions(stability: Stability) -> Iterator[Note]:

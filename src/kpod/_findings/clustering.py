@@ -33,6 +33,7 @@ from kpod._findings.variance import explained, separation
 from kpod._inputs import validation
 from kpod._missing.diagnosis import Diagnosis, Whole
 from kpod._mixture.confidence import Sureness, soften, sureness
+from kpod._mixture.roundness import Roundness, roundness
 
 FEW = 5
 """A center resting on fewer observed entries than this is not spoken of."""
@@ -279,7 +280,20 @@ class Clustering:
         """How sure the cluster of each row is, where the model has probabilities."""
         if not has_probabilities(self.kpod):
             return None
-        return sureness(self.kpod.predict_proba(self.seen), self.labels)
+        return self.judged(self.kpod.predict_proba(self.seen))
+
+    def judged(self, chances: Floats, weights: Floats | None = None) -> Sureness:
+        """How sure rows are by the probabilities of the clusters; and whether the table contradicts these."""
+        gaps = hasattr(self.kpod, "missing_rates_") or self.kpod._groups().present
+        if self.k > 1 and self.is_fitted_table and not is_mixture(self.kpod) and not gaps:
+            values = validation.as_table(self.seen, self.kpod)
+            self.__dict__["roundness"] = roundness(values, self.labels, chances, weights)
+        return sureness(chances, self.labels)
+
+    @cached_property
+    def roundness(self) -> Roundness | None:
+        """What contradicts round clusters, where their probabilities are known: None before they are."""
+        return None
 
     @cached_property
     def wild_cells(self) -> Positions:
@@ -298,7 +312,7 @@ class Clustering:
             values = validation.as_table(self.seen, self.kpod)
             mixture = soften(values, self.labels, self.k, weights, self.kpod._groups())
             chances = replace(mixture, column_means=self.kpod.column_means_).probabilities(values)
-        self.__dict__["sureness"] = sureness(chances, self.labels)
+        self.__dict__["sureness"] = self.judged(chances, weights)
 
     @property
     def converged(self) -> bool:
