@@ -1,5 +1,7 @@
 """A Gaussian mixture in summary, stability, pictures and report: as a KPOD, but by its own model."""
 
+import json
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -12,6 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kpod
 from kpod import GaussianMixture, ObservedScaler, TablePreparer, plot, stability, summary
+from kpod._analysis.analyze import analyze_table, open_data
+from kpod._common.progress import silent
 from kpod._findings import within
 from kpod._findings.clustering import Clustering
 from kpod._findings.models import wild_cells
@@ -292,6 +296,51 @@ def test_the_page_speaks_of_a_mixture(own, frame):
         assert words in page
     for words in ("k-means", "Explaining", "round clusters", "sum of squares"):
         assert words not in page
+
+
+def test_an_analysis_says_all_of_it(frame, tmp_path):
+    """In text, as data for JSON, on the page, in files; and what it says of the shape is said once."""
+    table = frame.assign(name=[f"P{i}" for i in range(len(frame))])
+    preparer = TablePreparer()
+    opened = open_data(table, preparer, silent, {})
+    model = GaussianMixture(2, covariance_type="full", n_factors=1, outlier_cells=True, **QUICK)
+    analysis = analyze_table(opened, preparer, model, 2, {}, silent, table)
+    assert analysis.confidence["sure"] > 100
+    text = str(analysis)
+    assert text.count("carried by 1 factor") == 1
+    assert text.count("P17, weight 7,200") == 1
+    assert "log-likelihood of a row" in text
+    assert "loss" not in text
+    data = json.loads(json.dumps(analysis.to_dict(), allow_nan=False))
+    assert data["shape"]["unexpected_values"] == [{"row": ROW + 1, "column": "weight", "value": WILD}]
+    low, high = data["clusters"][0]["spread"]["height"]
+    assert low < data["clusters"][0]["center"]["height"] < high
+    assert data["settings"]["shape"] == "full, 1 factor"
+    assert "The shape of the clusters" in analysis.report().html
+    analysis.write(tmp_path / "out.csv", confidence=True)
+    assert_allclose(
+        pd.read_csv(tmp_path / "out.csv")["confidence"],
+        analysis.model.predict_proba(table).max(axis=1),
+        atol=1e-4,
+    )
+    analysis.write_centers(tmp_path / "centers.csv")
+    assert list(pd.read_csv(tmp_path / "centers.csv")["rows"]) == list(np.bincount(analysis.labels))
+    analysis.save(tmp_path / "m.kpod")
+    assert_array_equal(kpod.load(tmp_path / "m.kpod").predict(table), analysis.labels)
+
+
+def test_rows_of_a_file_in_pieces(tmp_path):
+    """A scanned table is reported as the same rows in memory."""
+    table, _ = two_groups()
+    table.to_parquet(tmp_path / "t.parquet")
+    with kpod.scan(tmp_path / "t.parquet") as scanned:
+        model = GaussianMixture(2, covariance_type="diag", **QUICK).fit(scanned)
+        c = Clustering.of(model, scanned)
+        rows = Clustering.of(model, pd.DataFrame(np.asarray(scanned.values), columns=NAMES))
+        assert c.is_fitted_table
+        assert [c.sentence(m) for m in range(2)] == [rows.sentence(m) for m in range(2)]
+        assert_allclose(c.margins, rows.margins)
+        assert kpod.report(model, scanned).html
 
 
 def test_one_cluster_and_a_column_of_nothing():

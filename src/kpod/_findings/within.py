@@ -66,7 +66,7 @@ def how_chosen(model: Any) -> str:
     """What the shape is called, and whether it was given or found."""
     named, n = str(model._shape()), len(model.shape_bics_)
     given = model.covariance_type != "auto" and (model.n_factors != "auto" or not model._shape().q)
-    return f"{named}; given" if given or n < 2 else f"{named}; the best of {n} by BIC"
+    return f"{named}; given" if given else f"{named}; the best {f'of {n} ' if n > 1 else ''}by BIC"
 
 
 def correlated_pairs(c: Clustering, cluster: int) -> list[Pair]:

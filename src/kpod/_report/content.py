@@ -49,6 +49,7 @@ def mixture(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, 
     return {
         "shape": within.shape_sentence(c.kpod),
         "chosen": within.how_chosen(c.kpod),
+        "own_spreads": c.kpod._shape().own_variances,
         "correlations": within.correlation_sentences(c),
         "silent": within.silent_sentence(c),
         "cells": [

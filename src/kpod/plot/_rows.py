@@ -87,8 +87,7 @@ class RowsDisplay(Display):
         """Find the plane from the rows, or a sample of many, and draw up to 2,000 of them."""
         c = clustering
         n_rows, n_columns = c.values.shape
-        means = np.nan_to_num(np.asarray(c.kpod.column_means_, dtype=np.float64))
-        units = units_of(c)
+        means, units = origin_and_units(c)
         enough = max(MOST_PLANE_ENTRIES // n_columns, FEWEST_PLANE_ROWS)
         plane = principal_plane((expected_rows(c, draw_rows(n_rows, enough)) - means) / units)
         rows = draw_members(c.labels, MOST_POINTS)
@@ -171,12 +170,17 @@ def expected_rows(c: Clustering, which: Positions) -> Floats:
     return values
 
 
-def units_of(c: Clustering) -> Floats:
-    """What columns are divided by: units do not matter to a mixture, and should not to its picture."""
-    if not is_mixture(c.kpod) or c.kpod._shape().round:
-        return np.ones(len(c.names))
-    deviations = c.kpod._moments()[1]
-    return np.where(deviations > 0, deviations, 1.0)
+def origin_and_units(c: Clustering) -> tuple[Floats, Floats]:
+    """What is taken off the columns, and what they are divided by.
+
+    Units do not matter to a mixture, and should not to its picture.
+    """
+    if not is_mixture(c.kpod):
+        return np.nan_to_num(np.asarray(c.kpod.column_means_, dtype=np.float64)), np.ones(len(c.names))
+    means, deviations = c.kpod._moments()
+    if c.kpod._shape().round:
+        deviations = np.ones(len(c.names))
+    return np.nan_to_num(means), np.where(deviations > 0, deviations, 1.0)
 
 
 def ellipse(middle: Floats, covariance: Floats, edge: str) -> Ellipse:
