@@ -18,6 +18,7 @@ NAMES = [
     "command_line",
     "mixed",
     "mixture",
+    "calibration",
     "choose",
     "gaps",
     "mechanisms",

@@ -7,7 +7,7 @@ from kpod._analysis.verdict import OtherChoice, Verdict
 from kpod._columns.role_table import ColumnRole, RoleTable
 from kpod._common.notes import Note, Notes
 from kpod._findings.stability import Stability
-from kpod._findings.sums_of_squares import ClusterSummary
+from kpod._findings.sums_of_squares import ClusterSummary, MixtureSummary
 from kpod._missing.diagnosis import Diagnosis
 from kpod._report.page import Report
 from kpod._selection.informative import MissingnessDecision
@@ -20,6 +20,7 @@ __all__ = [
     "Diagnosis",
     "KChoice",
     "MissingnessDecision",
+    "MixtureSummary",
     "Note",
     "Notes",
     "OtherChoice",

@@ -270,7 +270,7 @@ def test_other_columns_are_refused(rng):
 def test_what_is_not_for_mini_batches_says_so(rng, tmp_path):
     X, _ = clustered(rng)
     model = MiniBatchKPOD(3, random_state=0).fit(X)
-    with pytest.raises(TypeError, match="Only a KPOD can be saved"):
+    with pytest.raises(TypeError, match="Only a KPOD or GaussianMixture can be saved"):
         kpod.save(model, tmp_path / "model.kpod")
     assert not hasattr(model, "predict_proba")
     with pytest.raises(ValueError, match="sparse table dense"):

@@ -21,7 +21,7 @@ from numpy.testing import assert_array_equal
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kpod import KPOD, ObservedScaler, TablePreparer, load, save
+from kpod import KPOD, GaussianMixture, ObservedScaler, TablePreparer, load, save
 from kpod import report as kpod_report
 from kpod._common.errors import InputError
 from kpod._models import archive, registry, values
@@ -126,7 +126,7 @@ def test_a_subclass_is_not_saved(tmp_path):
     """It could not be opened again."""
 
     for name in ("Another", "KPOD"):
-        with pytest.raises(TypeError, match="Only a KPOD can be saved"):
+        with pytest.raises(TypeError, match="Only a KPOD or GaussianMixture can be saved"):
             save(type(name, (KPOD,), {})(2).fit(WINE.data), tmp_path / "m.kpod")
     assert not (tmp_path / "m.kpod").exists()
 
@@ -337,6 +337,74 @@ def test_the_mixture_is_checked(mixture, tmp_path, name):
         with_attribute(path, "kpod", attribute, change)
     with pytest.raises(InputError, match="damaged"):
         load(path)
+
+
+GAUSSIANS = {
+    "a share too many": ("weights_", lambda shares: np.append(shares, 0.0)),
+    "shares that add up to 2": ("weights_", lambda shares: 2 * shares),
+    "a mean of NaN": ("means_", one_in(np.nan)),
+    "a huge mean": ("means_", one_in(1e300)),
+    "no variance": ("_variances", lambda variances: 0 * variances),
+    "variances too short": ("_variances", lambda variances: variances[:, :1]),
+    "another shape": ("covariance_type_", lambda _: "tied"),
+    "no shape": ("covariance_type_", lambda _: "ring"),
+    "factors that are not there": ("n_factors_", lambda _: 2),
+    "an infinite loading": ("loadings_", lambda _: np.full((2, 3, 1), np.inf)),
+    "matrices without an end": ("_whole", lambda whole: whole[:, :-1]),
+    "a matrix too few": ("_whole", lambda whole: whole[:1]),
+    "matrices that are not positive definite": ("_whole", lambda whole: -whole),
+    "matrices that are not symmetric": ("_whole", np.triu),
+    "no matrices": ("_whole", lambda _: None),
+    "a component too many": ("n_components", lambda k: k + 1),
+    "rates that are none": ("_rates", lambda _: np.ones((2, 3))),
+    "prices of nothing": ("_prices", lambda _: np.zeros((3, 3))),
+    "a missing part": ("selected_", None),
+    "bics that are none": ("shape_bics_", lambda _: [1]),
+}
+
+
+@pytest.mark.parametrize("name", GAUSSIANS)
+def test_a_gaussian_mixture_is_checked(tmp_path, name):
+    attribute, change = GAUSSIANS[name]
+    path = tmp_path / "m.kpod"
+    save(fitted("a mixture of half the precision"), path)
+    load(path)
+    if change is None:
+        with_content(path, lambda content, _: state_in(content, "kpod").pop(attribute))
+    else:
+        with_attribute(path, "kpod", attribute, change)
+    with pytest.raises(InputError, match="damaged"):
+        load(path)
+
+
+def test_components_set_for_the_next_fit(tmp_path):
+    model = fitted("a mixture").set_params(n_components=5)
+    save(model, tmp_path / "m.kpod")
+    model.set_params(n_components=2)
+    assert load(tmp_path / "m.kpod").n_components == 2
+
+
+def test_the_command_line_takes_a_mixture(tmp_path, monkeypatch):
+    """predict, with probabilities, and impute: what the model says in Python, whatever comes before it."""
+    frame = pd.DataFrame(incomplete(), columns=["a", "b", "ä"]).assign(name=[f"row {i}" for i in range(52)])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    X = pd.DataFrame(incomplete(), columns=["a", "b", "ä"])
+    model = Pipeline([("e", TablePreparer()), ("m", GaussianMixture(2, covariance_type="diag", **ROUGHLY))])
+    model.fit(X)
+    save(model, tmp_path / "m.kpod")
+    done = kpod(monkeypatch, "predict", tmp_path / "m.kpod", tmp_path / "data.csv", "--confidence",
+                "-o", tmp_path / "out.csv")  # fmt: skip
+    assert done.code == 0, done.err
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert_array_equal(out["cluster"], model.predict(X))
+    probabilities = model.predict_proba(X).max(axis=1)
+    np.testing.assert_allclose(out["confidence"], probabilities, atol=1e-3)
+    done = kpod(
+        monkeypatch, "impute", tmp_path / "m.kpod", tmp_path / "data.csv", "-o", tmp_path / "full.csv"
+    )
+    assert done.code == 0, done.err
+    filled = model[0].inverse_transform(model[1].impute(model[0].transform(X)))
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "full.csv")[["a", "b", "ä"]], filled, rtol=1e-3)
 
 
 def test_as_many_clusters_as_columns(path):
@@ -619,6 +687,7 @@ def with_words(X):
     )
 
 
+ROUGHLY = {"n_init": 2, "max_iter": 20, "tol": 1e-2, "random_state": 0}
 FITTED = {
     "alone": lambda X: KPOD(2, random_state=0).fit(X),
     "of half the precision": lambda X: KPOD(2, random_state=0).fit(X.astype(np.float32)),
@@ -641,6 +710,25 @@ FITTED = {
         ),
         ("k", KPOD(2, random_state=0)),
     ]).fit(with_words(X)),
+    "a mixture": lambda X: GaussianMixture(2, **ROUGHLY).fit(X),
+    "a mixture of half the precision": lambda X: GaussianMixture(2, covariance_type="full", n_factors=None,
+                                                                 **ROUGHLY).fit(X.astype(np.float32)),
+    "a mixture with factors": lambda X: GaussianMixture(2, covariance_type="full", n_factors=1, **ROUGHLY)
+    .fit(X),
+    "a mixture with gaps": lambda X: GaussianMixture(2, covariance_type="diag", missingness="auto", **ROUGHLY)
+    .fit(X),
+    "a mixture with wild cells": lambda X: GaussianMixture(
+        2, covariance_type="diag", outlier_cells=True, select_columns=True, **ROUGHLY
+    ).fit(X),
+    "a scaled mixture": lambda X: Pipeline(
+        [("s", StandardScaler()), ("m", GaussianMixture(2, covariance_type="tied", **ROUGHLY))]
+    ).fit(X),
+    "a mixture scaled by rows": lambda X: Pipeline(
+        [("s", ObservedScaler()), ("m", GaussianMixture(2, covariance_type="spherical", **ROUGHLY))]
+    ).fit(X),
+    "a mixture of a file": lambda X: Pipeline(
+        [("e", TablePreparer()), ("m", GaussianMixture(2, covariance_type="diag", **ROUGHLY))]
+    ).fit(with_words(X)),
 }  # fmt: skip
 
 
@@ -658,8 +746,8 @@ def test_the_same_model_has_the_same_bytes(name, tmp_path):
     save(opened, tmp_path / "again.kpod")
     whole = (tmp_path / "m.kpod").read_bytes()
     assert (tmp_path / "again.kpod").read_bytes() == whole
-    table = with_words(X) if name == "encoded" else X
-    for method in ("predict", "transform", "predict_proba"):
+    table = with_words(X) if name in ("encoded", "a mixture of a file") else X
+    for method in ("predict", "transform", "predict_proba", "score_samples"):
         if hasattr(model, method):
             assert_array_equal(getattr(opened, method)(table), getattr(model, method)(table), strict=True)
     (kept, was) = (one[-1] if isinstance(one, Pipeline) else one for one in (opened, model))

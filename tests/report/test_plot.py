@@ -284,7 +284,7 @@ def test_names_come_from_the_frame_the_model_or_the_caller(rng):
     assert Clustering.of(bare, X, ["x", "y", "z"]).names == ["x", "y", "z"]
     with pytest.raises(ValueError, match="2 column names for 3 columns"):
         Clustering.of(bare, X, ["x", "y"])
-    with pytest.raises(TypeError, match="Expected a fitted KPOD"):
+    with pytest.raises(TypeError, match="must be a fitted KPOD or GaussianMixture"):
         Clustering.of(StandardScaler(), X)
 
 

@@ -21,6 +21,7 @@ from kpod._findings.asides import asides
 from kpod._findings.cautions import cautions
 from kpod._findings.certainty import how_sure
 from kpod._findings.clustering import Clustering
+from kpod._findings.models import is_mixture
 from kpod._findings.stability import Stability, stability
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ FEW_ROWS = 50_000
 """Up to which a report says how sure the rows are without being asked: probabilities take a second or two."""
 QUICK_WORK = 300_000
 """Observed entries times clusters, up to which a report says how stable the clusters are: a second or two."""
+MIXTURE_WORK = 30
+"""Fits of KPOD that a fit of a mixture takes as long as."""
 
 
 class Analysis:
@@ -234,7 +237,8 @@ class Analysis:
     def _is_quick(self) -> bool:
         """Whether clustering resampled tables takes no longer than drawing the report."""
         c = self._clustering
-        return c.k > 1 and int(c.values.by_column.sum()) * c.k <= QUICK_WORK
+        most = QUICK_WORK // MIXTURE_WORK if is_mixture(c.kpod) else QUICK_WORK
+        return c.k > 1 and int(c.values.by_column.sum()) * c.k <= most
 
     def _check_in_memory(self, what: str) -> None:
         if self._table.in_pieces:

@@ -22,7 +22,7 @@ from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.options import option
 from kpod._common.progress import Part, Progress, following, silent
-from kpod._common.warnings import EmptyRowsWarning
+from kpod._common.warnings import EmptyRowsWarning, RoundClustersWarning
 from kpod._estimators.kpod import KPOD
 from kpod._findings.asides import asides
 from kpod._findings.choose_k import choose_k
@@ -230,7 +230,7 @@ def follows(table: TableFile, usage: Any, c: Clustering) -> list[Note]:
 
 @contextmanager
 def noting() -> Iterator[Notes]:
-    """Warnings as notes, one line each; but not of rows with nothing observed, of which a caution speaks."""
+    """Warnings as notes, one line each; but not those of which a caution speaks."""
     notes = Notes()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -238,6 +238,6 @@ def noting() -> Iterator[Notes]:
     said = [
         " ".join(str(warning.message).split())
         for warning in caught
-        if not issubclass(warning.category, EmptyRowsWarning)
+        if not issubclass(warning.category, EmptyRowsWarning | RoundClustersWarning)
     ]
     notes += [Note("warning", values={"message": message}) for message in dict.fromkeys(said)]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from kpod._common.notes import Note
 from kpod._common.wording import title
 from kpod._common.words import best_found, finite
+from kpod._findings import within
 from kpod._findings.certainty import starts_of, why_this_number
+from kpod._findings.models import is_mixture
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
@@ -56,10 +58,7 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
         "settings": settings_of(analysis),
         **({"missingness": decision} if decision else {}),
         **({"choice": summary_of_choice(analysis.choice, again)} if analysis.choice else {}),
-        "loss": float(kpod.inertia_),
-        "iterations": len(kpod.loss_curve_),
-        "converged": c.converged,
-        "starts": summary_of_starts(c),
+        **summary_of_fit(c),
         **({"confidence": confidence} if confidence else {}),
         **({"stability": summary_of_stability(again)} if again else {}),
         "clusters": [
@@ -69,6 +68,7 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
                 "sentence": c.sentence(cluster),
                 "typical": [i + 1 for i in c.typical(cluster)],
                 "center": dict(zip(c.names, map(finite, c.centers[cluster]), strict=True)),
+                **({"spread": spread_of(c, cluster)} if is_mixture(kpod) else {}),
                 "observed": dict(zip(c.names, map(int, c.counts[cluster]), strict=True)),
             }
             for cluster in range(c.k)
@@ -79,14 +79,56 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
     }
 
 
+def spread_of(c: Clustering, cluster: int) -> dict[str, Any]:
+    """Of each column, what lies a standard deviation below and above the center of a cluster."""
+    ends = within.spreads(c)[:, cluster].T
+    return {name: [finite(low), finite(high)] for name, (low, high) in zip(c.names, ends, strict=True)}
+
+
+def summary_of_fit(c: Clustering) -> dict[str, Any]:
+    """How the fit went: the loss, or the likelihood of a mixture and its shape."""
+    model = c.kpod
+    if is_mixture(model):
+        return {
+            "log_likelihood": float(model.lower_bound_),
+            "iterations": int(model.n_iter_),
+            "converged": c.converged,
+            "shape": {
+                "covariance_type": model.covariance_type_,
+                "factors": model.n_factors_,
+                "sentences": [
+                    within.shape_sentence(model),
+                    *within.correlation_sentences(c),
+                    *filter(None, [within.silent_sentence(c)]),
+                ],
+                "columns_that_say_nothing": [c.label(j) for j in within.silent_columns(c)],
+                "unexpected_values": [
+                    {"row": cell.row + 1, "column": c.label(cell.column), "value": finite(cell.value)}
+                    for cell in within.wild_cells_of(c)
+                ],
+            },
+        }
+    return {
+        "loss": float(model.inertia_),
+        "iterations": len(model.loss_curve_),
+        "converged": c.converged,
+        "starts": summary_of_starts(c),
+    }
+
+
 def settings_of(analysis: Analysis) -> dict[str, Any]:
     kpod, first = analysis._clustering.kpod, analysis.model[0]
     preparer: TablePreparer | None = first if hasattr(first, "roles_") else None
     scale = preparer.scale if preparer is not None else "standard" if len(analysis.model) > 1 else "none"
     categories = list(analysis._usage.categories)
+    how = (
+        {"algorithm": "EM", "shape": str(kpod._shape())}
+        if is_mixture(kpod)
+        else {"algorithm": kpod.algorithm}
+    )
     return {
         "clusters": kpod.n_clusters_,
-        "algorithm": kpod.algorithm,
+        **how,
         "starts": kpod.n_init,
         "seed": kpod.random_state if isinstance(kpod.random_state, int) else None,
         "scaled": scale != "none",
@@ -94,7 +136,7 @@ def settings_of(analysis: Analysis) -> dict[str, Any]:
         **({"categories": categories} if categories else {}),
         **({"log": list(preparer.log)} if preparer is not None and preparer.log else {}),
         **({"clip": preparer.clip} if preparer is not None and preparer.clip else {}),
-        **({"shrinkage": kpod.shrinkage_} if kpod.shrinkage_ else {}),
+        **({"shrinkage": kpod.shrinkage_} if getattr(kpod, "shrinkage_", 0) else {}),
         **({"missingness": kpod.missingness} if kpod.missingness != "ignore" else {}),
     }
 

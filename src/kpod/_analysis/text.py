@@ -28,22 +28,34 @@ def fit_lines(summary: dict[str, Any]) -> list[str]:
             out.append(divide_anyway())
     if "missingness" in summary:
         out.append(printable(summary["missingness"]))
-    if "loss" in summary:
+    is_fit = "converged" in summary
+    if is_fit:
         ending = "" if summary["converged"] else ", not converged"
         iterations = counted(summary["iterations"], "iteration")
-        out.append(f"loss {summary['loss']:.6g} after {iterations}{ending}")
-        said = [summary["starts"]["sentence"], summary.get("stability", {}).get("sentence", "")]
+        out.append(f"{how_well(summary)} after {iterations}{ending}")
+        out += [printable(one) for one in summary.get("shape", {}).get("sentences", ())]
+        said = [
+            summary.get("starts", {}).get("sentence", ""),
+            summary.get("stability", {}).get("sentence", ""),
+        ]
         out += filter(None, [*said, *summary.get("confidence", {}).get("sentences", ())])
     if "filled" in summary:
         by_column = [f"{printable(name)} {n:,}" for name, n in summary["filled_by_column"].items()]
         out.append(f"filled: {summary['filled']:,}{': ' if by_column else ''}{names_text(by_column)}")
-    if len(summary["clusters"]) > 1 or "loss" not in summary:  # a single one that was fitted is the table
+    if len(summary["clusters"]) > 1 or not is_fit:  # a single one that was fitted is the table
         out += ["  " + printable(cluster["sentence"]) for cluster in summary["clusters"]]
-    if summary.get("unassigned") and "loss" not in summary:  # a fit has a caution on them
+    if summary.get("unassigned") and not is_fit:  # a fit has a caution on them
         out.append(f"  {counted(summary['unassigned'], 'row')} with nothing observed, in no cluster")
     out += [f"caution: {caution['text']}" for caution in summary.get("cautions", ())]
     out += [f"note: {note['text']}" for note in summary["notes"]]
     return out
+
+
+def how_well(summary: dict[str, Any]) -> str:
+    """The loss, or the likelihood of a mixture."""
+    if "loss" in summary:
+        return f"loss {summary['loss']:.6g}"
+    return f"log-likelihood of a row {summary['log_likelihood']:.6g}"
 
 
 def names_text(names: Sequence[str]) -> str:

@@ -13,6 +13,10 @@ class EmptyRowsWarning(UserWarning):
     """Rows with nothing observed, which are in no cluster."""
 
 
+class RoundClustersWarning(UserWarning):
+    """Probabilities of round clusters of the same spread, where clusters are not so."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn of the first caller outside of this package and those that call it for the user."""
     frame, level = sys._getframe(1), 2

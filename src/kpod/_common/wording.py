@@ -239,6 +239,18 @@ def contradicted_cluster(_: Note, cluster: int, n: int, size: int, other: int, o
     )
 
 
+def not_round(_: Note, spreads: bool, correlated: bool, error: float) -> str:
+    why = [
+        *(["variances differ"] if spreads else []),
+        *(["columns are correlated within clusters"] if correlated else []),
+    ]
+    return (
+        "The probabilities assume round clusters of the same spread, but "
+        f"{listed(why)}: they are off by {100 * error:.0f} percentage points on average, or more. Use "
+        "kpod.GaussianMixture, whose probabilities allow for that."
+    )
+
+
 def unstable_clusters(_: Note, clusters: Sequence[int], jaccard: Sequence[float]) -> str:
     which = f"cluster{'' if len(clusters) == 1 else 's'} {some([str(cluster) for cluster in clusters])}"
     similarity = some([f"{value:.2f}" for value in jaccard])
@@ -256,7 +268,7 @@ def not_converged(_: Note, max_iter: int) -> str:
 
 
 def other_table(_: Note) -> str:
-    return "The rows shown were assigned to centers that were fitted on another table, or with row weights."
+    return "The rows shown were assigned to clusters that were fitted on another table, or with row weights."
 
 
 def starts_disagree(_: Note, starts: int, worse: float) -> str:
@@ -287,10 +299,31 @@ def rows_with_little(_: Note, n: int, rows: Sequence[Any], named: bool, clusters
     )
 
 
-def rows_between(_: Note, n: int, share: float, sampled: bool) -> str:
+def rows_between(_: Note, n: int, share: float, sampled: bool, by: str = "distance") -> str:
     who = f"Some {percent(share, 1)} of the rows" if sampled else f"{counted(n, 'row')} ({percent(share, 1)})"
     verb, own = ("is", "its own") if n == 1 and not sampled else ("are", "their own")
+    if by == "probability":
+        return f"{who} {verb} about as likely in another cluster as in {own}."
     return f"{who} {verb} about as near to another center as to {own}."
+
+
+def unexpected_values(_: Note, n: int, cells: Sequence[tuple[str, str, str]], named: bool) -> str:
+    said = [
+        f"{'' if named else 'row '}{printable(row)}, {printable(name)} {value}" for row, name, value in cells
+    ]
+    one = n == 1
+    return (
+        f"{counted(n, 'value')} that no cluster expects, given the rest of the row, "
+        f"{'was' if one else 'were'} taken for {'a gap' if one else 'gaps'}: {listed_apart(said, n)}. Check "
+        f"whether {'it is' if one else 'they are'} right."
+    )
+
+
+def listed_apart(said: Sequence[str], n: int) -> str:
+    """Things with commas of their own."""
+    shown = said[:MOST_LISTED]
+    more = [f"{n - len(shown):,} more"] if n > len(shown) else []
+    return "; ".join([*shown, *more])
 
 
 def small_clusters(
@@ -349,7 +382,7 @@ def uneven_gaps(note: Note, least: Sequence[float], most: Sequence[float]) -> st
     said = some([f"{name} ({percent(low)} to {percent(high)})" for name, low, high in triples])
     return (
         f"The share of missing entries differs between clusters in {said}. If gaps depend on the cluster, a "
-        "lower loss does not mean truer groups; find out why these values are missing."
+        "better fit does not mean truer groups; find out why these values are missing."
     )
 
 
@@ -386,6 +419,7 @@ WORDS: dict[str, Callable[..., str]] = {
     "not filled": not_filled,
     "warning": warning,
     "contradicted cluster": contradicted_cluster,
+    "clusters that are not round": not_round,
     "unstable clusters": unstable_clusters,
     "not converged": not_converged,
     "not the table the model was fitted on": other_table,
@@ -393,6 +427,7 @@ WORDS: dict[str, Callable[..., str]] = {
     "rows with nothing observed": rows_with_nothing,
     "rows with little observed": rows_with_little,
     "rows between two clusters": rows_between,
+    "values that no cluster expects": unexpected_values,
     "small clusters": small_clusters,
     "few observations behind a center": few_observations,
     "a few values dominate": few_values_dominate,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -14,7 +15,7 @@ from sklearn.utils import check_random_state
 from kpod._common.typing import Labels
 from kpod._common.warnings import warn
 from kpod._engine.blocks import SparseBlock
-from kpod._engine.executors import threads
+from kpod._engine.executors import Executor, threads
 from kpod._engine.table import Table, make_table
 from kpod._estimators.choices import warn_of_empty
 from kpod._estimators.kpod import KPOD
@@ -29,6 +30,8 @@ from kpod._mixture.starts import standardised_sample
 
 # What only some fits leave behind.
 OPTIONAL = ("missing_rates_", "missingness_", "missingness_decision_", "outlier_cells_")
+
+STARTS_FOR_ONE = 4  # of KPOD, where a table is clustered again: they are short
 
 
 class GaussianMixture(ClusterMixin, MixtureModel):
@@ -327,6 +330,22 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             self.outlier_cells,
             self.select_columns,
         )
+
+    def _labels_again(self, table: Table, executor: Executor, n_starts: int, seed: int) -> Labels:
+        """The clusters of a table like that of the fit, by a mixture of the same shape from other starts."""
+        options = replace(
+            self._options(self._rates is not None),
+            n_components=self.n_clusters_,
+            covariance_type=self.covariance_type_,
+            n_factors=self.n_factors_,
+            n_init=STARTS_FOR_ONE * n_starts,
+            outlier_cells=self._prices is not None,
+            select_columns=not self.selected_[~np.isnan(self.column_means_)].all(),
+        )
+        again = copy.copy(self)
+        fitted = fit_mixture(table, executor, options, np.random.default_rng(seed), [])
+        again.__dict__.update(again._attributes(fitted, table))
+        return again._labels(table, again._posterior(table, executor)[0])
 
     def _check_table(self, table: Table, names: Any) -> None:
         n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())

@@ -10,9 +10,10 @@ from typing import Any
 from scipy import sparse
 
 from kpod._common.column_groups import ColumnGroups
+from kpod._common.notes import Note
 from kpod._common.progress import Progress
 from kpod._common.typing import Floats, Positions
-from kpod._common.warnings import warn
+from kpod._common.warnings import RoundClustersWarning, warn
 from kpod._common.words import starts_text
 from kpod._engine.fit import Fit, FitPlan
 from kpod._engine.solvers.interface import Solution
@@ -24,6 +25,7 @@ from kpod._estimators.parameters import check_parameters, check_place, check_tab
 from kpod._estimators.plan import checkpoint_of, drawn_from, init_of
 from kpod._inputs import places, validation
 from kpod._mixture.confidence import soften
+from kpod._mixture.roundness import roundness
 from kpod._selection.informative import MissingnessDecision
 from kpod._selection.number import KChoice
 
@@ -112,7 +114,9 @@ class KPOD(NearestCenter):
     probability : bool, default=False
         Whether `predict_proba` is wanted: after the clustering, the mixture of round clusters behind
         it is fitted by EM to the observed entries (of at most 50,000 rows), which takes longer than
-        the clustering itself on a small table.
+        the clustering itself on a small table. Probabilities are calibrated where clusters are round
+        and of the same spread, whatever their sizes; `fit` warns where the table contradicts that, by
+        variances that differ or correlation within clusters. Use `GaussianMixture` there.
 
     random_state : int, RandomState instance or None, default=None
         Determines the starts. The same int gives the same result, to the bit, on any number
@@ -386,5 +390,10 @@ class KPOD(NearestCenter):
         self, values: Any, solution: Solution, weights: Floats | None, groups: ColumnGroups
     ) -> dict[str, Any]:
         """The mixture of round clusters behind the clustering."""
-        found = soften(values, solution.labels, len(solution.centers), weights, groups)
+        labels = solution.labels
+        found = soften(values, labels, len(solution.centers), weights, groups)
+        if len(solution.centers) > 1 and not groups.present:
+            about = roundness(values, labels, found.probabilities(values), weights)
+            if about.contradicted:
+                warn(Note("clusters that are not round", values=about._asdict()).text, RoundClustersWarning)
         return dict(zip(MIXTURE, (found.centers, found.shares, found.variance), strict=True))

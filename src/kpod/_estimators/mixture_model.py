@@ -38,6 +38,9 @@ class MixtureModel(TableModel):
     _whole: Floats | None
     _rates: Floats | None
     _prices: Floats | None
+    counts_: Floats
+    lower_bounds_: Floats
+    shape_bics_: dict[str, float]
     selected_: NDArray[np.bool_]
 
     @property
@@ -209,6 +212,33 @@ class MixtureModel(TableModel):
     def _shape(self) -> Shape:
         return Shape(self.covariance_type_, self.n_factors_)
 
+    def _standard_deviations(self) -> Floats:
+        """Of each cluster and column; NaN in a column of which nothing was observed."""
+        factors = (self.loadings_**2).sum(axis=2) if self._whole is None else 0.0
+        return np.sqrt(self._variances + factors)
+
+    def _moments(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of each column of the whole mixture."""
+        means = self.weights_ @ self.means_
+        around = self._standard_deviations() ** 2 + (self.means_ - means) ** 2
+        return means, np.sqrt(self.weights_ @ around)
+
+    def _covariance(self, cluster: int, columns: Positions) -> Floats:
+        """The covariance matrix of some columns within a cluster."""
+        if self._whole is not None:
+            return self._whole[0 if len(self._whole) == 1 else cluster][np.ix_(columns, columns)]
+        loadings = self.loadings_[cluster, columns]
+        return np.asarray(loadings @ loadings.T + np.diag(self._variances[cluster, columns]))
+
+    def _covariance_along(self, cluster: int, directions: Floats) -> Floats:
+        """The covariance matrix of a cluster projected onto some directions (p, m), without its matrix."""
+        variances = np.nan_to_num(self._variances[cluster])
+        if self._whole is not None:
+            whole = self._whole[0 if len(self._whole) == 1 else cluster]
+            return np.asarray(directions.T @ np.nan_to_num(whole) @ directions)
+        along = self.loadings_[cluster].T @ directions
+        return np.asarray(along.T @ along + directions.T @ (variances[:, None] * directions))
+
     def _n_parameters(self) -> float:
         live = ~np.isnan(self.column_means_)
         n_silent = int((live & ~self.selected_).sum())
@@ -238,7 +268,7 @@ class MixtureModel(TableModel):
             for block in table.blocks:
                 entries = block.entries(np.arange(block.n_rows))
                 wild = prices.wild(entries, parameters)
-                masks.append(bitmap(wild))
+                masks.append(bitmap(np.isnan(entries) | wild))
                 paid.append(prices.log_density(entries, wild))
             posterior, evidence = Entries(table, executor, masks).posterior(parameters)
             evidence += np.concatenate(paid)

@@ -22,7 +22,7 @@ from kpod._common.typing import AnyFloats, Floats, Labels
 from kpod._engine import step
 from kpod._engine.blocks import Block, DenseBlock, Units
 from kpod._engine.executors import Executor
-from kpod._engine.fit import FitPlan, Lines
+from kpod._engine.fit import Fit, FitPlan, Lines
 from kpod._engine.objective import GapModel, panel_of
 from kpod._engine.sizes import FEW_ENTRIES
 from kpod._engine.solvers.nearest import labels_of_block, loss_of, nearest, nearest_labels
@@ -208,6 +208,11 @@ class NearestCenter(
             gaps=getattr(self, "missing_rates_", None) is not None,
         )
 
+    def _labels_again(self, table: Table, executor: Executor, n_starts: int, seed: int) -> Labels:
+        """The clusters of a table like that of the fit, by a fit of the same kind from other starts."""
+        plan = self._fitted_plan().part(n_starts=n_starts, random_state=seed)
+        return Fit(plan, table, executor).solve().labels
+
     def _centers(self, units: Units) -> Floats:
         """The centers in the units of a table."""
         centers = np.asarray(self.cluster_centers_, np.float64)
@@ -244,11 +249,6 @@ class NearestCenter(
     def _panel(self, table: Table) -> Panel:
         """What rows are compared with."""
         return panel_of(self._centers(table.units), self._gap_model(table))
-
-    def _groups(self) -> ColumnGroups:
-        """Which columns come from the same one; a model of version 0.1 knows of none."""
-        source = getattr(self, "column_groups_", None)
-        return ColumnGroups.none(self.n_features_in_) if source is None else ColumnGroups(np.asarray(source))
 
     def _gap_model(self, table: Table) -> GapModel | None:
         """What the gaps of a row say, in the units of a table."""

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kpod._common.column_groups import ColumnGroups
 from kpod._common.typing import Floats
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor, available_threads, threads
@@ -48,6 +49,11 @@ class TableModel(BaseEstimator):
 
     def _n_threads(self) -> int:
         return available_threads() if self.n_threads is None else int(self.n_threads)
+
+    def _groups(self) -> ColumnGroups:
+        """Which columns come from the same one; a model of version 0.1 knows of none."""
+        source = getattr(self, "column_groups_", None)
+        return ColumnGroups.none(self.n_features_in_) if source is None else ColumnGroups(np.asarray(source))
 
     def _units(self) -> Units:
         """The units of the fit, in which the same row gets the same label again."""

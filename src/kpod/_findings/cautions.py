@@ -12,7 +12,9 @@ from kpod._common.words import MOST_LISTED
 from kpod._findings.certainty import rows_elsewhere
 from kpod._findings.clustering import FEW, Clustering
 from kpod._findings.entries import MappedEntries
+from kpod._findings.models import is_mixture
 from kpod._findings.stability import Stability, unstable
+from kpod._findings.within import wild_cells_of
 
 CONTRADICTED = 0.5
 """The share of a cluster's rows that belong more probably to others, from which it is not to be trusted."""
@@ -21,6 +23,7 @@ UNDECIDED = 0.05
 UNEVEN = 0.3
 FAR_OUT = 5.0
 MOST_CLIPPED = 0.25
+MOST_CELLS = 20
 NEARLY_BEST = 1e-3
 """A loss higher than the best by no more is one of nearly the same clusters."""
 
@@ -36,6 +39,7 @@ def cautions(
         *([] if c.is_fitted_table else [caution("not the table the model was fitted on")]),
         *start_cautions(c),
         *row_cautions(c, row_names),
+        *cell_cautions(c, row_names),
         *center_cautions(c),
         *column_cautions(c),
     ])  # fmt: skip
@@ -59,6 +63,8 @@ def probability_cautions(c: Clustering) -> Iterator[Note]:
             other=int(to.argmax()),
             of_two=c.k == 2,
         )
+    if c.roundness is not None and c.roundness.contradicted:
+        yield caution("clusters that are not round", **c.roundness._asdict())
 
 
 def stability_cautions(stability: Stability) -> Iterator[Note]:
@@ -97,7 +103,25 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None) -> Iterator[Not
         if undecided.any():
             share = undecided.sum() / max(1, (c.sampled_labels >= 0).sum())
             n, sampled = int(undecided.sum()), c.sample is not None
-            yield caution("rows between two clusters", n=n, share=float(share), sampled=sampled)
+            by = "probability" if is_mixture(c.kpod) else "distance"
+            yield caution("rows between two clusters", n=n, share=float(share), sampled=sampled, by=by)
+
+
+def cell_cautions(c: Clustering, row_names: Sequence[Any] | None) -> Iterator[Note]:
+    """Entries that a mixture counts as gaps, by name."""
+    cells = wild_cells_of(c)
+    if cells:
+        named = [
+            (
+                str(cell.row + 1 if row_names is None else row_names[cell.row]),
+                c.label(cell.column),
+                c.shown(cell.column, cell.value),
+            )
+            for cell in cells[:MOST_CELLS]
+        ]
+        names = list(dict.fromkeys(c.names[cell.column] for cell in cells))
+        n, rows_named = len(cells), row_names is not None
+        yield caution("values that no cluster expects", names, n=n, cells=named, named=rows_named)
 
 
 def center_cautions(c: Clustering) -> Iterator[Note]:
@@ -150,7 +174,7 @@ def dominated(c: Clustering) -> list[tuple[int, int, int]]:
     """Columns in which a few values hold most of the variance, and how few of how many."""
     found = []
     for j in range(len(c.names)):
-        entries = c.values.column(j, c.sample)[1].astype(np.float64)
+        entries = c.expected_entries(c.values, j)[1].astype(np.float64)
         if len(entries) < 50 or c.levels[j] is not None:
             continue
         squares = (entries - entries.mean()) ** 2
@@ -178,6 +202,8 @@ def column_cautions(c: Clustering) -> Iterator[Note]:
     if uneven:
         columns, least, most = zip(*uneven, strict=True)
         yield caution("gaps differ between clusters", columns, least=list(least), most=list(most))
+    if is_mixture(c.kpod) and not c.kpod._shape().round:  # to which units do not matter
+        return
     variance = np.nan_to_num(c.values.moments[1] ** 2)
     if (variance > 0).sum() > 2 and variance.max() > 0.5 * variance.sum():
         j = int(variance.argmax())

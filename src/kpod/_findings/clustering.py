@@ -7,26 +7,33 @@ pictures and the report only show them. Cautions, profiles and how sure it is ha
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kpod._common.typing import Floats, Labels, Positions
+from kpod._common.typing import AnyFloats, Floats, Labels, Positions
 from kpod._common.words import counted, listed, number, percent
-from kpod._estimators.nearest_center import NearestCenter
 from kpod._findings.entries import DenseEntries, Entries, MappedEntries, SparseEntries, entries_of
-from kpod._findings.units import SMALL, YEAR, Level, in_units, is_bent, is_year, means_of
+from kpod._findings.models import (
+    Model,
+    has_probabilities,
+    is_mixture,
+    labels_of,
+    margins,
+    relative_spreads,
+    split,
+    wild_cells,
+)
+from kpod._findings.units import SMALL, YEAR, InUnits, Level, in_units, is_bent, is_year, means_of
+from kpod._findings.variance import explained, separation
 from kpod._inputs import validation
-from kpod._inputs.scanned import ScannedTable
 from kpod._missing.diagnosis import Diagnosis, Whole
 from kpod._mixture.confidence import Sureness, soften, sureness
-from kpod._models.save_load import without_names
+from kpod._mixture.roundness import Roundness, roundness
 
 FEW = 5
 """A center resting on fewer observed entries than this is not spoken of."""
@@ -34,6 +41,9 @@ ENOUGH = 0.5
 """Where fewer of its rows have a value, a cluster is described by it only with the count behind it."""
 CLEAR = 0.5
 """A center this many standard deviations off the column's mean is high or low."""
+VARIED = 1.5
+"""A standard deviation so many times that of the clusters on average is more varied."""
+NEARLY_ALL = 0.8
 MOST_SAID = 3
 ROWS_AT_ONCE = 1_000_000
 """Entries made dense at once, to see what gaps go with."""
@@ -47,7 +57,7 @@ MOST_COMPARED = 500_000
 class Clustering:
     """A fitted model seen together with a table, both in the table's own units."""
 
-    kpod: NearestCenter
+    kpod: Model
     names: list[str]
     table: Entries
     """The table in the units it came in."""
@@ -65,6 +75,8 @@ class Clustering:
     """Whether logarithms or clipping come before the model: distances in the table are others then."""
     means_of: list[str]
     """Of each column, what its centers are means of where not of the values: logarithms, for example."""
+    in_units: InUnits
+    """From points as the model sees them to the units of `table`."""
 
     @classmethod
     def of(
@@ -76,9 +88,9 @@ class Clustering:
         is_fitted_table: bool | None = None,
         seen: Any = None,
     ) -> Clustering:
-        """From a KPOD, or a pipeline that ends in one, and a table of the kind it was fitted on.
+        """From a fitted model, or a pipeline that ends in one, and a table of the kind it was fitted on.
 
-        `seen` is the table as the KPOD takes it, where that is known already.
+        `seen` is the table as the model takes it, where that is known already.
         """
         validation.refuse_dask(X)  # before scikit-learn's transformers load it
         before, kpod = split(estimator)
@@ -86,11 +98,12 @@ class Clustering:
         if seen is None:
             seen = X if before is None else before.transform(X)
         values = entries_of(validation.as_table(seen, kpod))
-        table, centers, given, levels = in_units(estimator, before, kpod, X, values)
+        table, back, given, levels = in_units(estimator, before, kpod, X, values)
         given = column_names if column_names is not None else given
         names = [str(name) for name in given] if given is not None else numbered(table.shape[1])
         if len(names) != table.shape[1]:
             raise ValueError(f"{len(names)} column names for {table.shape[1]} columns; give one for each.")
+        centers = np.asarray(back(np.asarray(kpod.cluster_centers_, dtype=np.float64)), dtype=np.float64)
         centers = np.where(np.asarray(kpod.counts_) > 0, centers, np.nan)
         if is_fitted_table:
             labels, fitted = np.asarray(kpod.labels_), True
@@ -108,6 +121,7 @@ class Clustering:
             levels,
             is_bent(before),
             means_of(before, len(names)),
+            back,
         )
 
     @cached_property
@@ -219,8 +233,11 @@ class Clustering:
     def differences(self) -> Floats:
         """Centers less the column's mean, in its standard deviations; 0 where nothing varies.
 
-        Of logarithms and clipped values, where those are what was clustered.
+        Of logarithms and clipped values, where those are what was clustered. Those of a mixture are its own.
         """
+        if is_mixture(self.kpod):
+            means, stds = self.kpod._moments()
+            return np.nan_to_num(np.where(np.isnan(self.centers), np.nan, self.kpod.means_ - means) / stds)
         means, stds = self.measured.moments
         centers = np.asarray(self.kpod.cluster_centers_, dtype=np.float64) if self.is_bent else self.centers
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -231,29 +248,22 @@ class Clustering:
     def separation(self) -> Floats:
         """Of each column, how much the clusters explain: of its variance, allowing for small counts.
 
-        (1 - (1 - R^2) (n - 1) / (n - k)) n / n_rows, with R^2 over the n observed entries and k the
-        clusters that have any; at least 0. A column with few entries cannot lead. Of very many rows,
-        R^2 is by how far the centers are from the column's mean, which is as exact as those.
+        A column with few entries cannot lead.
         """
-        if self.sample is not None and self.centers_are_means and not self.is_bent:
-            means, stds = self.moments
-            n, n_rows = self.entries.sum(axis=0), max(1, int((self.labels >= 0).sum()))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                between = np.nansum(self.entries * (self.centers - means) ** 2, axis=0)
-                rest = (1 - between / (n * stds**2)) * (n - 1) / (n - (self.entries > 0).sum(axis=0))
-            return np.clip(np.nan_to_num(1 - rest, nan=0.0, posinf=0.0, neginf=0.0), 0, 1) * n / n_rows
-        share = np.zeros(len(self.names))
-        n_rows = max(1, int((self.sampled_labels >= 0).sum()))
-        for j in range(len(self.names)):
-            entries, labels = self.labelled(self.measured, j)
-            share[j] = explained_share(entries, labels, self.k) * len(entries) / n_rows
-        return share
+        return separation(self)
 
     def labelled(self, table: Entries, j: int) -> tuple[Floats, Labels]:
         """The entries of a column in rows (of the sample) that have a cluster, and their clusters."""
-        rows, entries = table.column(j, self.sample)
+        rows, entries = self.expected_entries(table, j)
         labels = self.labels[rows]
         return entries[labels >= 0].astype(np.float64), labels[labels >= 0]
+
+    def expected_entries(self, table: Entries, j: int) -> tuple[Positions, AnyFloats]:
+        """Rows (of the sample) and entries of a column, but for the wild cells of a mixture."""
+        rows, entries = table.column(j, self.sample)
+        wild = self.wild_cells[self.wild_cells[:, 1] == j, 0]
+        kept = ~np.isin(rows, wild) if len(wild) else slice(None)
+        return rows[kept], entries[kept]
 
     @cached_property
     def by_separation(self) -> list[int]:
@@ -261,34 +271,34 @@ class Clustering:
 
     @cached_property
     def margins(self) -> Floats:
-        """The margin of each row of the sample: 0 halfway between two centers, 1 on its own.
-
-        NaN for no cluster. The silhouette with centers in place of clusters: (b - a) / max(a, b), a the
-        partial distance to the row's own center and b that to the nearest other one.
-        """
-        out = np.empty(len(self.sampled_labels))
-        seen_rows = self.seen if self.sample is None else self.values.rows(self.sample)
-        nameless = without_names(self.kpod)
-        for start, seen in pieces_of(seen_rows):
-            model = self.kpod if hasattr(seen, "columns") else nameless
-            distances = np.asarray(model.transform(seen), dtype=np.float64)
-            labels = self.sampled_labels[start : start + len(distances)]
-            rows = np.arange(len(distances))
-            own = distances[rows, labels].copy()
-            distances[rows, labels] = np.inf
-            other = distances.min(axis=1)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                margin = np.where(np.maximum(own, other) > 0, (other - own) / np.maximum(own, other), 0.0)
-            margin[labels < 0] = np.nan
-            out[start : start + len(margin)] = margin
-        return out
+        """The margin of each row of the sample: 0 halfway to another cluster, 1 in the middle of its own."""
+        rows = self.seen if self.sample is None else self.values.rows(self.sample)
+        return margins(self.kpod, rows, self.sampled_labels)
 
     @cached_property
     def sureness(self) -> Sureness | None:
         """How sure the cluster of each row is, where the model has probabilities."""
-        if not (hasattr(self.kpod, "predict_proba") and hasattr(self.kpod, "cluster_shares_")):
+        if not has_probabilities(self.kpod):
             return None
-        return sureness(self.kpod.predict_proba(self.seen), self.labels)
+        return self.judged(self.kpod.predict_proba(self.seen))
+
+    def judged(self, chances: Floats, weights: Floats | None = None) -> Sureness:
+        """How sure rows are by the probabilities of the clusters; and whether the table contradicts these."""
+        gaps = hasattr(self.kpod, "missing_rates_") or self.kpod._groups().present
+        if self.k > 1 and self.is_fitted_table and not is_mixture(self.kpod) and not gaps:
+            values = validation.as_table(self.seen, self.kpod)
+            self.__dict__["roundness"] = roundness(values, self.labels, chances, weights)
+        return sureness(chances, self.labels)
+
+    @cached_property
+    def roundness(self) -> Roundness | None:
+        """What contradicts round clusters, where their probabilities are known: None before they are."""
+        return None
+
+    @cached_property
+    def wild_cells(self) -> Positions:
+        """Rows and columns (m, 2) of the entries that no cluster of a mixture expects."""
+        return wild_cells(self.kpod, self.seen, is_fitted_table=self.is_fitted_table)
 
     def soften(self, weights: Floats | None = None) -> None:
         """Fit the mixture behind the clusters, for probabilities, where the model has none."""
@@ -302,7 +312,7 @@ class Clustering:
             values = validation.as_table(self.seen, self.kpod)
             mixture = soften(values, self.labels, self.k, weights, self.kpod._groups())
             chances = replace(mixture, column_means=self.kpod.column_means_).probabilities(values)
-        self.__dict__["sureness"] = sureness(chances, self.labels)
+        self.__dict__["sureness"] = self.judged(chances, weights)
 
     @property
     def converged(self) -> bool:
@@ -313,26 +323,14 @@ class Clustering:
     def centers_are_means(self) -> bool:
         """Whether the centers are the means of this table's rows, without weights or shrinkage."""
         kpod = self.kpod
-        unweighted = bool(np.isclose(kpod.counts_.sum(), self.entries.sum()))
-        return self.is_fitted_table and unweighted and not getattr(kpod, "shrinkage_", 0)
+        if is_mixture(kpod) or not self.is_fitted_table or getattr(kpod, "shrinkage_", 0.0) > 0:
+            return False
+        return bool(np.isclose(kpod.counts_.sum(), self.entries.sum()))
 
     @cached_property
-    def explained(self) -> float:
-        """The share of the sum of squares over observed entries that the clusters explain.
-
-        Exact where the loss of all rows is known; a few far rows would make that of a sample worthless.
-        """
-        means = np.asarray(self.kpod.column_means_, dtype=np.float64)
-        if self.sample is not None and self.centers_are_means:
-            total = self.values.squares_around(means)
-            return 1 - float(self.kpod.inertia_) / total if total > 0 else 0.0
-        total = within = 0.0
-        for j in range(len(self.names)):
-            entries, labels = self.labelled(self.values, j)
-            if len(entries):
-                total += float(((entries - means[j]) ** 2).sum())
-                within += float(((entries - self.kpod.cluster_centers_[labels, j]) ** 2).sum())
-        return 1 - within / total if total > 0 else 0.0
+    def explained(self) -> float | None:
+        """The share of the sum of squares that the clusters explain; None for a mixture."""
+        return explained(self)
 
     @cached_property
     def known(self) -> Floats:
@@ -375,6 +373,22 @@ class Clustering:
             f"{word} {listed(names)}" for word, names in (("mostly", most), ("more often", more)) if names
         ]
 
+    def said_of_spread(self, cluster: int) -> list[str]:
+        """What a cluster of a mixture varies in more, and less, than clusters do on average."""
+        ratios = relative_spreads(self.kpod)
+        if ratios is None or self.k == 1:
+            return []
+        enough = (self.counts[cluster] >= FEW) & np.array([level is None for level in self.levels])
+        logs = np.where(enough, np.nan_to_num(np.log(ratios[cluster])), 0.0)
+        said = []
+        for word, by in (("more", logs), ("less", -logs)):
+            varied = [j for j in np.argsort(-by, kind="stable") if by[j] >= np.log(VARIED)]
+            where = f"in {listed([self.names[j] for j in varied[:MOST_SAID]])}"
+            if len(varied) > max(MOST_SAID, NEARLY_ALL * enough.sum()):
+                where = "throughout"
+            said += [f"{word} varied {where}"] if varied else []
+        return said
+
     def described(self, cluster: int, j: int, level: str = "", share: float = np.nan) -> str:
         """The name of a column, with the count behind it where few rows of the cluster have it."""
         of = self.levels[j]
@@ -388,7 +402,7 @@ class Clustering:
         """One line on a cluster, as one would say it."""
         high, low = self.said_of(cluster)
         said = [f"{word} in {listed(names)}" for word, names in (("high", high), ("low", low)) if names]
-        said = [*self.said_of_levels(cluster), *said]
+        said = [*self.said_of_levels(cluster), *said, *self.said_of_spread(cluster)]
         enough = self.counts[cluster] >= FEW
         otherwise = "close to the average throughout"
         if not enough.all():
@@ -399,7 +413,8 @@ class Clustering:
     def typical(self, cluster: int, most: int = 3) -> list[int]:
         """The rows of a cluster nearest to its center, among those of which most is known.
 
-        Of a large cluster, a sample is looked at.
+        In standard deviations of the cluster where it is one of a mixture. Of a large cluster, a sample is
+        looked at.
         """
         members = np.flatnonzero(self.labels == cluster)
         if not len(members):
@@ -410,63 +425,11 @@ class Clustering:
         known = self.source.by_row[members]
         members = members[known >= np.quantile(known, 0.5)]
         center = np.asarray(self.kpod.cluster_centers_[cluster], dtype=np.float64)
-        squares = (self.values.rows(members) - center) ** 2
+        spreads = self.kpod._standard_deviations()[cluster] if is_mixture(self.kpod) else 1.0
+        squares = ((self.values.rows(members) - center) / spreads) ** 2
         count = np.maximum((~np.isnan(squares)).sum(axis=1), 1)
         return [int(i) for i in members[np.argsort(np.nansum(squares, axis=1) / count, kind="stable")[:most]]]
 
 
-def pieces_of(table: Any) -> Iterator[tuple[int, Any]]:
-    """Some rows of a scanned table after the other; any other table whole."""
-    step = max(1, MOST_COMPARED * 4 // table.shape[1]) if isinstance(table, ScannedTable) else 0
-    if not step or sparse.issparse(table.values):
-        yield 0, table
-        return
-    for start in range(0, len(table), step):
-        yield start, table.rows(start, start + step)
-
-
-def explained_share(entries: Floats, labels: Labels, k: int) -> float:
-    """The share of the variance that groups explain, less what they would explain by chance."""
-    counts = np.bincount(labels, minlength=k)
-    groups = int((counts > 0).sum())
-    total = float(((entries - entries.mean()) ** 2).sum()) if len(entries) else 0.0
-    if total <= 0 or len(entries) <= groups:
-        return 0.0
-    means = np.bincount(labels, weights=entries, minlength=k) / np.maximum(counts, 1)
-    within = float(((entries - means[labels]) ** 2).sum())
-    return float(np.clip(1 - within / total * (len(entries) - 1) / (len(entries) - groups), 0, 1))
-
-
-def split(estimator: Any) -> tuple[Any, NearestCenter]:
-    """What comes before the KPOD, if anything, and the KPOD."""
-    if isinstance(estimator, Pipeline):
-        before, last = (estimator[:-1] if len(estimator) > 1 else None), estimator[-1]
-    else:
-        before, last = None, estimator
-    if not isinstance(last, NearestCenter):
-        raise TypeError(f"Expected a fitted KPOD, or a pipeline that ends in one, got {estimator!r}.")
-    return before, last
-
-
 def numbered(n: int) -> list[str]:
     return [f"column {j}" for j in range(n)]
-
-
-def labels_of(kpod: NearestCenter, values: Entries, seen: Any) -> tuple[Labels, bool]:
-    """The labels of the fit where this is the table of the fit, else each row's nearest center.
-
-    It is that table if it has the counts behind the centers (row weights change those) and if `predict`
-    gives its rows the labels of the fit. Those of "mm" are its own, so there the means of the columns
-    decide. A model from a file has no labels.
-    """
-    nearest = np.asarray(kpod.predict(seen))
-    labels = np.asarray(getattr(kpod, "labels_", ()))
-    if len(labels) != len(nearest) or not np.array_equal(
-        values.by_group(labels, int(kpod.n_clusters_)), kpod.counts_
-    ):
-        return nearest, False
-    if getattr(kpod, "algorithm", None) == "mm":
-        fitted = np.allclose(values.moments[0], kpod.column_means_, rtol=1e-6, equal_nan=True)
-    else:
-        fitted = np.array_equal(nearest, labels)
-    return (labels, True) if fitted else (nearest, False)

@@ -16,8 +16,9 @@ import numpy as np
 from kpod._common.notes import Note
 from kpod._common.typing import Floats, Labels
 from kpod._common.words import number, percent
-from kpod._findings.clustering import ENOUGH, FEW, explained_share
+from kpod._findings.clustering import ENOUGH, FEW
 from kpod._findings.units import is_year
+from kpod._findings.variance import explained_share
 
 CLEAR = 0.1
 VISIBLE = 0.05  # by which a share differs from that of the whole table

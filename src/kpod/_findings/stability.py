@@ -15,16 +15,14 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from kpod._common.notebook import ReadsAsText
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._common.words import listed
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import threads
-from kpod._engine.fit import Fit
 from kpod._engine.table import make_table
-from kpod._estimators.nearest_center import NearestCenter
+from kpod._findings.models import model_and_table
 from kpod._inputs import validation
 from kpod._selection import holdout
 
@@ -87,7 +85,8 @@ def stability(
     r"""How stable each cluster is when rows are resampled and entries hidden.
 
     For each of `n_resamples` bootstrap samples of the rows, with a tenth of the observed entries
-    hidden as well, the table is clustered anew. With :math:`A` the rows of a cluster and :math:`B_m`
+    hidden as well, the table is clustered anew, by a model of the same kind: a mixture has the shape that
+    it has. With :math:`A` the rows of a cluster and :math:`B_m`
     those of the clusters found (both among the rows drawn), the cluster's similarity is
 
     .. math:: \max_m \frac{|A \cap B_m|}{|A \cup B_m|}
@@ -98,7 +97,7 @@ def stability(
 
     Parameters
     ----------
-    model : KPOD, a pipeline that ends in one, or Analysis
+    model : KPOD, GaussianMixture, a pipeline that ends in one, or Analysis
         The fitted model; an analysis has its table already.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
         The table that it was fitted on.
@@ -131,8 +130,8 @@ def stability(
     if not isinstance(n_resamples, Integral) or isinstance(n_resamples, bool) or n_resamples < 1:
         raise ValueError(f"n_resamples must be a whole number from 1 up, got {n_resamples!r}.")
     rng = check_random_state(random_state)
-    kpod, seen = kpod_and_table(model, X)
-    values, labels = validation.as_table(seen, kpod), np.asarray(kpod.predict(seen))
+    fitted, seen = model_and_table(model, X)
+    values, labels = validation.as_table(seen, fitted), np.asarray(fitted.predict(seen))
     given = getattr(model, "_weights", None) if sample_weight is None else sample_weight
     weights = validation.check_weights(given, values.shape[0])
     rows = np.flatnonzero((labels >= 0) & (True if weights is None else weights > 0))
@@ -140,20 +139,18 @@ def stability(
         rows = np.sort(rng.permutation(rows)[:MOST_ROWS])
     table, labels = some_rows(values, rows), labels[rows]
     chance = np.ones(len(rows)) if weights is None else weights[rows]
-    k = kpod.n_clusters_
-    plan = kpod._fitted_plan()
+    k = fitted.n_clusters_
     jaccard, ari = np.full((n_resamples, k), np.nan), np.empty(n_resamples)
-    with threads(kpod._n_threads()) as executor:
+    with threads(fitted._n_threads()) as executor:
         for b in range(n_resamples):
             drawn = rng.multinomial(len(rows), chance / chance.sum()).astype(np.float64)
             seed = int(rng.randint(2**31 - 1))
-            whole = make_table(table, executor, weights=drawn, groups=kpod._groups())
+            whole = make_table(table, executor, weights=drawn, groups=fitted._groups())
             (fold,) = holdout.folds(whole, executor, seed, n_folds=1)
-            drawn_plan = plan.part(n_starts=STARTS, random_state=seed)
-            solution = Fit(drawn_plan, fold.table, executor).solve()
+            found = fitted._labels_again(fold.table, executor, STARTS, seed)
             inside = drawn > 0
-            jaccard[b] = similarities(labels[inside], solution.labels[inside], k)
-            ari[b] = adjusted_rand_score(labels[inside], solution.labels[inside])
+            jaccard[b] = similarities(labels[inside], found[inside], k)
+            ari[b] = adjusted_rand_score(labels[inside], found[inside])
             if progress:
                 progress(b + 1, int(n_resamples), "resamples")
     drawn_in = np.isfinite(jaccard).sum(axis=0)  # of a cluster, resamples that drew a row
@@ -168,27 +165,6 @@ def stability(
         n_rows_=len(rows),
         sentence_=in_words(means, float(ari.mean()), int(n_resamples)),
     )
-
-
-NO_TABLE = "X is missing: give the table that the model was fitted on, or an Analysis instead of a model."
-
-
-def kpod_and_table(model: Any, X: Any) -> tuple[NearestCenter, Any]:
-    """The KPOD at the end of a pipeline or in an analysis, and the table as that sees it."""
-    clustering = getattr(model, "_clustering", None)
-    if X is None and clustering is not None:
-        return clustering.kpod, clustering.seen
-    if X is None:
-        raise TypeError(NO_TABLE)
-    validation.refuse_dask(X)  # before scikit-learn's transformers load it
-    if hasattr(model, "steps"):
-        X, model = (model[:-1].transform(X) if len(model.steps) > 1 else X), model.steps[-1][1]
-    if not isinstance(model, NearestCenter):
-        raise TypeError(
-            f"model must be a fitted KPOD or a pipeline that ends in one, got {type(model).__name__}."
-        )
-    check_is_fitted(model)
-    return model, X
 
 
 def similarities(labels: Labels, found: Labels, k: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Sums of squares of a clustering, and a summary as R prints it."""
+"""A clustering in a few numbers, as R prints it: sums of squares, or the likelihood of a mixture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from kpod._common.notebook import ReadsAsText
 from kpod._common.typing import Floats
 from kpod._common.words import counted, starts_text
-from kpod._findings.stability import kpod_and_table
+from kpod._estimators.mixture_model import MixtureModel
+from kpod._findings.models import is_mixture, model_and_table
+from kpod._findings.within import shape_sentence
 from kpod._inputs import validation
 from kpod._selection.holdout import entries
 
@@ -58,7 +60,49 @@ class ClusterSummary(ReadsAsText):
         return "\n".join(lines).rstrip()
 
 
-def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterSummary:
+@dataclass
+class MixtureSummary(ReadsAsText):
+    """What `summary` says of a mixture: a likelihood instead of sums of squares.
+
+    Attributes
+    ----------
+    sizes_ : ndarray of shape (n_clusters,)
+        Rows (or their weight) in each cluster, every row in the most likely one.
+    weights_ : ndarray of shape (n_clusters,)
+        The share of each cluster.
+    log_likelihood_ : float
+        Of the observed entries, by weight.
+    n_parameters_ : float
+    bic_ : float
+        The Bayesian information criterion: the lower, the better.
+    shape_ : str
+        What the clusters have in common.
+    sentence_ : str
+        That in a sentence.
+    """
+
+    sizes_: Floats
+    weights_: Floats
+    log_likelihood_: float
+    n_parameters_: float
+    bic_: float
+    shape_: str
+    sentence_: str
+
+    def __str__(self) -> str:
+        k = len(self.sizes_)
+        sizes = ", ".join(f"{size:g}" for size in self.sizes_)
+        return "\n".join([
+            f"Gaussian mixture ({self.shape_}) with {counted(k, 'cluster')} of size{'' if k == 1 else 's'} "
+            f"{sizes}",
+            "",
+            f"log-likelihood {self.log_likelihood_:.6g}, parameters {self.n_parameters_:g}, BIC "
+            f"{self.bic_:.6g} (observed entries)",
+            self.sentence_,
+        ])  # fmt: skip
+
+
+def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterSummary | MixtureSummary:
     r"""Sums of squares within and between clusters, over observed entries.
 
     .. math:: \sum_{ij\ \text{observed}} w_i (x_{ij} - \bar x_j)^2 =
@@ -66,19 +110,20 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
         \sum_{ij\ \text{observed}} w_i (x_{ij} - \bar x_{l(i) j})^2
 
     with :math:`N_{lj}` the weight observed of column j in cluster l and :math:`\bar x_{lj}` its mean.
-    Printed, it reads as R's `kmeans` does.
+    Printed, it reads as R's `kmeans` does. Of a mixture, in which no unit is that of all columns, it is
+    the likelihood, as R's `Mclust` prints it.
 
     Parameters
     ----------
-    model : KPOD, a pipeline that ends in one, or Analysis
+    model : KPOD, GaussianMixture, a pipeline that ends in one, or Analysis
         The fitted model; an analysis has its table already.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
-        The table; rows are assigned to their nearest centers.
+        The table; rows are assigned to their nearest centers, or most likely clusters.
     sample_weight : array-like of shape (n_samples,), default=None
 
     Returns
     -------
-    ClusterSummary
+    ClusterSummary, or MixtureSummary of a GaussianMixture
 
     Examples
     --------
@@ -93,12 +138,16 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
      (between_SS / total_SS = 98.5%)
     The best loss was found in 10 of 10 starts.
     """
-    kpod, seen = kpod_and_table(model, X)
-    values, labels = validation.as_table(seen, kpod), np.asarray(kpod.predict(seen))
+    fitted, seen = model_and_table(model, X)
+    values, labels = validation.as_table(seen, fitted), np.asarray(fitted.predict(seen))
     given = getattr(model, "_weights", None) if sample_weight is None else sample_weight
     weights = validation.check_weights(given, values.shape[0])
     weight = np.ones(values.shape[0]) if weights is None else weights
-    k, p = int(kpod.n_clusters_), values.shape[1]
+    k, p = int(fitted.n_clusters_), values.shape[1]
+    placed = labels >= 0
+    sizes = np.bincount(labels[placed], weight[placed], k).astype(np.float64)
+    if is_mixture(fitted):
+        return summary_of_mixture(fitted, sizes, float(weight @ fitted.score_samples(seen)), weight.sum())
     rows, columns, x = entries(values)
     w, label = weight[rows], labels[rows]
     column_weights = np.bincount(columns, w, p)
@@ -109,12 +158,26 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
     offsets = np.bincount(cells, w * x, k * p).reshape(k, p) / np.where(counts > 0, counts, 1)
     within = np.bincount(label, w * (x - offsets[label, columns]) ** 2, k)
     between = (counts * offsets**2).sum(axis=1)
-    placed = labels >= 0
     return ClusterSummary(
-        np.bincount(labels[placed], weight[placed], k).astype(np.float64),
+        sizes,
         within.astype(np.float64),
         between,
         float(between.sum()),
         float(w @ x**2),
-        getattr(kpod, "losses_", None),
+        getattr(fitted, "losses_", None),
+    )
+
+
+def summary_of_mixture(
+    model: MixtureModel, sizes: Floats, log_likelihood: float, weight: float
+) -> MixtureSummary:
+    n_parameters = model._n_parameters()
+    return MixtureSummary(
+        sizes,
+        model.weights_,
+        log_likelihood,
+        n_parameters,
+        n_parameters * float(np.log(weight)) - 2 * log_likelihood,
+        str(model._shape()),
+        shape_sentence(model),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,6 @@ from sklearn.compose import ColumnTransformer
 from kpod._columns.encoding import CATEGORY
 from kpod._columns.preparer import TablePreparer
 from kpod._common.typing import AnyFloats, Floats
-from kpod._estimators.kpod import KPOD
 from kpod._findings.entries import DenseEntries, Entries, MappedEntries, entries_of
 from kpod._inputs import validation
 from kpod._inputs.scanned import ScannedTable
@@ -29,37 +29,43 @@ class Level(NamedTuple):
     other: str | None = None
 
 
+InUnits = Callable[[Floats], Floats]
+"""From points as the model sees them to the units of the table."""
+
+
 def in_units(
-    estimator: Any, before: Any, kpod: KPOD, X: Any, values: Entries
-) -> tuple[Entries, Floats, Sequence[str] | None, list[Level | None]]:
-    """The table and the centers in units one can read, the names of the columns, and which are levels."""
-    centers = np.asarray(kpod.cluster_centers_, dtype=np.float64)
+    estimator: Any, before: Any, model: Any, X: Any, values: Entries
+) -> tuple[Entries, InUnits, Sequence[str] | None, list[Level | None]]:
+    """The table in units one can read, how centers come there, the names of columns, and which are levels."""
     plain: list[Level | None] = [None] * values.shape[1]
     if isinstance(X, ScannedTable) and X.scaler_ is not None and before is None:
-        back = np.asarray(X.scaler_.inverse_transform(centers), dtype=np.float64)
         in_file = MappedEntries(X.values, X.scaler_) if isinstance(values, MappedEntries) else values
-        return in_file, back, X.columns, plain
+        return in_file, X.scaler_.inverse_transform, X.columns, plain
     if before is None:
-        return values, centers, names_of(estimator, kpod, X), plain
+        return values, as_they_are, names_of(estimator, model, X), plain
     if len(before) == 1 and isinstance(before[0], TablePreparer):
         preparer = before[0]
         names, levels = list(preparer.get_feature_names_out()), levels_of(preparer)
-        return entries_of(preparer._readable(X)), preparer.in_units(centers), names, levels
+        return entries_of(preparer._readable(X)), preparer.in_units, names, levels
     try:
-        table = entries_of(validation.as_table(X, kpod))
+        table = entries_of(validation.as_table(X, model))
         if table.shape == values.shape and hasattr(before, "inverse_transform"):
-            back = np.asarray(before.inverse_transform(centers), dtype=np.float64)
-            return table, back, names_of(estimator, kpod, X), plain
+            before.inverse_transform(np.asarray(model.cluster_centers_, np.float64))
+            return table, before.inverse_transform, names_of(estimator, model, X), plain
     except (ValueError, TypeError):
         pass  # text among the columns, or a step that cannot be undone: speak of what came out
     try:
         names_out: Sequence[str] | None = list(before.get_feature_names_out())
     except (AttributeError, ValueError):
-        names_out = names_of(kpod, kpod, None)
+        names_out = names_of(model, model, None)
     if len(before) == 1 and isinstance(before[0], ColumnTransformer) and isinstance(values, DenseEntries):
-        undone = entries_of(undo(before[0], values.values))
-        return undone, undo(before[0], centers), without_prefixes(names_out), plain
-    return values, centers, names_out, plain
+        undone = partial(undo, before[0])
+        return entries_of(undone(values.values)), undone, without_prefixes(names_out), plain
+    return values, as_they_are, names_out, plain
+
+
+def as_they_are(points: Floats) -> Floats:
+    return points
 
 
 def undo(columns: ColumnTransformer, values: Floats) -> Floats:
@@ -120,8 +126,8 @@ def is_year(name: str, values: AnyFloats) -> bool:
     return bool(YEAR.search(name) and len(values) and values.min() >= 1500 and values.max() <= 2200)
 
 
-def names_of(estimator: Any, kpod: KPOD, X: Any) -> Sequence[str] | None:
-    for holder in (estimator, kpod):
+def names_of(estimator: Any, model: Any, X: Any) -> Sequence[str] | None:
+    for holder in (estimator, model):
         if hasattr(holder, "feature_names_in_"):
             return list(holder.feature_names_in_)
     columns = getattr(X, "columns", None)

@@ -197,9 +197,9 @@ def on_all_rows(best: Attempt, table: Table, executor: Executor, options: Option
 
 
 def wild_bitmaps(table: Table, prices: Prices, parameters: Parameters) -> list[NDArray[np.uint8]]:
-    """The wild cells of each block, as `Entries` takes them."""
+    """The wild cells of each block, and what is hidden of it, as `Entries` takes them."""
     blocks = (block.entries(np.arange(block.n_rows)) for block in table.blocks)
-    return [bitmap(prices.wild(entries, parameters)) for entries in blocks]
+    return [bitmap(np.isnan(entries) | prices.wild(entries, parameters)) for entries in blocks]
 
 
 def constraints_of(sample: Sample, table: Table, options: Options) -> Constraints:

@@ -44,6 +44,7 @@ RANGES: dict[str, Callable[[Any], Any]] = {
     "or_missing": lambda numbers: ~np.isinf(numbers),
     "lower": lambda numbers: numbers < np.inf,
     "upper": lambda numbers: numbers > -np.inf,
+    "inside": lambda numbers: (numbers > 0) & (numbers < 1),
     "share": lambda numbers: (numbers >= 0) & (numbers <= 1),
     "threads": lambda numbers: (numbers >= 1) & (numbers <= MOST_THREADS),
 }
@@ -121,6 +122,40 @@ def check_kpod(kpod: Any) -> None:
         raise ValueError("cluster_shares_ do not add up to 1")
 
 
+def check_mixture(mixture: Any) -> None:
+    from kpod._estimators.mixture_parameters import check_mixture_parameters
+    from kpod._mixture.shape import SHAPES
+
+    check_mixture_parameters(mixture)
+    shape, k = mixture._shape(), mixture.n_clusters_
+    if mixture.n_components != k:
+        raise ValueError("invalid n_components")
+    if shape.covariance_type not in SHAPES or shape.q != mixture.loadings_.shape[2]:
+        raise ValueError("the shape of the clusters and their loadings do not match")
+    if not np.isclose(mixture.weights_.sum(), 1):
+        raise ValueError("weights_ do not add up to 1")
+    live = ~np.isnan(mixture.column_means_)
+    if not live.any():
+        raise ValueError("nothing observed in any column")
+    n_matrices = 0 if mixture._whole is None else len(mixture._whole)
+    if n_matrices != (0 if not shape.whole else k if shape.own_variances else 1):
+        raise ValueError("the shape of the clusters and their covariances do not match")
+    if n_matrices:
+        check_covariances(mixture._whole[:, live][:, :, live])
+    prices = mixture._prices
+    if prices is not None and (len(prices) != 3 or not (prices[1:, live] > 0).all()):
+        raise ValueError("invalid ranges of the columns")
+    bics = mixture.shape_bics_
+    if not isinstance(bics, dict) or any(type(pair) is not str for pair in bics):
+        raise ValueError("invalid shape_bics_")
+
+
+def check_covariances(matrices: Any) -> None:
+    symmetric = np.allclose(matrices, matrices.transpose(0, 2, 1), rtol=1e-6, atol=0)
+    if not symmetric or np.linalg.eigvalsh(matrices).min() <= 0:
+        raise ValueError("covariances that are none")
+
+
 def check_preparer(preparer: Any) -> None:
     preparer._check_parameters()
     columns, kinds, levels = preparer.columns_, preparer.kinds_, preparer.levels_
@@ -188,6 +223,38 @@ CLASSES = {
         },
         check_kpod,
         not_kept=("checkpoint", "labels_"),
+    ),
+    "GaussianMixture": Entry(
+        "kpod._estimators.gaussian_mixture",
+        {
+            "random_state": "i none optional",
+            "n_threads": "i threads none optional",
+            "n_features_in_": "i",
+            "column_means_": "f p bounded means",
+            "weights_": "f k share",
+            "means_": "f k p bounded",
+            "loadings_": "f k p factors finite",
+            "covariance_type_": "U",
+            "n_factors_": "i none",
+            "shape_bics_": "any",
+            "selected_": "b p",
+            "counts_": "f k p nonnegative",
+            "lower_bound_": "f finite",
+            "lower_bounds_": "f steps finite",
+            "n_iter_": "i",
+            "converged_": "b",
+            "missing_rates_": "f k p share optional",
+            "missingness_": "U",
+            "missingness_decision_": "any optional",
+            "_variances": "f k p positive",
+            "_whole": "f matrices p p finite none",
+            "_rates": "f k p inside none",
+            "_prices": "f quartiles p finite none",
+            "_shift": "f p bounded",
+            "_scale": "fi positive",
+        },
+        check_mixture,
+        not_kept=("labels_", "outlier_cells_"),
     ),
     "StandardScaler": Entry(
         "sklearn.preprocessing",
@@ -325,9 +392,3 @@ def check_attributes(attributes: Mapping[str, Attribute], state: Mapping[str, An
         allowed = attribute.is_allowed(value, unobserved)
         if not allowed.all():
             raise ValueError(f"{name} holds {np.asarray(value)[~allowed][0]:g}")
-
-
-def by_cluster(kpod: Any) -> list[str]:
-    """The attributes of a fitted model that have a row, or a number, for each cluster."""
-    attributes = CLASSES[type(kpod).__name__].attributes
-    return [name for name in attributes if attributes[name].axes[:1] == ["k"] and hasattr(kpod, name)]

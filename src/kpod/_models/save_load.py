@@ -23,8 +23,8 @@ def save(
 
     Parameters
     ----------
-    model : KPOD or Pipeline
-        A fitted KPOD, alone or after one StandardScaler, ObservedScaler or TablePreparer.
+    model : KPOD, GaussianMixture or Pipeline
+        A fitted KPOD or GaussianMixture, alone or after one StandardScaler, ObservedScaler or TablePreparer.
     path : path-like
         The file to write; it appears whole or not at all.
     column_names : sequence of str, default=None
@@ -54,8 +54,9 @@ def save(
     check_steps(model, [step for _, step in steps])
     first, last = steps[0][1], copy.copy(steps[-1][1])
     check_is_fitted(last)
-    if getattr(last, "n_clusters", "auto") != "auto":  # it may have been set for the next fit
-        last.n_clusters = last.n_clusters_
+    for name in ("n_clusters", "n_components"):  # may have been set for the next fit
+        if getattr(last, name, "auto") != "auto":
+            setattr(last, name, last.n_clusters_)
     n_columns = int(first.n_features_in_)
     names = list(column_names) if column_names is not None else list(getattr(first, "feature_names_in_", ()))
     named = bool(names)
@@ -96,8 +97,8 @@ def without_names(step: Any) -> Any:
 def load(path: str | os.PathLike[str]) -> Any:
     """The model in a file that `kpod.save` or `kpod fit --model` wrote.
 
-    Files of any origin are safe to open: nothing but a KPOD and the step before it is made from
-    one. The columns keep their names: a data frame with other columns, or in another order, is an
+    Files of any origin are safe to open: nothing but a KPOD or GaussianMixture and the step before it is
+    made from one. The columns keep their names: a data frame with other columns, or in another order, is an
     error.
 
     Parameters
@@ -106,9 +107,10 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    KPOD or Pipeline
-        As it was saved, without `labels_` and `set_output`; an `init` or `random_state` other than a word
-        or a number, and `checkpoint`, are at their defaults.
+    KPOD, GaussianMixture or Pipeline
+        As it was saved, without what it says of the rows of the fit (`labels_`, `outlier_cells_`) and
+        `set_output`; an `init` or `random_state` other than a word or a number, and `checkpoint`, are at
+        their defaults.
 
     Examples
     --------

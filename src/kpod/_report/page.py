@@ -18,29 +18,34 @@ from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from kpod import __version__
 from kpod._common.errors import printable
 from kpod._common.notes import Notes
 from kpod._common.wording import title
-from kpod._common.words import counted, number, percent, some
+from kpod._common.words import number, percent, some
 from kpod._files.atomic import check_writable, written_whole
 from kpod._findings.asides import asides
 from kpod._findings.cautions import cautions
-from kpod._findings.certainty import how_sure, starts_of, why_this_number
-from kpod._findings.clustering import FEW, Clustering
+from kpod._findings.certainty import how_sure, starts_of
+from kpod._findings.clustering import Clustering
+from kpod._findings.models import NO_TABLE, is_mixture
 from kpod._findings.profiles import Aside
 from kpod._findings.profiles import profile as profile_of
-from kpod._findings.stability import NO_TABLE
 from kpod._inputs import validation
+from kpod._report.content import (
+    MOST_COLUMNS,
+    choice_of,
+    clusters,
+    columns,
+    facts,
+    gaps,
+    mixture,
+)
 
 if TYPE_CHECKING:
     from kpod._findings.stability import Stability
     from kpod._selection.number import KChoice
 
-MOST_COLUMNS = 500
-MOST_PATTERNS = 6
 MOST_PROFILES = 12
 PAGE_WIDTH = 950.0
 FIGURE_WIDTH = 8.6
@@ -64,13 +69,13 @@ def report(
 ) -> Report:
     """A report on a clustering, in one self-contained HTML file.
 
-    How sure the cluster of each row is, it says of models fitted with `probability=True`.
+    How sure the cluster of each row is, it says of mixtures, and of a KPOD fitted with `probability=True`.
 
     Parameters
     ----------
-    model : KPOD, Pipeline or Analysis
+    model : KPOD, GaussianMixture, Pipeline or Analysis
         The fitted model; an analysis has its table, and everything else, already. With a pipeline
-        that ends in a KPOD (a scaler before it, for example; `make_pipeline(scaler, kpod)` takes
+        that ends in one (a scaler before it, for example; `make_pipeline(scaler, kpod)` takes
         fitted parts as they are) everything is in the units of `X`.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
         The table, of the kind that `model` was fitted on.
@@ -193,6 +198,7 @@ class Report:
             "columns": columns(c),
             "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
             "explained": c.explained,
+            "mixture": mixture(c, self.row_names),
             "sampled": 0 if c.sample is None else len(c.sample),
             "settings": self.settings,
         }
@@ -243,110 +249,6 @@ def unbroken_options(text: str) -> Any:
     return Markup(re.sub(r"(--[a-z][a-z-]*)", r'<span class="option">\1</span>', str(escape(text))))
 
 
-def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
-    return [
-        (f"{len(c.labels):,}", "row" if len(c.labels) == 1 else "rows"),
-        (f"{len(c.sources):,}", "column clustered" if len(c.sources) == 1 else "columns clustered"),
-        (percent(missing, 1), "of the entries missing"),
-        (f"{c.source.n_complete:,}", "row complete" if c.source.n_complete == 1 else "rows complete"),
-        (f"{c.k}", "cluster" if c.k == 1 else "clusters"),
-        (percent(c.explained), "of variance explained"),
-    ]
-
-
-def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, Any]]:
-    from kpod.plot._display import colour
-
-    largest = max(1, int(c.sizes.max()))
-    out = []
-    for cluster in range(c.k):
-        high, low = c.said_of(cluster)
-        out.append({
-            "cluster": cluster,
-            "colour": colour(cluster),
-            "rows": int(c.sizes[cluster]),
-            "share": float(c.sizes[cluster] / len(c.labels)),
-            "bar": float(c.sizes[cluster] / largest),
-            "sentence": c.sentence(cluster),
-            "high": high,
-            "low": low,
-            "typical": [str(i + 1 if row_names is None else row_names[i]) for i in c.typical(cluster)],
-        })  # fmt: skip
-    return out
-
-
-def columns(c: Clustering) -> list[dict[str, Any]]:
-    """A line for each column, those that separate most first; of very many, only those."""
-    (means, stds), (lows, highs) = c.moments, c.table.ranges
-    out: list[dict[str, Any]] = []
-    for j in c.by_separation[:MOST_COLUMNS]:
-        out.append({
-            "name": c.label(j),
-            "means_of": c.means_of[j],
-            "separation": float(c.separation[j]),
-            "missing": float(c.missing_by_column[j]),
-            "mean": float(means[j]),
-            "std": float(stds[j]),
-            "min": float(lows[j]),
-            "max": float(highs[j]),
-            "shown": {},
-            "centers": [
-                {
-                    "value": float(c.centers[m, j]),
-                    "shown": c.shown(j, c.centers[m, j]),
-                    "count": float(c.counts[m, j]),
-                    "few": bool(c.counts[m, j] < FEW),
-                }
-                for m in range(c.k)
-            ],
-        })  # fmt: skip
-        for key in ("mean", "std", "min", "max"):
-            value = out[-1][key]
-            out[-1]["shown"][key] = number(value) if key == "std" else c.shown(j, value)
-    return out
-
-
-def gaps(c: Clustering) -> dict[str, Any]:
-    """What is missing and what to do about it."""
-    total, commonest = c.source.patterns(MOST_PATTERNS)
-    return {
-        "patterns": total,
-        "sentences": c.diagnosis.sentence_.splitlines(),
-        "suggestion": decided_or_suggested(c),
-        "commonest": [
-            {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
-            for which, rows in commonest
-        ],
-    }
-
-
-def decided_or_suggested(c: Clustering) -> str:
-    """What was decided about the gaps, or what could be."""
-    sentence = str(getattr(c.kpod, "missingness_decision_", ""))
-    if sentence:
-        return f"{sentence[0].upper()}{sentence[1:]}."
-    if hasattr(c.kpod, "missing_rates_"):
-        return "The gaps were used: the clusters depend on which values are missing, not only on the values."
-    return c.diagnosis.suggestion
-
-
-def choice_of(choice: KChoice | None, stability: Stability | None) -> dict[str, Any] | None:
-    """Why this number of clusters, where it was not given."""
-    if choice is None:
-        return None
-    return {
-        "sentence": why_this_number(choice, stability),
-        "clear": choice.clear_,
-        "hidden": f"{choice.n_hidden_:,}",
-        "gaps": choice.gaps_,
-        "rows": [
-            {name: float(values[i]) for name, values in choice.table_.items()}
-            for i in range(len(choice.table_["k"]))
-        ],
-        "correlated": bool(np.isfinite(choice.table_["correlated_error"]).any()),
-    }
-
-
 def pictures(c: Clustering, choice: KChoice | None = None) -> dict[str, Any]:
     """The pictures as SVG, by name; there is nothing to compare a single cluster with."""
     from kpod import plot
@@ -364,7 +266,7 @@ def pictures(c: Clustering, choice: KChoice | None = None) -> dict[str, Any]:
         displays["margins"] = plot.MarginsDisplay
     if not c.source.share_missing:
         del displays["gaps"]
-    if not hasattr(c.kpod, "loss_curve_"):  # of mini-batches
+    if not hasattr(c.kpod, "loss_curve_") and not is_mixture(c.kpod):  # of mini-batches
         del displays["loss"]
     drawn = {name: svg(display.from_clustering(c), name) for name, display in displays.items()}
     if choice is not None:

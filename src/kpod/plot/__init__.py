@@ -2,7 +2,7 @@
 
 Each class has `from_estimator(model, X)`, which works out what is to be shown, and
 `plot(ax=)`, which draws it; `ax_` and `figure_` are what it was drawn on. `model` is a fitted
-`KPOD`, or a pipeline that ends in one; then everything is shown in the units of `X`.
+`KPOD` or `GaussianMixture`, or a pipeline that ends in one; then everything is shown in the units of `X`.
 
 Colours are those of Okabe & Ito, which survive colour-blindness; every cluster has a marker of
 its own as well, for print without colour.

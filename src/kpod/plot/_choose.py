@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from kpod._common.typing import Floats, Positions
 from kpod._findings.choose_k import choose_k
-from kpod._findings.stability import kpod_and_table
+from kpod._findings.models import model_and_table
 from kpod._selection.number import KChoice
 from kpod.plot._display import INK, MUTED, PALETTE, Display, tidy
 
@@ -119,7 +119,7 @@ class ChooseKDisplay(Display):
         -------
         The display.
         """
-        kpod, seen = kpod_and_table(estimator, X)
+        kpod, seen = model_and_table(estimator, X)
         return cls.from_choice(choose_k(seen, estimator=kpod, **options), ax=ax)
 
     def _draw(self, ax: Any) -> None:

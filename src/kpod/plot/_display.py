@@ -50,8 +50,8 @@ class Display:
 
         Parameters
         ----------
-        estimator : KPOD or Pipeline
-            The fitted model; a pipeline must end in a KPOD.
+        estimator : KPOD, GaussianMixture or Pipeline
+            The fitted model; a pipeline must end in one.
         X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
             The table, of the kind that `estimator` was fitted on.
         ax : matplotlib Axes, default=None

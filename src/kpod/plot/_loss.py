@@ -1,4 +1,4 @@
-"""How the loss fell."""
+"""How the loss fell, or the likelihood of a mixture rose."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
 from kpod._common.typing import Floats
-from kpod._findings.clustering import Clustering, split
+from kpod._findings.clustering import Clustering
+from kpod._findings.models import Model, is_mixture, split
 from kpod.plot._display import INK, PALETTE, Display, tidy
 
 
 class LossDisplay(Display):
     """The loss by iteration: of Lloyd first, then of moving single rows.
 
+    Of a mixture, what EM maximises: the log-likelihood of a row, with that of the prior.
+
     Parameters
     ----------
     losses : ndarray
-        The loss after each iteration.
+        The loss after each iteration, or the likelihood.
     n_iter : int
         Iterations before moves of single rows.
+    of : {"loss", "likelihood"}, default="loss"
+        What it is.
 
     Examples
     --------
@@ -36,13 +41,23 @@ class LossDisplay(Display):
     True
     """
 
-    def __init__(self, *, losses: Floats, n_iter: int) -> None:
-        self.losses, self.n_iter = losses, n_iter
+    def __init__(self, *, losses: Floats, n_iter: int, of: str = "loss") -> None:
+        self.losses, self.n_iter, self.of = losses, n_iter, of
+
+    @classmethod
+    def of_model(cls, model: Model) -> LossDisplay:
+        """What the best start went through."""
+        if is_mixture(model):
+            likelihoods = np.asarray(model.lower_bounds_)
+            return cls(losses=likelihoods, n_iter=len(likelihoods), of="likelihood")
+        if not hasattr(model, "loss_curve_"):
+            raise TypeError(f"{type(model).__name__} keeps no losses of its iterations to draw.")
+        return cls(losses=np.asarray(model.loss_curve_), n_iter=int(model.n_iter_))
 
     @classmethod
     def from_clustering(cls, clustering: Clustering) -> LossDisplay:
         """What the best start went through."""
-        return cls(losses=np.asarray(clustering.kpod.loss_curve_), n_iter=int(clustering.kpod.n_iter_))
+        return cls.of_model(clustering.kpod)
 
     @classmethod
     def from_estimator(  # the signature is that of the other displays
@@ -57,8 +72,8 @@ class LossDisplay(Display):
 
         Parameters
         ----------
-        estimator : KPOD or Pipeline
-            The fitted model; a pipeline must end in a KPOD.
+        estimator : KPOD, GaussianMixture or Pipeline
+            The fitted model; a pipeline must end in one.
         X : ignored
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
@@ -68,11 +83,9 @@ class LossDisplay(Display):
         -------
         The display.
         """
-        _, kpod = split(estimator)
-        check_is_fitted(kpod)
-        if not hasattr(kpod, "loss_curve_"):
-            raise TypeError(f"{type(kpod).__name__} keeps no losses of its iterations to draw.")
-        return cls(losses=np.asarray(kpod.loss_curve_), n_iter=int(kpod.n_iter_)).plot(ax=ax)
+        _, model = split(estimator)
+        check_is_fitted(model)
+        return cls.of_model(model).plot(ax=ax)
 
     size: ClassVar[tuple[float, float]] = (6.4, 3.0)
 
@@ -84,7 +97,8 @@ class LossDisplay(Display):
             ax.plot(steps[n - 1 :], self.losses[n - 1 :], color=PALETTE[1], label="moves of single rows",
                     **{**dots, "marker": "s"})  # fmt: skip
         ax.plot(steps[:n], self.losses[:n], color=PALETTE[0], label="iterations", **dots)
-        ax.set(xlabel="iteration", ylabel="loss over observed entries")
+        names = {"loss": "loss over observed entries", "likelihood": "log-likelihood of a row"}
+        ax.set(xlabel="iteration", ylabel=names[self.of])
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         tidy(ax, grid="y")
         if len(steps) > n:

@@ -8,6 +8,7 @@ import numpy as np
 
 from kpod._common.typing import Floats
 from kpod._findings.clustering import Clustering
+from kpod._findings.models import is_mixture
 from kpod.plot._display import INK, Display, colour, heading, tidy
 
 
@@ -15,12 +16,15 @@ class MarginsDisplay(Display):
     """The margin of each row: 1 on its center, 0 halfway to another.
 
     (b - a) / max(a, b), with a the distance of the row to its own center over its observed
-    columns and b that to the nearest other center: the silhouette with centers for clusters.
+    columns and b that to the nearest other center: the silhouette with centers for clusters. Of a
+    mixture, 1 - b / a, with a the probability of the row's cluster and b that of the next.
 
     Parameters
     ----------
     margins : list of ndarray
         The margins of the rows of each cluster, in descending order.
+    by : {"distance", "probability"}, default="distance"
+        What is compared.
 
     Examples
     --------
@@ -35,8 +39,8 @@ class MarginsDisplay(Display):
     178
     """
 
-    def __init__(self, *, margins: list[Floats]) -> None:
-        self.margins = margins
+    def __init__(self, *, margins: list[Floats], by: str = "distance") -> None:
+        self.margins, self.by = margins, by
 
     @classmethod
     def from_clustering(cls, clustering: Clustering) -> MarginsDisplay:
@@ -44,7 +48,8 @@ class MarginsDisplay(Display):
         c = clustering
         if c.k < 2:
             raise ValueError("Margins need a second cluster to compare with; the model has one.")
-        return cls(margins=[np.sort(c.margins[c.sampled_labels == cluster])[::-1] for cluster in range(c.k)])
+        margins = [np.sort(c.margins[c.sampled_labels == cluster])[::-1] for cluster in range(c.k)]
+        return cls(margins=margins, by="probability" if is_mixture(c.kpod) else "distance")
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.0)
 
@@ -65,7 +70,9 @@ class MarginsDisplay(Display):
         ax.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
         ax.set_ylim(max(start, 1.0), -gap)
         ax.set_xlim(min([0.0, *(float(m.min()) for m in self.margins if len(m))]) - 0.01, 1)
-        ax.set_xlabel("margin (0: halfway to another center, 1: on its own center)")
+        of_distances = "0: halfway to another center, 1: on its own center"
+        of_probabilities = "0: another cluster is as likely, 1: no other is"
+        ax.set_xlabel(f"margin ({of_probabilities if self.by == 'probability' else of_distances})")
         heading(ax, f"mean {mean:.2f} (dashed)" if total else "no row is in a cluster")
         tidy(ax, grid="x")
         ax.tick_params(axis="y", length=0)

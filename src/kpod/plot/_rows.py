@@ -6,11 +6,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from matplotlib.colors import to_rgba
+from matplotlib.patches import Ellipse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from kpod._common.typing import Floats, Labels
+from kpod._common.typing import Floats, Labels, Positions
 from kpod._common.words import counted
 from kpod._findings.clustering import Clustering
+from kpod._findings.models import is_mixture
 from kpod.plot._display import (
     INK,
     Display,
@@ -28,13 +30,15 @@ MANY_COLUMNS = 500
 MOST_PLANE_ENTRIES = 400_000
 FEWEST_PLANE_ROWS = 500
 MOST_STEPS = 100
+INSIDE = 0.9  # of the complete rows of a cluster, those inside its ellipse
 
 
 class RowsDisplay(Display):
     """Rows in the plane of the first two principal components of the observed entries.
 
     A row with gaps is placed where it is to be expected given what was observed of it, and the
-    less that was, the fainter it is drawn.
+    less that was, the fainter it is drawn. Of a mixture, columns are in units of their standard
+    deviations, and ellipses hold nine in ten complete rows of a cluster, by its covariance.
 
     Parameters
     ----------
@@ -48,6 +52,8 @@ class RowsDisplay(Display):
         Share of the variance in each direction.
     n_rows : int
         Rows of the table, of which the points are a sample where there are many.
+    ellipses : dict, default=None
+        Of each cluster of a mixture, the covariance matrix of its complete rows in the plane.
 
     Examples
     --------
@@ -71,8 +77,9 @@ class RowsDisplay(Display):
         middles: dict[int, Floats],
         explained: Floats,
         n_rows: int,
+        ellipses: dict[int, Floats] | None = None,
     ) -> None:
-        self.points, self.labels, self.shares = points, labels, shares
+        self.points, self.labels, self.shares, self.ellipses = points, labels, shares, ellipses or {}
         self.middles, self.explained, self.n_rows = middles, explained, n_rows
 
     @classmethod
@@ -80,24 +87,33 @@ class RowsDisplay(Display):
         """Find the plane from the rows, or a sample of many, and draw up to 2,000 of them."""
         c = clustering
         n_rows, n_columns = c.values.shape
-        means = np.nan_to_num(np.asarray(c.kpod.column_means_, dtype=np.float64))
+        means, units = origin_and_units(c)
         enough = max(MOST_PLANE_ENTRIES // n_columns, FEWEST_PLANE_ROWS)
-        plane = principal_plane(c.values.rows(draw_rows(n_rows, enough)) - means)
+        plane = principal_plane((expected_rows(c, draw_rows(n_rows, enough)) - means) / units)
         rows = draw_members(c.labels, MOST_POINTS)
         # A direction with nothing but noise would be shrunk to a line; half of the noise is drawn.
         variances = np.maximum(plane.variances, 2 * plane.noise)
         points = np.vstack([
-            expected_scores(c.values.rows(some) - means, plane.axes, variances, plane.noise)
+            expected_scores((expected_rows(c, some) - means) / units, plane.axes, variances, plane.noise)
             for some in np.array_split(rows, max(1, len(rows) * n_columns // MOST_PLANE_ENTRIES))
         ])  # fmt: skip
         labels = c.labels[rows]
+        middles = {m: points[labels == m].mean(axis=0) for m in range(c.k) if (labels == m).any()}
+        ellipses = {}
+        if is_mixture(c.kpod):
+            # As complete rows are placed: a linear map of the columns.
+            onto = expected_scores(np.eye(n_columns), plane.axes, variances, plane.noise)
+            means_of_clusters = np.nan_to_num((c.kpod.means_ - means) / units) @ onto
+            middles = {m: means_of_clusters[m] for m in middles}
+            ellipses = {m: c.kpod._covariance_along(m, onto / units[:, None]) for m in middles}
         return cls(
             points=points,
             labels=labels,
             shares=c.source.by_row[rows] / len(c.sources),
-            middles={m: points[labels == m].mean(axis=0) for m in range(c.k) if (labels == m).any()},
+            middles=middles,
             explained=plane.explained,
             n_rows=n_rows,
+            ellipses=ellipses,
         )
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)
@@ -126,6 +142,8 @@ class RowsDisplay(Display):
             faces[:, 3] = 0.12 + 0.68 * np.clip(self.shares[here], 0, 1) ** 2
             x, y = self.points[here].T
             ax.scatter(x, y, c=faces, marker=marker(cluster), s=26, linewidths=0)
+        for cluster, covariance in self.ellipses.items():
+            ax.add_patch(ellipse(self.middles[cluster], covariance, colour(cluster)))
         for cluster, (x, y) in self.middles.items():
             ax.scatter(x, y, marker=marker(cluster), s=150, color=colour(cluster), edgecolors="white",
                        linewidths=1.6, zorder=5, label=f"cluster {cluster}")  # fmt: skip
@@ -136,11 +154,42 @@ class RowsDisplay(Display):
         n = len(self.points)
         sample = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else counted(n, "row")
         outside = f"; {self.n_outside:,} outside the frame" if self.n_outside else ""
-        heading(ax, f"{sample}; the less observed, the fainter{outside}")
+        inside = "; ellipses hold 90%" if self.ellipses else ""
+        heading(ax, f"{sample}; the less observed, the fainter{inside}{outside}")
         if 0 < len(self.middles) <= 12:
             legend = ax.legend(frameon=False, fontsize=9, labelcolor=INK, loc="best", borderaxespad=0)
             for handle in legend.legend_handles:
                 handle.set_sizes([60])
+
+
+def expected_rows(c: Clustering, which: Positions) -> Floats:
+    """Some rows as the model sees them: without the entries that no cluster expects."""
+    values = c.values.rows(which)
+    cells = c.wild_cells[np.isin(c.wild_cells[:, 0], which)]
+    values[np.searchsorted(which, cells[:, 0]), cells[:, 1]] = np.nan
+    return values
+
+
+def origin_and_units(c: Clustering) -> tuple[Floats, Floats]:
+    """What is taken off the columns, and what they are divided by.
+
+    Units do not matter to a mixture, and should not to its picture.
+    """
+    if not is_mixture(c.kpod):
+        return np.nan_to_num(np.asarray(c.kpod.column_means_, dtype=np.float64)), np.ones(len(c.names))
+    means, deviations = c.kpod._moments()
+    if c.kpod._shape().round:
+        deviations = np.ones(len(c.names))
+    return np.nan_to_num(means), np.where(deviations > 0, deviations, 1.0)
+
+
+def ellipse(middle: Floats, covariance: Floats, edge: str) -> Ellipse:
+    """Where nine in ten of a normal distribution in two dimensions lie."""
+    variances, axes = np.linalg.eigh(covariance)
+    width, height = 2 * np.sqrt(-2 * np.log(1 - INSIDE) * np.maximum(variances, 0.0))
+    angle = float(np.degrees(np.arctan2(axes[1, 0], axes[0, 0])))
+    return Ellipse((float(middle[0]), float(middle[1])), width, height, angle=angle, facecolor="none",
+                   edgecolor=edge, linewidth=1.4, alpha=0.9, zorder=4)  # fmt: skip
 
 
 class Plane(NamedTuple):

@@ -1,0 +1,160 @@
+"""What a report says, as plain values: facts, clusters, columns, gaps, and why there are so many clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kpod._common.words import counted, number, percent, some
+from kpod._findings import within
+from kpod._findings.certainty import why_this_number
+from kpod._findings.clustering import FEW, Clustering
+from kpod._findings.models import is_mixture
+
+if TYPE_CHECKING:
+    from kpod._findings.stability import Stability
+    from kpod._selection.number import KChoice
+
+MOST_COLUMNS = 500
+MOST_PATTERNS = 6
+
+
+def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
+    return [
+        (f"{len(c.labels):,}", "row" if len(c.labels) == 1 else "rows"),
+        (f"{len(c.sources):,}", "column clustered" if len(c.sources) == 1 else "columns clustered"),
+        (percent(missing, 1), "of the entries missing"),
+        (f"{c.source.n_complete:,}", "row complete" if c.source.n_complete == 1 else "rows complete"),
+        (f"{c.k}", "cluster" if c.k == 1 else "clusters"),
+        sixth_fact(c),
+    ]
+
+
+def sixth_fact(c: Clustering) -> tuple[str, str]:
+    """How well the clusters fit: variance explained, or how sure the rows of a mixture are."""
+    if c.explained is not None:
+        return percent(c.explained), "of variance explained"
+    assert c.sureness is not None
+    placed = c.labels >= 0
+    sure = float(c.sureness.confidence[placed].mean()) if placed.any() else float("nan")
+    return percent(sure), "mean probability of a row's cluster"
+
+
+def mixture(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
+    """What a mixture says of its clusters beside their centers."""
+    if not is_mixture(c.kpod):
+        return None
+    return {
+        "shape": within.shape_sentence(c.kpod),
+        "chosen": within.how_chosen(c.kpod),
+        "own_spreads": c.kpod._shape().own_variances,
+        "correlations": within.correlation_sentences(c),
+        "silent": within.silent_sentence(c),
+        "cells": [
+            {
+                "row": str(cell.row + 1 if row_names is None else row_names[cell.row]),
+                "column": c.label(cell.column),
+                "shown": c.shown(cell.column, cell.value),
+            }
+            for cell in within.wild_cells_of(c)
+        ],
+    }
+
+
+def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict[str, Any]]:
+    from kpod.plot._display import colour
+
+    largest = max(1, int(c.sizes.max()))
+    out = []
+    for cluster in range(c.k):
+        high, low = c.said_of(cluster)
+        out.append({
+            "cluster": cluster,
+            "colour": colour(cluster),
+            "rows": int(c.sizes[cluster]),
+            "share": float(c.sizes[cluster] / len(c.labels)),
+            "bar": float(c.sizes[cluster] / largest),
+            "sentence": c.sentence(cluster),
+            "high": high,
+            "low": low,
+            "typical": [str(i + 1 if row_names is None else row_names[i]) for i in c.typical(cluster)],
+        })  # fmt: skip
+    return out
+
+
+def columns(c: Clustering) -> list[dict[str, Any]]:
+    """A line for each column, those that separate most first; of very many, only those."""
+    (means, stds), (lows, highs) = c.moments, c.table.ranges
+    around = within.spreads(c)
+    silent = set(within.silent_columns(c))
+    out: list[dict[str, Any]] = []
+    for j in c.by_separation[:MOST_COLUMNS]:
+        out.append({
+            "name": c.label(j),
+            "means_of": c.means_of[j],
+            "silent": j in silent,
+            "separation": float(c.separation[j]),
+            "missing": float(c.missing_by_column[j]),
+            "mean": float(means[j]),
+            "std": float(stds[j]),
+            "min": float(lows[j]),
+            "max": float(highs[j]),
+            "shown": {},
+            "centers": [
+                {
+                    "value": float(c.centers[m, j]),
+                    "shown": c.shown(j, c.centers[m, j]),
+                    "spread": within.spread_shown(c, j, *around[:, m, j]),
+                    "count": float(c.counts[m, j]),
+                    "few": bool(c.counts[m, j] < FEW),
+                }
+                for m in range(c.k)
+            ],
+        })  # fmt: skip
+        for key in ("mean", "std", "min", "max"):
+            value = out[-1][key]
+            out[-1]["shown"][key] = number(value) if key == "std" else c.shown(j, value)
+    return out
+
+
+def gaps(c: Clustering) -> dict[str, Any]:
+    """What is missing and what to do about it."""
+    total, commonest = c.source.patterns(MOST_PATTERNS)
+    return {
+        "patterns": total,
+        "sentences": c.diagnosis.sentence_.splitlines(),
+        "suggestion": decided_or_suggested(c),
+        "commonest": [
+            {"missing": some([c.source_names[j] for j in which]) or "nothing", "rows": counted(rows, "row")}
+            for which, rows in commonest
+        ],
+    }
+
+
+def decided_or_suggested(c: Clustering) -> str:
+    """What was decided about the gaps, or what could be."""
+    sentence = str(getattr(c.kpod, "missingness_decision_", ""))
+    if sentence:
+        return f"{sentence[0].upper()}{sentence[1:]}."
+    if hasattr(c.kpod, "missing_rates_"):
+        return "The gaps were used: the clusters depend on which values are missing, not only on the values."
+    return c.diagnosis.suggestion
+
+
+def choice_of(choice: KChoice | None, stability: Stability | None) -> dict[str, Any] | None:
+    """Why this number of clusters, where it was not given."""
+    if choice is None:
+        return None
+    return {
+        "sentence": why_this_number(choice, stability),
+        "clear": choice.clear_,
+        "hidden": f"{choice.n_hidden_:,}",
+        "gaps": choice.gaps_,
+        "rows": [
+            {name: float(values[i]) for name, values in choice.table_.items()}
+            for i in range(len(choice.table_["k"]))
+        ],
+        "correlated": bool(np.isfinite(choice.table_["correlated_error"]).any()),
+    }
