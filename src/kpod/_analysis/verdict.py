@@ -205,7 +205,7 @@ class Questions:
 
         Not to its center: rows far from all others have one of their own.
         """
-        seen = self.encoded(self.encoding)
+        seen = np.asarray(self.analysis._clustering.seen)[self.rows]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of a column without entries
             off = seen - np.nanmedian(seen, axis=0)
@@ -245,9 +245,6 @@ class Questions:
         else:
             text, how = "with gaps used where they are informative", "auto"
         yield Specification("missingness", text, parameters={"missingness": how}, as_many=True)
-
-    def encoded(self, encoding: Encoding) -> Floats:
-        return np.asarray(encoding.encode(encoding.bend(self.values.copy())))
 
     def table_of(self, spec: Specification) -> Floats:
         """The table as the model would see it under another choice."""
