@@ -63,6 +63,8 @@ def analyze(
     decimal: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    header: int | None = None,
+    strict: bool = False,
     scratch: str | os.PathLike[str] | None = None,
 ) -> Analysis:
     """Cluster a table, from a file or a data frame to a description of its clusters.
@@ -85,8 +87,8 @@ def analyze(
         How to cluster; see `KPOD`.
     progress : callable, default=None
         Called as `progress(done, total, text)`; `total` is 0 where it is not known.
-    delimiter, decimal, encoding, sheet : str, default=None
-        How to read a file; see `kpod.read`. `decimal` is for numbers in text of a data frame, too.
+    delimiter, decimal, encoding, sheet, header, strict
+        How to read a file; see `kpod.read`. `decimal` and `strict` are for text in a data frame, too.
     scratch : path, default=None
         A folder: read the file in pieces, with a scratch file there.
 
@@ -110,6 +112,7 @@ def analyze(
     preparer = TablePreparer(
         columns=columns, exclude=exclude, ids=ids, roles=roles, categories=categories, weight=weight,
         missing_values=missing_values, decimal=decimal, scale=scale, log=log, clip=clip,
+        strict=strict,
     )  # fmt: skip
     n_clusters = int(n_clusters) if isinstance(n_clusters, Integral) else n_clusters
     kpod = KPOD(
@@ -118,7 +121,9 @@ def analyze(
         missingness=missingness, probability=probability, checkpoint=checkpoint,
     )  # fmt: skip
     long_form = {"--rows": rows, "--items": items, "--values": values}
-    reading = {"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "scratch": scratch}
+    reading = {
+        "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "header": header, "scratch": scratch
+    }  # fmt: skip
     table = open_data(data, preparer, progress, reading)
     try:
         given = None if is_path(data) else data
@@ -143,7 +148,8 @@ def open_data(
         aside = (*preparer.exclude, *preparer.ids)
         return open_table(
             data, missing_values=preparer.missing_values, columns=preparer.columns or (), aside=aside,
-            weight=preparer.weight, progress=progress, decimal=preparer.decimal, **reading,
+            weight=preparer.weight, progress=progress, decimal=preparer.decimal, strict=preparer.strict,
+            **reading,
         )  # fmt: skip
     given = [name for name, value in reading.items() if value is not None]
     if given:

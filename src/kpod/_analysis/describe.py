@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kpod._columns.inspection import gaps_of
-from kpod._columns.table_notes import twins
+from kpod._columns.table_notes import odd_notes, twins
 from kpod._columns.tables import Column, TableFile, missing_option, two_ways
 from kpod._columns.usage import USED
 from kpod._common.notes import Note
@@ -66,9 +66,11 @@ def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
 
 
 def odd_note(table: TableFile, column: Column) -> list[Note]:
-    """On a column of numbers with other entries or of two meanings, which `kpod fit` refuses."""
+    """On a column of numbers with other entries, or of two meanings, which `kpod fit` refuses."""
     if column.ambiguous:
         return [Note("two readings", (column.name,), {"what": two_ways(column, in_pieces=table.in_pieces)})]
+    if column.n_odd:
+        return odd_notes(table, column)
     if column.odd is None or column.role.role != "number":
         return []
     row, value = column.odd

@@ -56,6 +56,7 @@ def table_of(
     *,
     decimal: str | None = None,
     answers: Mapping[str, Collection[str]] | None = None,
+    strict: bool = False,
 ) -> TableFile:
     """A data frame or an array as a table, its columns inspected as those of a file are.
 
@@ -73,7 +74,7 @@ def table_of(
     columns = columns_of_array(X) if is_array else columns_of_frame(X)
     raw = pa.table({name: pa.chunked_array([values]) for name, values in columns.items()})
     codes = MissingCodes.of(missing_values, raw.column_names, X_)
-    inspected, _, notes = look_at_columns(raw, None, decimal, codes, answers or {})
+    inspected, _, notes = look_at_columns(raw, None, decimal, codes, answers or {}, strict=strict)
     if is_array:
         for column in inspected:
             column.role = Role("number", "numbers") if column.values is not None else column.role

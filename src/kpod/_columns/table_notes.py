@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.tables import FILE, TableFile
+from kpod._columns.tables import FILE, Column, TableFile
 from kpod._columns.usage import (
     LEAST_COMMON,
     LEAST_RUNS,
@@ -44,12 +44,27 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
                 Note("number format", (name,), {"example": column.how_written})
             )
     notes = Notes(table.notes)
+    notes += [note for name in choice.used for note in odd_notes(table, table.column(name))]
     notes += [together(table, choice, alike) for alike in found.values()]
     notes += panel(table, choice)
     weights = [name for name, why in choice.aside.items() if why == weights_reason()]
     notes += twins(table, [*weights, *(name for name in choice.used if name not in choice.categories)])
     notes += [Note("absent code", values={"code": code}) for code in table.unused_marks]
     return notes
+
+
+def odd_notes(table: TableFile, column: Column) -> list[Note]:
+    """On entries of a column of numbers that are none, and were taken as gaps."""
+    if not column.n_odd or column.odd is None:
+        return []
+    row, entry = column.odd
+    values = {
+        "n": column.n_odd,
+        "entry": entry[:60],
+        "where": table.where(row - 1, column.name),
+        "values": [value[:60] for value in column.odd_values],
+    }
+    return [Note("not numbers", (column.name,), values)]
 
 
 def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> Note:

@@ -65,6 +65,10 @@ class Column:
     """The first entry that is neither a number nor a gap: its row (from 1) and text."""
     odd_values: tuple[str, ...] = ()
     """All different entries like that, if they are few."""
+    ticked: bool = False
+    """Whether it holds a value or nothing, and 1 or 0 stand for that."""
+    n_odd: int = 0
+    """Entries like that which were taken as gaps."""
 
 
 @dataclass

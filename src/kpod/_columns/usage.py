@@ -19,6 +19,7 @@ from kpod._columns.notations import dates
 from kpod._columns.roles.facts import Role
 from kpod._columns.roles.identifiers import ROW_NUMBERS
 from kpod._columns.tables import Column, TableFile, check_numeric, shown, two_ways
+from kpod._columns.ticked import make_ticked
 from kpod._common.errors import InputError, printable
 from kpod._common.options import in_the_shell, option
 from kpod._common.typing import Floats
@@ -26,6 +27,7 @@ from kpod._common.typing import Floats
 DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
 USED = ("number", "boolean")
 ALL = "all"
+TICKED = "ticked"
 LEAST_RUNS, LONG_RUN = 10, 5
 """Of rows that follow each other in time: how many runs, and how long on average, at the least."""
 MOST_LEVELS = 200
@@ -92,7 +94,7 @@ def words_of(table: TableFile, column: Column) -> Any:
     """The entries of a column as text, null where one is missing; whole numbers without a point."""
     raw = decoded(table.raw[column.name])
     if column.values is not None:
-        gaps = np.isnan(column.values)
+        gaps = column.values == 0 if column.ticked else np.isnan(column.values)
         if is_text(raw.type):
             text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
             if column.kind == "integer":  # 2 and 2.0 are one level
@@ -149,6 +151,8 @@ def choose_columns(
         elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
             use_category(table, choice, column, role, asked=name in named or name in by_user)
         elif name in wanted or (name in by_user and role.role in USED):
+            if role.role == "boolean" and column.role.role == "constant" and column.missing:
+                make_ticked(column, table.raw[name])
             use_number(table, choice, column)
         else:
             use_by_role(table, choice, column, role)
@@ -344,11 +348,17 @@ def codes_of(table: TableFile, name: str) -> Any:
 
 
 def levels_of(table: TableFile, usage: ColumnUsage) -> list[list[str]]:
-    """The levels of the columns used: in their order if they have one; none of numbers."""
+    """The levels of the columns used: in their order if they have one; none of numbers.
+
+    A column that holds a value or nothing has one: new rows of it cannot be told from text otherwise.
+    """
     out: list[list[str]] = []
     for name in usage.used:
         order = usage.categories.get(name)
-        if order is None or order:
+        column = table.by_name.get(name)
+        if column is not None and column.ticked and order is None:
+            out.append([TICKED])
+        elif order is None or order:
             out.append(list(order or ()))
         else:
             words = words_of(table, table.column(name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kpod._common import wording_tables
 from kpod._common.errors import printable
 from kpod._common.notes import Note
 from kpod._common.options import option
@@ -361,6 +362,7 @@ def one_column_outweighs(note: Note, share: float) -> str:
 
 
 WORDS: dict[str, Callable[..., str]] = {
+    **wording_tables.WORDS,
     "rows left out": rows_left_out,
     "other sheets": other_sheets,
     "merged cells": merged_cells,

@@ -154,6 +154,17 @@ reading = together(
     click.option(
         "--sheet", metavar="NAME", help="Sheet of a workbook. [default: the first that is not empty]"
     ),
+    click.option(
+        "--header",
+        type=click.IntRange(0),
+        metavar="NUMBER",
+        help="Rows of headings in a text file or sheet; 0 for none. [default: detected]",
+    ),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Refuse headings that are empty or not unique, and text among numbers, instead of mending them.",
+    ),
 )
 long_form = together(
     click.option(
@@ -250,7 +261,7 @@ labelling = together(
     telling,
 )
 
-READING = ("delimiter", "decimal", "encoding", "sheet", "scratch")
+READING = ("delimiter", "decimal", "encoding", "sheet", "header", "strict", "scratch")
 
 
 def reading_options(options: dict[str, Any]) -> dict[str, Any]:
