@@ -227,7 +227,7 @@ def test_describe_says_what_is_there_and_what_is_not(kpod, table):
     assert nothing["columns"][1]["marks"] == {"NA": 1}
 
 
-def test_columns_that_are_equal_are_named(kpod, tmp_path):
+def test_columns_that_are_equal_count_once(kpod, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: rng.normal(size=60).round(6) for name in "abw"})
     frame["a again"] = frame["a"].where(rng.random(60) > 0.3)
@@ -235,16 +235,21 @@ def test_columns_that_are_equal_are_named(kpod, tmp_path):
     frame["k1"], frame["k2"] = 7, 7  # constants, which are not used
     path = tmp_path / "t.csv"
     frame.to_csv(path, index=False)
-    both = "a and a again are equal wherever they are observed together"
-    weights = "w and w2 are equal wherever they are observed together, so they count more than once; "
-    described = kpod("describe", path).out
-    assert f"note: {both}" in described
-    assert f"{weights}use --exclude w2" in described
+    both, weights = "a again is equal to a", "w2 is equal to w"
+    once = "; it is not used, so that this counts once (use"
+    described = " ".join(kpod("describe", path).out.split())
+    assert f"note: {both}{once} --as 'a again=number'" in described
+    assert f"note: {weights}{once}" in described
     assert "k1 and" not in described
-    fitted = " ".join(kpod("fit", path, "-k", 2, "--weight", "w", "-o", tmp_path / "o.csv").err.split())
-    assert f"{both}, so they count more than once; use --exclude 'a again' to count them once." in fitted
-    assert f"{weights}use --exclude w2" in fitted
-    assert "are equal" not in kpod("fit", path, "-k", 2, "--columns", "a,b", "-o", tmp_path / "o.csv").err
+    done = kpod("fit", path, "-k", 2, "--weight", "w", "-o", tmp_path / "o.csv")
+    fitted = " ".join(done.err.split())
+    assert "used: a and b not used" in fitted
+    assert f"{both}{once}" in fitted
+    assert f"{weights}{once}" in fitted
+    done = kpod("fit", path, "-k", 2, "--weight", "w", "--as", "a again=number", "-o", tmp_path / "o.csv")
+    assert "used: a, b and a again" in done.err
+    assert "so they count more than once; use --exclude 'a again'" in " ".join(done.err.split())
+    assert "is equal" not in kpod("fit", path, "-k", 2, "--columns", "a,b", "-o", tmp_path / "o.csv").err
 
 
 def test_demo_runs_end_to_end(kpod, tmp_path):

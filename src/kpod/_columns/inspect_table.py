@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kpod._columns.inspection import ask_about_points, inspect, shows_points
 from kpod._columns.missing_codes import MINUS, WORD, MissingCodes, answers_among
+from kpod._columns.relations.between import settle_between
 from kpod._columns.tables import Column, Dialect
 from kpod._columns.ticked import tick
 from kpod._common.notes import Note
@@ -49,7 +50,9 @@ def look_at_columns(
     noted = {**answers_none(columns, marks), **answers_minus(columns, raw, marks)}
     for at in noted:
         columns[at] = look(columns[at].name, answers_among(columns[at].marks))
-    return columns, dialect, [*noted.values(), *tick(columns, raw)]
+    ticked = tick(columns, raw)
+    settle_between(columns, raw)
+    return columns, dialect, [*noted.values(), *ticked]
 
 
 def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | None) -> str:

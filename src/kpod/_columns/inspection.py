@@ -125,6 +125,7 @@ def inspect_text(
 
 MOST_ODD_SHARE = 0.2
 """Of the entries of a column of numbers, at most as many are something else."""
+LEAST_NUMBERS = 3
 FEW_WORDS = 3
 """Different words that may stand for gaps in a column of numbers in which they are more than that."""
 
@@ -133,16 +134,20 @@ def odd_entries(text: pa.ChunkedArray, gaps: Any, decimal: str) -> list[str]:
     """The different entries that are no numbers, where the column holds numbers nevertheless.
 
     It does if these are few; or up to half of the entries, and few different words that come back without
-    a digit in them: Unknown, **.
+    a digit in them, such as Unknown; or if they are signs, such as **.
     """
     number, _ = number_formats.numbers_in(number_formats.bare(text), gaps, decimal)
     others = pc.filter(text, pc.and_not(pc.invert(number), gaps))
     n_numbers = pc.sum(number).as_py() or 0
     share = len(others) / max(1, n_numbers + len(others))
-    if not others or not n_numbers or share >= 0.5:
+    if not others or n_numbers < LEAST_NUMBERS:
         return []
     counts = pc.value_counts(others)
     values = [str(value) for value in counts.field(0).to_pylist()]
+    if len(values) <= FEW_WORDS and not any(re.search(r"\w", value) for value in values):
+        return values  # no letter and no digit: **, ...
+    if share >= 0.5:
+        return []
     words = (
         len(values) <= FEW_WORDS
         and min(counts.field(1).to_pylist()) > 1

@@ -129,25 +129,10 @@ def coordinates(note: Note) -> str:
     return plain_numbers(note, "coordinates", "place")
 
 
-def possible_weights(note: Note) -> str:
-    if len(note.columns) > 1:
-        return f"{some(names_in(note))}: may be the weights of a sample; if one is, use {option('--weight')}."
-    use = option("--weight", note.columns[0])
-    return f"{name_of(note)}: may be the weights of a sample; if so, use {use}."
-
-
 def number_format(note: Note, example: str) -> str:
     if len(note.columns) == 1:
         return f"{name_of(note)}: {printable(example)}."
     return f"numbers in {some(names_in(note))} were written as text: {printable(example)}."
-
-
-def equal_columns(note: Note) -> str:
-    use = option("--exclude", list(note.columns[1:]))
-    return (
-        f"{listed(names_in(note))} are equal wherever they are observed together, so they count more than "
-        f"once; use {use} to count them once."
-    )
 
 
 def one_row_for_each(note: Note, n_units: int) -> str:
@@ -373,9 +358,7 @@ WORDS: dict[str, Callable[..., str]] = {
     "possible no answer": possible_no_answer,
     "years": years,
     "coordinates": coordinates,
-    "possible weights": possible_weights,
     "number format": number_format,
-    "equal columns": equal_columns,
     "one row for each": one_row_for_each,
     "rows in time": rows_in_time,
     "followed column": followed_column,

@@ -7,7 +7,7 @@ from typing import Any
 
 from kpod._common.errors import printable
 from kpod._common.notes import Note
-from kpod._common.options import option
+from kpod._common.options import in_the_shell, option
 from kpod._common.words import counted, listed, some
 
 
@@ -65,10 +65,67 @@ def ticked(note: Note, value: str) -> str:
     )
 
 
+# Columns
+
+
+def few_columns(note: Note, n_usable: int, categories: Sequence[str], long: Sequence[str]) -> str:
+    n = len(note.columns)
+    if n == 1:
+        first = f"only one column is clustered, {names_in(note)[0]}: its clusters are ranges of that column"
+    else:
+        first = f"only {n} of {n_usable} columns that could be clustered are used ({some(names_in(note))})"
+    ways = []
+    if long:
+        pivot = " ".join(
+            [option("--rows", long[0]), option("--items", long[1]), option("--values", note.columns[0])]
+            if in_the_shell()
+            else [f"rows={long[0]!r}, items={long[1]!r}, values={note.columns[0]!r}"]
+        )
+        rows, items = map(printable, long)
+        ways.append(f"to have a row for each {rows} and a column for each {items}, use {pivot}")
+    if categories:
+        use = option("--categories", "all" if not in_the_shell() else None)
+        which = "category" if len(categories) == 1 else f"{len(categories):,} categories"
+        ways.append(f"to cluster by the {which} as well, use {use}")
+    return f"{'; '.join([first, *ways])}."
+
+
+def same_information(note: Note, lines: Sequence[tuple[float, float] | None], used: bool) -> str:
+    first, *others = names_in(note)
+    said = [as_line(name, first, line) for name, line in zip(others, lines, strict=True)]
+    rest = list(note.columns[1:])
+    if used:
+        use = option("--exclude", rest)
+        return f"{listed(said)}, so they count more than once; use {use} to count them once."
+    them = "it is" if len(rest) == 1 else "they are"
+    use = option("--as", {rest[0]: "number"})
+    return f"{listed(said)}; {them} not used, so that this counts once (use {use} to count it again)."
+
+
+def as_line(name: str, first: str, line: tuple[float, float] | None) -> str:
+    if line is None:
+        return f"{name} is equal to {first}"
+    slope, intercept = line
+    plus = f" {'plus' if intercept > 0 else 'minus'} {abs(intercept):.4g}" if abs(intercept) > 1e-6 else ""
+    return f"{name} is {slope:.4g} times {first}{plus}"
+
+
+def possible_weights(note: Note) -> str:
+    use = option("--weight", note.columns[0] if len(note.columns) == 1 else None)
+    one = "it is" if len(note.columns) == 1 else "they are"
+    return (
+        f"{some(names_in(note))}: may be the weights of a sample, so {one} not clustered; if so, use {use}, "
+        f"otherwise {option('--as', {note.columns[0]: 'number'})}."
+    )
+
+
 WORDS: dict[str, Callable[..., Any]] = {
     "headings made unique": headings_made_unique,
     "several heading rows": several_heading_rows,
     "no headings": no_headings,
     "not numbers": not_numbers,
     "ticked": ticked,
+    "few columns": few_columns,
+    "same information": same_information,
+    "possible weights": possible_weights,
 }
