@@ -108,9 +108,11 @@ def check_panel(text, table, labels, used):
         return False
     else:
         assert not table.duplicated([match[1], match[2]]).any()
-    advised = re.search(r"make one row for each (\w+) first \(([\d,]+) rows\)", text)
+    advised = re.search(
+        r"as a whole \(([\d,]+) rows\), use (?:--one-row-per (\w+)|one_row_per='(\w+)')", text
+    )
     if advised:
-        assert int(advised[2].replace(",", "")) == table[advised[1]].nunique() >= 20
+        assert int(advised[1].replace(",", "")) == table[advised[2] or advised[3]].nunique() >= 20
     return True
 
 

@@ -121,7 +121,8 @@ def test_suspected_weights_are_never_clustered():
     assert preparer.columns_ == ["a", "b"]
     assert kinds(preparer) == ["possible weights"]
     assert TablePreparer(roles={"weight": "number"}).fit(frame).columns_ == ["a", "b", "weight"]
-    assert TablePreparer(weight="weight").fit(frame).columns_ == ["a", "b"]
+    weighted = TablePreparer(weight="weight").fit(frame)
+    assert (weighted.columns_, kinds(weighted)) == (["a", "b"], [])
     with pytest.raises(InputError, match="may be weights of the rows"):
         TablePreparer().fit(frame[["weight"]])
 

@@ -48,6 +48,9 @@ def analyze(
     scale: str = "standard",
     log: Sequence[str] = (),
     clip: float | None = None,
+    drop_rows: str | Sequence[str] | Mapping[str, Any] = (),
+    one_row_per: str | None = None,
+    combine: str = "mean",
     rows: str | None = None,
     items: str | None = None,
     values: str | None = None,
@@ -81,6 +84,15 @@ def analyze(
         The number of clusters, or the numbers to choose from.
     missing_values, columns, exclude, ids, roles, categories, weight, scale, log, clip
         What the columns mean and how they are scaled; see `TablePreparer`.
+    drop_rows : str, sequence of str or mapping, default=()
+        Rows to leave out: "duplicates" (copies of other rows), "aggregates" (sums of other rows, as the notes
+        name them), or those with some values in a column, ``{"country": ["World", "*income*"]}``.
+    one_row_per : str, default=None
+        A column that names individuals of which there are several rows: they are combined into one.
+    combine : {"mean", "last", "change"}, default="mean"
+        How: numbers become their mean, the last of them, or the difference of the last and the first, in the
+        order of the first column of dates, else of the rows. Other columns keep what all rows of an
+        individual have in common.
     rows, items, values : str, default=None
         For ratings with a line each: the columns that say who rates, what is rated, and how.
     missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint
@@ -121,13 +133,16 @@ def analyze(
         missingness=missingness, probability=probability, checkpoint=checkpoint,
     )  # fmt: skip
     long_form = {"--rows": rows, "--items": items, "--values": values}
+    from kpod._columns.rows.choice import arrange_rows
+
     reading = {
         "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "header": header, "scratch": scratch
     }  # fmt: skip
     table = open_data(data, preparer, progress, reading)
     try:
-        given = None if is_path(data) else data
-        return analyze_table(table, preparer, kpod, n_clusters, long_form, progress, given)
+        arranged = arrange_rows(table, drop_rows, one_row_per, combine)
+        given = None if is_path(data) or arranged is not table else data
+        return analyze_table(arranged, preparer, kpod, n_clusters, long_form, progress, given)
     except BaseException:
         table.close()
         raise

@@ -14,6 +14,9 @@ import pyarrow.compute as pc
 from kpod._columns.relations.few_columns import few_columns
 from kpod._columns.relations.same_information import Same
 from kpod._columns.relations.shared_codes import shared_codes
+from kpod._columns.rows.aggregates import aggregates
+from kpod._columns.rows.duplicates import copies
+from kpod._columns.rows.repeated import repeated_units
 from kpod._columns.tables import FILE, Column, TableFile
 from kpod._columns.usage import (
     LEAST_RUNS,
@@ -22,12 +25,13 @@ from kpod._columns.usage import (
     codes_of,
     days_of,
     decoded,
-    has_note,
     occurs,
     typical,
 )
 from kpod._common.notes import Note, Notes
 from kpod._common.typing import Floats
+
+MOST_COPIES = 0.5
 
 
 def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
@@ -46,15 +50,10 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
             )
     notes = Notes([*few_columns(table, choice), *table.notes])
     notes += [note for name in choice.used for note in odd_notes(table, table.column(name))]
-    weights = [
-        name
-        for name in choice.aside
-        if name not in choice.asked and has_note(choice.roles[name], "possible weights")
-    ]
-    notes += [Note("possible weights", tuple(weights))] if weights else []
-    codes = shared_codes(numbers_of(table, choice))
-    known = {(code, name) for note in codes for code in note.values["codes"] for name in note.columns}
-    notes += [note for note in codes if not labelled.issuperset(note.columns)]
+    notes += [Note("possible weights", tuple(choice.weights))] if choice.weights else []
+    shared = shared_codes(numbers_of(table, choice))
+    known = {(code, name) for note in shared for code in note.values["codes"] for name in note.columns}
+    notes += [note for note in shared if not labelled.issuperset(note.columns)]
     notes += [
         together(table, choice, alike)
         for alike in found.values()
@@ -62,7 +61,8 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
             (code, note.columns[0]) in known for note in alike for code in note.values.get("codes", [""])
         )
     ]
-    notes += panel(table, choice)
+    notes += panel(table, choice) or ([] if table.in_pieces else repeated_units(table, choice))
+    notes += [] if table.in_pieces else row_notes(table, choice)
     notes += same_notes(choice.same, choice.asked)
     notes += [Note("absent code", values={"code": code}) for code in table.unused_marks]
     return notes
@@ -110,6 +110,19 @@ def same_notes(found: Sequence[Same], asked: Collection[str] = ()) -> list[Note]
         lines = [None if same.is_equal else (same.slope, same.intercept) for same in alike]
         values = {"lines": lines, "used": is_used}
         notes.append(Note("same information", (of, *(same.name for same in alike)), values))
+    return notes
+
+
+def row_notes(table: TableFile, choice: ColumnUsage) -> list[Note]:
+    """On rows that are copies of others, or sums of them."""
+    notes = []
+    n_copies = int(copies(table).sum())
+    if 0 < n_copies <= MOST_COPIES * table.n_rows:  # of few answers to few questions, most are
+        notes.append(Note("duplicate rows", values={"n": n_copies}))
+    found = aggregates(table, choice)
+    if found:
+        values = {"levels": found.levels, "n": int(found.rows.sum()), "sums": found.by_arithmetic}
+        notes.append(Note("aggregate rows", (found.column,), values))
     return notes
 
 

@@ -44,6 +44,8 @@ class ColumnUsage:
     """Of every column, as decided."""
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of the columns used as categories, their order if they have one."""
+    weights: list[str] = field(default_factory=list)
+    """Columns that were set aside because they may be weights of the rows."""
     same: list[Same] = field(default_factory=list)
     """Columns that say the same as another one."""
     asked: frozenset[str] = frozenset()
@@ -257,6 +259,7 @@ def set_aside_weights(choice: ColumnUsage) -> None:
     for name in list(choice.used):
         if name not in choice.asked and has_note(choice.roles[name], "possible weights"):
             choice.used.remove(name)
+            choice.weights.append(name)
             choice.aside[name] = f"may be weights of the rows; if so, use {option('--weight', name)}"
 
 

@@ -14,9 +14,6 @@ from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._common.words import MOST_LISTED, counted, listed, number, percent, some
 
-LEAST_UNITS = 20
-"""So many rows are enough to make groups of."""
-
 
 def sentence(note: Note) -> str:
     """What a note says."""
@@ -133,28 +130,6 @@ def number_format(note: Note, example: str) -> str:
     if len(note.columns) == 1:
         return f"{name_of(note)}: {printable(example)}."
     return f"numbers in {some(names_in(note))} were written as text: {printable(example)}."
-
-
-def one_row_for_each(note: Note, n_units: int) -> str:
-    unit, time = names_in(note)
-    return f"there is one row for each {unit} and {time}. {alike(unit, n_units)}"
-
-
-def rows_in_time(note: Note, n_units: int, length: str, whole: bool) -> str:
-    unit = name_of(note)
-    about = (
-        f"there are {length} rows for each {unit}, one after the other in time"
-        if whole
-        else f"rows of the same {unit} follow one another in time, in runs of {length} rows"
-    )
-    return f"{about}. {alike(unit, n_units)}"
-
-
-def alike(unit: str, n_units: int) -> str:
-    said = f"Rows of the same {unit} tend to be alike, so clusters may be single values of {unit} or periods"
-    if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
-        return f"{said}."
-    return f"{said}; to group them as a whole, make one row for each {unit} first ({n_units:,} rows)."
 
 
 def followed_column(note: Note, share: float, commonest: float) -> str:
@@ -359,8 +334,6 @@ WORDS: dict[str, Callable[..., str]] = {
     "years": years,
     "coordinates": coordinates,
     "number format": number_format,
-    "one row for each": one_row_for_each,
-    "rows in time": rows_in_time,
     "followed column": followed_column,
     "two readings": two_readings,
     "not a number": not_a_number,

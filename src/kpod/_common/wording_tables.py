@@ -119,6 +119,80 @@ def possible_weights(note: Note) -> str:
     )
 
 
+# Rows
+
+LEAST_UNITS = 20
+"""So many rows are enough to make groups of."""
+
+
+def one_row_for_each(note: Note, n_units: int, in_time: bool = True) -> str:
+    unit, other = names_in(note)
+    said = "single values of {unit} or periods" if in_time else "single values of {unit}"
+    return f"there is one row for each {unit} and {other}. {alike(note, n_units, said)}"
+
+
+def rows_in_time(note: Note, n_units: int, length: str, whole: bool) -> str:
+    unit = names_in(note)[0]
+    about = (
+        f"there are {length} rows for each {unit}, one after the other in time"
+        if whole
+        else f"rows of the same {unit} follow one another in time, in runs of {length} rows"
+    )
+    return f"{about}. {alike(note, n_units, 'single values of {unit} or periods')}"
+
+
+def repeated_units(note: Note, n_units: int, length: float) -> str:
+    unit = names_in(note)[0]
+    said = alike(note, n_units, "single values of {unit}")
+    return f"there are about {length:,.0f} rows for each {unit}. {said}"
+
+
+def alike(note: Note, n_units: int, what: str) -> str:
+    unit = names_in(note)[0]
+    said = f"Rows of the same {unit} tend to be alike, so clusters may be {what.format(unit=unit)}"
+    if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
+        return f"{said}."
+    use = option("--one-row-per", note.columns[0])
+    return f"{said}; to group them as a whole ({n_units:,} rows), use {use}."
+
+
+def duplicate_rows(_: Note, n: int) -> str:
+    are = "row is a copy of another" if n == 1 else "rows are copies of others"
+    return f"{n:,} {are} in all columns; leave such rows out with {option('--drop-rows', 'duplicates')}."
+
+
+def aggregate_rows(note: Note, levels: Sequence[str], n: int, sums: Sequence[str]) -> str:
+    column = names_in(note)[0]
+    shown = [*sums, *(level for level in levels if level not in sums)]
+    are = "is a sum" if len(levels) == 1 else "are sums"
+    may = (
+        f"{are} of other rows" if sums else f"may be {'a sum' if len(levels) == 1 else 'sums'} of other rows"
+    )
+    return (
+        f"{some(quoted(shown))} in {column} ({counted(n, 'row')}) {may}; leave them out with "
+        f"{option('--drop-rows', 'aggregates')}."
+    )
+
+
+def rows_dropped(note: Note, what: Any, n: int) -> str:
+    were = "was" if n == 1 else "were"
+    why = {"duplicates": "copies of others", "aggregates": "sums of others"}
+    if isinstance(what, str):
+        return f"{counted(n, 'row')} {were} dropped: {why[what]}."
+    return f"{counted(n, 'row')} {were} dropped: {names_in(note)[0]} is {some(quoted(what))}."
+
+
+def rows_combined(note: Note, how: str, n_rows: int, n_units: int, n_without: int) -> str:
+    what = {
+        "mean": "means over its rows",
+        "last": "the last values of its rows",
+        "change": "changes from the first to the last of its rows",
+    }[how]
+    unit = names_in(note)[0]
+    left = f"; {counted(n_without, 'row')} without a value there were left out" if n_without else ""
+    return f"{n_rows:,} rows were combined into {n_units:,}, one for each {unit}, with {what}{left}."
+
+
 WORDS: dict[str, Callable[..., Any]] = {
     "headings made unique": headings_made_unique,
     "several heading rows": several_heading_rows,
@@ -128,4 +202,11 @@ WORDS: dict[str, Callable[..., Any]] = {
     "few columns": few_columns,
     "same information": same_information,
     "possible weights": possible_weights,
+    "one row for each": one_row_for_each,
+    "rows in time": rows_in_time,
+    "repeated units": repeated_units,
+    "duplicate rows": duplicate_rows,
+    "aggregate rows": aggregate_rows,
+    "rows dropped": rows_dropped,
+    "rows combined": rows_combined,
 }

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kpod._columns.inspect_table import look_at_columns
 from kpod._columns.locations import Cells, Lines
 from kpod._columns.missing_codes import MissingCodes
-from kpod._columns.tables import TableFile
+from kpod._columns.tables import Column, TableFile
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option
@@ -86,13 +86,18 @@ def read_table(
         marks = MissingCodes.of(missing, raw.column_names, source)
         columns, dialect, said = look_at_columns(raw, dialect, decimal, marks, answers or {}, strict=strict)
         notes += said
+
+        def look(rows: pa.Table) -> list[Column]:
+            mark = dialect.decimal if dialect else decimal
+            return look_at_columns(rows, dialect, mark, marks, answers or {}, strict=strict)[0]
+
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(
             f"{source}: damaged, or not in the format it claims to be in: {one_line(error)}"
         ) from error
     unused = marks.found_nowhere({column.name: column.marks for column in columns})
-    return TableFile(source, raw, columns, dialect, unused, notes, place)
+    return TableFile(source, raw, columns, dialect, unused, notes, place, look)
 
 
 def is_typed(data: Any) -> bool:

@@ -196,6 +196,27 @@ choosing = together(
 )
 preparing = together(
     click.option(
+        "--drop-rows",
+        multiple=True,
+        metavar="ROWS",
+        type=Text(),
+        help="Rows to leave out: duplicates, aggregates (sums of other rows), or COLUMN=VALUE,VALUE. "
+        "Repeatable.",
+    ),
+    click.option(
+        "--one-row-per",
+        metavar="NAME",
+        type=Text(),
+        help="Column that names individuals with several rows; these are combined into one.",
+    ),
+    click.option(
+        "--combine",
+        type=click.Choice(["mean", "last", "change"]),
+        default="mean",
+        show_default=True,
+        help="With --one-row-per: the mean of the numbers, the last, or the last less the first.",
+    ),
+    click.option(
         "--categories",
         multiple=True,
         is_flag=False,
@@ -298,6 +319,8 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
     same = (
         "weight",
         "clip",
+        "one_row_per",
+        "combine",
         "rows",
         "items",
         "values",
@@ -306,7 +329,7 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
         "shrinkage",
         "checkpoint",
     )
-    several = ("columns", "exclude", "ids", "categories", "log")
+    several = ("columns", "exclude", "ids", "categories", "log", "drop_rows")
     return {
         "n_clusters": options["clusters"],
         "random_state": options["seed"],

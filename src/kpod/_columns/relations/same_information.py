@@ -78,7 +78,9 @@ def candidates(head: Floats, j: int) -> list[int]:
     return [j + 1 + int(k) for k in np.flatnonzero(~differ)]
 
 
-def compared(name: str, one: Floats, other_name: str, other: Floats, *, units: bool) -> Same | None:
+def compared(  # noqa: PLR0911
+    name: str, one: Floats, other_name: str, other: Floats, *, units: bool
+) -> Same | None:
     """How another column is that of a first one, in all rows that have both; None if it is not."""
     observed = np.isfinite(one), np.isfinite(other)
     both = observed[0] & observed[1]
@@ -95,11 +97,14 @@ def compared(name: str, one: Floats, other_name: str, other: Floats, *, units: b
     slope = float((y[high] - y[low]) / (x[high] - x[low]))
     if slope == 0 or not np.isfinite(slope):
         return None
-    off = float(np.abs(y - y[low] - slope * (x - x[low])).max())
-    rounding = rounding_of(y) + abs(slope) * rounding_of(x)
-    exact = off <= 1e-9 * np.ptp(y)
-    rounded = off <= 2 * rounding and np.ptp(y) >= RESOLUTION * 2 * rounding > 0
-    return Same(other_name, name, slope, float(y[low] - slope * x[low])) if exact or rounded else None
+    rounding = 2 * (rounding_of(y) + abs(slope) * rounding_of(x))
+    most = max(1e-9 * np.ptp(y), rounding if np.ptp(y) >= RESOLUTION * rounding else 0.0)
+    largest = int(np.abs(x).argmax())
+    times = float(y[largest] / x[largest])
+    if np.abs(y - times * x).max() <= most:
+        return Same(other_name, name, times)
+    off = np.abs(y - y[low] - slope * (x - x[low])).max()
+    return Same(other_name, name, slope, float(y[low] - slope * x[low])) if off <= most else None
 
 
 def rounding_of(values: Floats) -> float:
