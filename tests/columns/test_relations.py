@@ -50,6 +50,8 @@ def test_whole_numbers_that_never_repeat_were_given_out():
     frame = measured(memo=RNG.permutation(500)[:N] + 3, height=RNG.integers(1, 500, N))
     roles = TablePreparer().fit(frame).roles_
     assert roles["memo"].role == "identifier"
+    frame.loc[7, "memo"] = frame.loc[8, "memo"]  # by mistake
+    assert TablePreparer().fit(frame).roles_["memo"].role == "identifier"
     assert roles["height"].used
     ranks = TablePreparer().fit(measured(rank_2013=RNG.permutation(N) + 1)).roles_
     assert ranks["rank_2013"].used

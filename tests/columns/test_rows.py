@@ -51,6 +51,26 @@ def test_a_row_that_is_the_sum_of_all_others_is_found_by_arithmetic(name):
     assert (note.columns, note.values) == (("country",), {"levels": [name], "n": 6, "sums": [name]})
 
 
+def test_a_sum_within_each_kind_is_found():
+    kinds = [panel().assign(kind=kind) for kind in ("kegs", "cans")]
+    frame = pd.concat([with_sum(part, "total", "year").assign(kind=part["kind"].iloc[0]) for part in kinds])
+    assert notes_of(frame)["aggregate rows"].values == {"levels": ["total"], "n": 12, "sums": ["total"]}
+
+
+def test_small_numbers_that_happen_to_add_up_are_no_sums():
+    frame = pd.DataFrame({"name": [f"n{i} x" for i in range(60)], "hits": RNG.choice([0, 0, 0, 1, 2, 3], 60)})
+    frame["day"] = np.repeat(pd.date_range("2024-01-01", periods=10).astype(str), 6)
+    frame["name"] = frame["name"].where(np.arange(60) % 6 > 0, "star")
+    assert "aggregate rows" not in notes_of(frame, columns=["hits"])
+
+
+def test_countries_are_no_regions():
+    frame = flat().assign(code=lambda t: t["country"].str[-2:])
+    names = ["South Africa", "Central African Republic", "North Macedonia", "South Korea"]
+    frame.loc[:3, "country"], frame.loc[:3, "code"] = names, None
+    assert "aggregate rows" not in notes_of(frame)
+
+
 def test_a_sum_with_its_parts_beside_it_is_found():
     frame = flat()
     parts = [with_sum(frame[:15], "North"), with_sum(frame[15:], "South")]

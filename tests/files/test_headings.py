@@ -79,6 +79,15 @@ def test_levels_of_a_header_as_pandas_writes_them(tmp_path):
     assert [column.name for column in table.columns][1:] == ["1: lh", "1: rh", "2: lh", "2: rh"]
 
 
+def test_lines_of_delimiters_above_the_header_are_passed_over(tmp_path):
+    rows = [["", "", "", ""], ["", "1970", "", "1971"], ["", "tons", "share", "tons"]]
+    rows += [[f"p{i}", str(i * 7 % 50), str(i * 3 % 20), str(i * 11 % 40)] for i in range(30)]
+    table = read_table(write(tmp_path / "t.csv", rows))
+    assert table.n_rows == 30
+    assert [column.name for column in table.columns] == ["", "1970 tons", "share", "1971 tons"]
+    assert table.where(0, "share") == "line 4"
+
+
 def test_names_are_made_unique_in_order():
     names, notes = headings.made_unique(["a", "", "b", "a", "", "a (2)", "a"])
     assert len(set(names)) == 7

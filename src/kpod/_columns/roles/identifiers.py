@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import pdtr
 
 from kpod._columns.roles.facts import (
     YEARS,
@@ -106,8 +106,8 @@ def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None: 
         return Role("identifier", "digits with leading zeros")
     if unique and same_length(facts) and len(facts.values) >= 20:
         return Role("identifier", f"{len(str(int(facts.high)))} digits each, different in every row")
-    if unique and never_repeats(facts):
-        return Role("identifier", "no number occurs twice in a narrow range: given out, not measured")
+    if never_repeats(facts):
+        return Role("identifier", "hardly a number occurs twice in a narrow range: given out, not measured")
     if unique and numbers_members(tally.head):
         return Role("identifier", "numbered members of numbered groups")
     if names_groups(facts, unique):
@@ -160,21 +160,25 @@ def same_length(facts: Facts) -> bool:
 
 
 BY_CHANCE = 1e-6
+MOST_AGAIN = 0.005
 RANKS = {"rank", "ranking", "rang", "position", "place", "order", "seed", "pick"}
 
 
 def never_repeats(facts: Facts) -> bool:
-    """Whole numbers of which none occurs twice, where of as many drawn from their range some would.
+    """Whole numbers of which hardly any occurs twice, where of as many drawn from their range many would.
 
     Measurements crowd together, so that they repeat even sooner. Ranks do not, but mean more or less.
     """
     n, steps = len(facts.values), np.abs(np.diff(facts.values))
-    if n < 20 or (RANKS | STEPS | STAMPS) & set(facts.tokens) or steps.min() == steps.max():
+    again = n - facts.n_distinct
+    if n < 20 or again > MOST_AGAIN * n or (RANKS | STEPS | STAMPS) & set(facts.tokens):
         return False
+    if steps.min() == steps.max():
+        return False  # a grid
     step = float(np.gcd.reduce(np.diff(facts.distinct).astype(np.int64)))
     room = (facts.high - facts.low) / step + 1
-    by_chance = gammaln(room + 1) - gammaln(room - n + 1) - n * np.log(room)
-    return bool(by_chance < np.log(BY_CHANCE))
+    expected = n - room * -np.expm1(-n / room)
+    return bool(pdtr(again, expected) < BY_CHANCE)
 
 
 ROUND_ENDS = (99, 100, 255, 359, 360, 365, 366, 999, 1000, 1439, 1440)

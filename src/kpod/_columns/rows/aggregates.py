@@ -20,21 +20,25 @@ from kpod._common.typing import Floats
 
 SUM = re.compile(
     r"(?:(?:grand|sub)[- ]?)?totals?\b.*|.*\btotals?|all(?: .*)?|overall|combined|aggregate|world(?: .*)?|"
-    r"global|national|united states total|insgesamt|gesamt.*|summe|ensemble|totale?|totaal|suma",
+    r"global|national|insgesamt|gesamt.*|summe|ensemble|totale?|totaal|suma",
     re.IGNORECASE,
 )
 REGION = re.compile(
     r"africa|asia|europe|oceania|(?:north|south|latin|central)(?:ern)? america|americas|.*\bincome\b.*|"
     r".*\b(?:developing|developed|advanced|emerging)\b.*|european union.*|eu[- ]?\d+.*|euro area.*|oecd.*|"
     r"g-?(?:7|8|20)|.*sub-?saharan.*|arab world|.*middle east.*|.*caribbean\b.*|.*\bhipc\b.*|ibrd.*|ida .*|"
-    r"(?:north|south|east|west|central|southeast)[a-z-]* (?:africa|asia|europe).*",
+    r"(?:(?:north|south|east|west)ern|central|middle|east|west|south-?east(?:ern)?) (?:africa|asia|europe)\b"
+    r".*|(?:north|south) asia\b.*",
     re.IGNORECASE,
 )
+MOST_WORDS = 6
 """Names of sums of everything, and of parts of the world; each is evidence, none is enough."""
 ENOUGH = 2
 CLOSE, EXACT = 5e-3, 1e-6
 MOST_CELLS = 0.8
 LEAST_OTHERS = 3
+LEAST_CELLS = 3
+"""Numbers that have to be sums where the name does not say so; one may be by accident."""
 FEW_NAMES = 3
 MOST_SHARE = 0.34
 """Of the values of a column, at most as many are sums of the others."""
@@ -60,11 +64,10 @@ def aggregates(table: TableFile, choice: ColumnUsage) -> Aggregates | None:
     if not numbers or table.n_rows <= LEAST_OTHERS:
         return None
     X, times = np.column_stack(numbers), slices(table, choice)
-    is_sum = sums_of_others(X, times)
     found = None
     for name, role in choice.roles.items():
         if role.role in ("category", "identifier", "text") and name in choice.aside and name in table.by_name:
-            named = by_names(table, choice, name, is_sum)
+            named = by_names(table, choice, name, X, times)
             if named and (found is None or len(named.by_arithmetic) > len(found.by_arithmetic)):
                 found = named
     return found
@@ -80,17 +83,17 @@ def slices(table: TableFile, choice: ColumnUsage) -> Any:
     return out if out.max() + 1 <= table.n_rows / LEAST_OTHERS else np.zeros(table.n_rows, np.int64)
 
 
-def sums_of_others(X: Floats, times: Any) -> Any:
+def sums_of_others(X: Floats, times: Any) -> tuple[Any, Any]:
     """Which rows are the sum of the others of their time in most columns: of all, or of all and their parts.
 
-    Or their mean, exactly, in all of at least three columns.
+    Or their mean, exactly, in all of at least three columns. And in how many columns that could be seen.
     """
     n_times = int(times.max()) + 1
     known = np.isfinite(X)
     filled = np.where(known, X, 0.0)
     total, size = np.zeros((n_times, X.shape[1])), np.zeros((n_times, X.shape[1]))
     np.add.at(total, times, filled)
-    np.add.at(size, times, known)
+    np.add.at(size, times, filled != 0)  # among zeros, two equal numbers are each other's sum
     sums, others = total[times], size[times] - 1
     usable = known & (others >= LEAST_OTHERS) & (filled != 0)
     cells = np.maximum(usable.sum(axis=1), 1)
@@ -99,13 +102,32 @@ def sums_of_others(X: Floats, times: Any) -> Any:
         near = usable & (np.abs(levels * filled - sums) <= CLOSE * np.abs(sums))
         out |= (near.sum(axis=1) >= MOST_CELLS * cells) & near.any(axis=1)
     if X.shape[1] >= 3:
-        mean = (sums - filled) / np.maximum(others, 1)
+        n_known = np.zeros((n_times, X.shape[1]))
+        np.add.at(n_known, times, known)
+        mean = (sums - filled) / np.maximum(n_known[times] - 1, 1)
         same = usable & (np.abs(filled - mean) <= EXACT * np.abs(mean))
         out |= same.sum(axis=1) == np.maximum(cells, 3)
-    return out
+    return out, usable.sum(axis=1)
 
 
-def by_names(table: TableFile, choice: ColumnUsage, name: str, is_sum: Any) -> Aggregates | None:
+def compared_within(table: TableFile, choice: ColumnUsage, codes: Any, times: Any) -> Any:
+    """The groups of rows in which each value of a column occurs once: times, and a category if need be."""
+    for name, role in choice.roles.items():
+        if is_key(codes, times):
+            break
+        if role.role == "category" and name in choice.aside and name in table.by_name:
+            kinds = codes_of(table, name)
+            both = np.unique(times * (kinds.max() + 2) + kinds + 1, return_inverse=True)[1]
+            if is_key(codes, both) and both.max() < len(codes) / LEAST_OTHERS:
+                return both
+    return times
+
+
+def is_key(codes: Any, times: Any) -> bool:
+    return len(np.unique(codes * np.int64(times.max() + 1) + times)) == len(codes)
+
+
+def by_names(table: TableFile, choice: ColumnUsage, name: str, X: Floats, times: Any) -> Aggregates | None:
     """The values of a column whose rows are sums, with enough that speaks for it."""
     words = words_of(table, table.column(name))
     whole = words if isinstance(words, pa.Array) else words.combine_chunks()
@@ -114,11 +136,15 @@ def by_names(table: TableFile, choice: ColumnUsage, name: str, is_sum: Any) -> A
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     if len(levels) <= LEAST_OTHERS:
         return None
-    n = np.bincount(codes[codes >= 0], minlength=len(levels))
-    sums = np.bincount(codes[codes >= 0], weights=is_sum[codes >= 0], minlength=len(levels)) >= 0.5 * n
-    named = np.array(
-        [bool(SUM.fullmatch(level.strip()) or REGION.fullmatch(level.strip())) for level in levels]
+    is_sum, cells = sums_of_others(X, compared_within(table, choice, codes, times))
+    known = codes >= 0
+    n, n_sums, n_cells = (
+        np.bincount(codes[known], weights=what[known], minlength=len(levels))
+        for what in (np.ones(len(codes)), is_sum, cells)
     )
+    sums = n_sums >= 0.5 * n
+    named = np.array([is_name_of_sum(level) for level in levels])
+    sums &= named | (n_cells >= LEAST_CELLS)
     company = named.sum() >= FEW_NAMES
     coded = without_code(table, choice, name, codes, len(levels))
     points = 2 * sums + named + (named & company) + (named & coded)
@@ -128,6 +154,11 @@ def by_names(table: TableFile, choice: ColumnUsage, name: str, is_sum: Any) -> A
     return Aggregates(
         name, [levels[at] for at in found], np.isin(codes, found), [levels[at] for at in found if sums[at]]
     )
+
+
+def is_name_of_sum(level: str) -> bool:
+    text = level.strip()
+    return len(text.split()) <= MOST_WORDS and bool(SUM.fullmatch(text) or REGION.fullmatch(text))
 
 
 def without_code(table: TableFile, choice: ColumnUsage, name: str, codes: Any, n_levels: int) -> Any:

@@ -24,6 +24,8 @@ def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
     keys = {}
     for name, role in choice.roles.items():
         if role.role in ("category", "identifier", "text") and name in choice.aside and name in table.by_name:
+            if table.column(name).missing:
+                continue
             codes = codes_of(table, name)
             n_levels = len(np.unique(codes[codes >= 0]))
             if 1 < n_levels <= table.n_rows / 2 and (codes >= 0).all():
@@ -43,8 +45,8 @@ def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
                 return [Note("one row for each", (unit, other), {"n_units": keys[unit][1], "in_time": False})]
     for unit in units:
         codes, n_units = keys[unit]
-        if table.n_rows <= MOST_ROWS * n_units and share_between(table, choice, codes) >= ALIKE:
-            length = float(np.median(np.bincount(codes)))
+        length = float(np.median(np.bincount(codes)))
+        if 1 < length <= MOST_ROWS and share_between(table, choice, codes) >= ALIKE:
             return [Note("repeated units", (unit,), {"n_units": n_units, "length": length})]
     return []
 

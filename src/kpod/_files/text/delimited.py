@@ -34,6 +34,8 @@ DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18
 SAMPLE_ROWS = 200
 BLOCK = 1 << 23
+LINE_END = re.compile(rb"\r\n|\n|\r")
+EMPTY_LINES = re.compile(rb"(?:[,;|\t ]*[,;|\t][,;|\t ]*(?:\r\n|\n|\r))+")
 STREAM = b"\xff\xff\xff\xff"
 NO_ROWS = "has column names but no rows; there is nothing to cluster."
 
@@ -89,8 +91,11 @@ def read_text(
         raise InputError(f"{source}: is empty.")
     sample = sample_of(data)
     try:
+        data, empty = without_empty_lines(data)
+        sample = sample_of(data) if empty else sample
         data, skipped, found = (data, 0, []) if header == 0 else without_titles(data, sample, delimiter)
         sample, below_titles = sample_of(data) if skipped else sample, data
+        skipped += empty
         rows = rows_of(sample, delimiter) if delimiter else None
         if rows is None:
             delimiter, rows = sniff_delimiter(sample)
@@ -146,8 +151,14 @@ def lines_of(sample: str, delimiter: str, n_rows: int) -> int:
 
 def end_of_line(data: Any, n_lines: int) -> int:
     """Where so many lines of a text end."""
-    ends = re.finditer(rb"\r\n|\n|\r", data)
+    ends = LINE_END.finditer(data)
     return next((end.end() for end in islice(ends, n_lines - 1, None)), len(data)) if n_lines else 0
+
+
+def without_empty_lines(data: Any) -> tuple[Any, int]:
+    """The text without lines at its beginning that hold nothing between delimiters, and how many."""
+    empty = EMPTY_LINES.match(data)
+    return (data[empty.end() :], len(LINE_END.findall(empty[0]))) if empty else (data, 0)
 
 
 def without_titles(

@@ -162,6 +162,8 @@ def totals(rows: Rows, numbers: Callable[[int], Floats], n_after: int) -> int:
     """
     kinds = [total_kind(row[0]) for row in rows[-MOST_TOTALS:]]
     most = next((n for n, kind in enumerate(reversed(kinds)) if not kind), len(kinds))
+    if most == len(kinds) and len(set(kinds)) == 1 and len(rows) > len(kinds):
+        return 0  # a value like the others: one row of totals for each year, say
     for n in range(most, 0, -1):
         columns = [numbers(j) for j in range(1, len(rows[0]))]
         end = len(columns[0]) - n_after if columns else 0
