@@ -108,21 +108,21 @@ def check_panel(text, table, labels, used):
         return False
     else:
         assert not table.duplicated([match[1], match[2]]).any()
-    advised = re.search(r"make one row for each (\w+) first \(([\d,]+) rows\)", text)
+    advised = re.search(
+        r"as a whole \(([\d,]+) rows\), use (?:--one-row-per (\w+)|one_row_per='(\w+)')", text
+    )
     if advised:
-        assert int(advised[2].replace(",", "")) == table[advised[1]].nunique() >= 20
+        assert int(advised[1].replace(",", "")) == table[advised[2] or advised[3]].nunique() >= 20
     return True
 
 
 def check_twins(text, table, labels, used):
-    found = re.match(r"(.*) are equal wherever they are observed together", text)
-    if not found:
-        return False
-    first, *others = re.split(r", | and ", found[1])
-    for other in others:
+    found = re.findall(r"(\w+) is (?:equal to|([-.\de+]+) times) (\w+)", text)
+    for other, slope, first in found:
         both = table[[first, other]].dropna()
-        assert (both[first] == both[other]).all()
-    return True
+        off = both[other] - float(slope or 1) * both[first]
+        assert off.max() - off.min() <= 1e-3 * (both[other].max() - both[other].min())
+    return bool(found)
 
 
 def check_rows(text, table, labels, used):

@@ -227,7 +227,7 @@ def test_describe_says_what_is_there_and_what_is_not(kpod, table):
     assert nothing["columns"][1]["marks"] == {"NA": 1}
 
 
-def test_columns_that_are_equal_are_named(kpod, tmp_path):
+def test_columns_that_are_equal_count_once(kpod, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: rng.normal(size=60).round(6) for name in "abw"})
     frame["a again"] = frame["a"].where(rng.random(60) > 0.3)
@@ -235,16 +235,21 @@ def test_columns_that_are_equal_are_named(kpod, tmp_path):
     frame["k1"], frame["k2"] = 7, 7  # constants, which are not used
     path = tmp_path / "t.csv"
     frame.to_csv(path, index=False)
-    both = "a and a again are equal wherever they are observed together"
-    weights = "w and w2 are equal wherever they are observed together, so they count more than once; "
-    described = kpod("describe", path).out
-    assert f"note: {both}" in described
-    assert f"{weights}use --exclude w2" in described
+    both, weights = "a again is equal to a", "w2 is equal to w"
+    once = "; it is not used, so that this counts once (use"
+    described = " ".join(kpod("describe", path).out.split())
+    assert f"note: {both}{once} --as 'a again=number'" in described
+    assert f"note: {weights}{once}" in described
     assert "k1 and" not in described
-    fitted = " ".join(kpod("fit", path, "-k", 2, "--weight", "w", "-o", tmp_path / "o.csv").err.split())
-    assert f"{both}, so they count more than once; use --exclude 'a again' to count them once." in fitted
-    assert f"{weights}use --exclude w2" in fitted
-    assert "are equal" not in kpod("fit", path, "-k", 2, "--columns", "a,b", "-o", tmp_path / "o.csv").err
+    done = kpod("fit", path, "-k", 2, "--weight", "w", "-o", tmp_path / "o.csv")
+    fitted = " ".join(done.err.split())
+    assert "used: a and b not used" in fitted
+    assert f"{both}{once}" in fitted
+    assert f"{weights}{once}" in fitted
+    done = kpod("fit", path, "-k", 2, "--weight", "w", "--as", "a again=number", "-o", tmp_path / "o.csv")
+    assert "used: a, b and a again" in done.err
+    assert "so they count more than once; use --exclude 'a again'" in " ".join(done.err.split())
+    assert "is equal" not in kpod("fit", path, "-k", 2, "--columns", "a,b", "-o", tmp_path / "o.csv").err
 
 
 def test_demo_runs_end_to_end(kpod, tmp_path):
@@ -430,7 +435,6 @@ BAD = {
     "ragged": (b"a,b\n1,2\n1,2,3\n", "line 3 has 3 fields where the header has 2 (1,2,3)"),
     "short line": (b"a,b,c\n1,2,3\n4\n", "line 3 has 1 fields where the header has 3"),
     "header twice": (b"a,b\n1,2\n3,4\na,b\n5,6\n", "line 4 is the header again"),
-    "same name": (b"a,b,a\n1,2,3\n", "the column name 'a' appears 2 times (columns 1, 3)"),
     "no numbers": (b"a,b\nx,y\nz,w\n", "only 'a' (text: 2 different values in 2 rows), 'b'"),
     "all gaps": (b"a,b\n,NA\n?,\n", "no numeric columns to cluster, only 'a' (nothing observed)"),
     "too many clusters": (b"a,b\n1,2\n", "-k 2 is more than the number of rows"),
@@ -439,8 +443,6 @@ BAD = {
     "nothing but a mark of its encoding": (b"\xef\xbb\xbf", "is empty"),
     "nothing but one of UTF-16": (b"\xff\xfe", "is empty"),
     "header only": (b"a,b\n", "has column names but no rows"),
-    "no header": (b"1.5,2\n3,4\n", "the first line holds numbers (1.5, 2...), not column names"),
-    "a typing error": (b"a,b\n1,2\n2,3\n1x,4\n4,5\n", "line 4, column 'a': '1x' is not a number (75%"),
     "infinity": (b"a,b\n1,2\n2,inf\n", "line 3, column 'b': inf is infinite, or too large"),
     "too large": (b"a,b\n1,2\n1e200,3\n", "line 3, column 'a': 1e+200 is infinite, or too large"),
     "open quote": (b'a,b\n1,2\n3,"4\n5,6\n', "a quotation mark opened on line 3 is never closed"),
@@ -456,10 +458,26 @@ BAD = {
 }  # fmt: skip
 
 
+MENDED = {
+    "same name": (b"a,b,a\n1,2,3\n2,3,4\n", "the column name 'a' appears 2 times (columns 1, 3)"),
+    "no header": (b"1.5,2\n3,4\n", "the first line holds numbers (1.5, 2...), not column names"),
+    "a typing error": (b"a,b\n1,2\n2,3\n1x,4\n4,5\n4,6\n", "line 4, column 'a': '1x' is not a number (80%"),
+}
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_tables(kpod, name):
     data, message = BAD[name]
     assert message in one_line(kpod("fit", "-", "-k", 2, stdin=data))
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_what_is_mended_is_refused_when_strict(kpod, name):
+    data, message = MENDED[name]
+    assert message in one_line(kpod("fit", "-", "-k", 2, "--strict", stdin=data))
+    done = kpod("fit", "-", "-k", 2, stdin=data)
+    assert done.code == 0
+    assert "note: " in done.err
 
 
 def test_a_wrong_encoding_is_refused_with_its_place_and_the_right_one_is_found(kpod):

@@ -107,11 +107,15 @@ def test_the_entry_that_is_neither_yes_nor_no_is_named(tmp_path, monkeypatch):
     assert "--exclude" not in done.err  # which predict does not have
 
 
-def test_describe_says_what_fit_would_refuse(tmp_path, monkeypatch):
+def test_describe_says_what_fit_would_take_as_missing_or_refuse(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("x,y\n1,5\n2,k.A.\n3,7\n9,8\n8,9\n1,2\n")
     done = kpod(monkeypatch, "describe", tmp_path / "t.csv")
+    taken = "note: y: 'k.A.' (line 3) is not a number and was taken as missing; --strict refuses that."
+    assert taken in done.out
+    assert taken in kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2).err
+    done = kpod(monkeypatch, "describe", tmp_path / "t.csv", "--strict")
     assert "note: y: 'k.A.' (line 3) is not a number; correct it, or treat it as missing" in done.out
-    assert kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2).code == 1
+    assert kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2, "--strict").code == 1
 
 
 def test_gaps_filled_from_the_whole_table_are_told(tmp_path, monkeypatch):

@@ -66,8 +66,9 @@ def test_suggested_missing_codes_and_twins_can_be_given(monkeypatch, tmp_path, n
     assert result.code == 0, result.err
     notes = [note for note in result.err.replace("\n", " ").split("note: ") if "-99" in note]
     given = suggested(" ".join(notes[0].split()), "missing")
-    twin = suggested(" ".join(result.err.split()), "exclude")
-    again = kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", "2", *given, *twin)
+    twin = suggested(" ".join(result.err.split()), "as")
+    again = kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", "2", *given)
     assert again.code == 0, again.err
     assert "may stand for missing" not in again.err
-    assert "equal wherever" not in again.err
+    again = kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", "2", *twin)
+    assert "so they count more than once" in " ".join(again.err.split())

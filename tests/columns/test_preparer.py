@@ -306,10 +306,16 @@ def test_text_where_numbers_were_is_refused(as_array):
     frame = pd.DataFrame({"a": np.arange(6.0) % 4, "b": np.arange(6.0) % 5})
     other = frame.astype({"b": object})
     other.loc[2, "b"] = "many"
-    preparer = TablePreparer().fit(frame.to_numpy() if as_array else frame)
+    preparer = TablePreparer(strict=True).fit(frame.to_numpy() if as_array else frame)
     name = "x1" if as_array else "b"
     with pytest.raises(ValueError, match=f"row 3, column '{name}': 'many' is not a number"):
         preparer.transform(other.to_numpy() if as_array else other)
+    tolerant = TablePreparer().fit(frame.to_numpy() if as_array else frame)
+    with pytest.warns(
+        UserWarning, match=rf"{name}: 'many' \(row 3\) is not a number and was taken as missing"
+    ):
+        prepared = tolerant.transform(other.to_numpy() if as_array else other)
+    assert_array_equal(np.argwhere(np.isnan(prepared)), [[2, 1]])
     if not as_array:  # numbers in text are numbers
         assert_array_equal(preparer.transform(frame.astype({"b": str})), preparer.transform(frame))
 

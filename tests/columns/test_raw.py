@@ -149,7 +149,7 @@ def test_one_value_and_gaps_is_not_the_same_value_in_every_row(tmp_path):
     (tmp_path / "t.csv").write_text("x,fixed,n,said\n1,7,3,yes\n2,7,,\n3,7,3,yes\n4,7,3,yes\n")
     whys = [column.role.why for column in read_table(tmp_path / "t.csv").columns]
     once = "one value, otherwise missing"
-    assert whys[1:] == ["the same value in every row", once, once]
+    assert whys[1:] == ["the same value in every row", once, "a value or nothing: yes or no"]
 
 
 def test_the_example_of_a_number_in_text_is_one_that_tells_something(tmp_path):

@@ -135,7 +135,7 @@ def test_numbers_as_people_write_them(tmp_path, cells, numbers):
     ],
 )
 def test_mostly_numbers_as_people_write_them_and_a_word_is_an_error(tmp_path, text, column):
-    table = read(tmp_path, text)
+    table = read(tmp_path, text, strict=True)
     with pytest.raises(InputError, match=rf"'{column}': 'k\.A\.' is not a number .* --missing 'k\.A\.'"):
         usage.choose_columns(table, columns=[column])
 

@@ -42,8 +42,8 @@ def csv(path, rows):
     return path
 
 
-def used(path):
-    table = read_table(str(path))
+def used(path, strict=False):
+    table = read_table(str(path), strict=strict)
     choice = choose_columns(table)
     return table, dict(zip(choice.used, values_in(table, choice).T, strict=True))
 
@@ -54,24 +54,24 @@ AROUND = [["Survey"], HEADER, [None, "cm", "kg"], *BODY[:3]]
 def test_an_entry_is_named_by_its_cell_or_its_line(tmp_path):
     rows = [*AROUND, [], ["Dee", "tall", 58], *BODY[4:]]
     with pytest.raises(InputError, match=r"t\.xlsx: cell B8, column 'height': 'tall' is not a number"):
-        used(book(tmp_path / "t.xlsx", rows))
+        used(book(tmp_path / "t.xlsx", rows), strict=True)
     with pytest.raises(InputError, match=r"t\.xlsx: cell D10, column 'height': 'tall'"):
-        used(book(tmp_path / "t.xlsx", [[], [], *([None, None, *row] for row in rows)]))
+        used(book(tmp_path / "t.xlsx", [[], [], *([None, None, *row] for row in rows)]), strict=True)
     lines = [row for row in rows if row]
     with pytest.raises(InputError, match=r"t\.csv: line 7, column 'height': 'tall' is not a number"):
-        used(csv(tmp_path / "t.csv", lines))
+        used(csv(tmp_path / "t.csv", lines), strict=True)
     lines[4] = ['"Bob\nthe\r\nElder"', 181, None]
     with pytest.raises(InputError, match=r"t\.csv: line 9, column 'height': 'tall' is not a number"):
-        used(csv(tmp_path / "t.csv", lines))
+        used(csv(tmp_path / "t.csv", lines), strict=True)
 
 
 def test_behind_a_blank_line_an_entry_is_named_by_its_row(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n\n3,x\n4,5\n6,7\n")
     with pytest.raises(InputError, match=r"t\.csv: row 2, column 'b': 'x' is not a number"):
-        used(tmp_path / "t.csv")
+        used(tmp_path / "t.csv", strict=True)
     (tmp_path / "t.csv").write_text("Title\na,b,c\n1,2,3\n3,x,3\n\n4,5,3\n6,7,3\n\n")
     with pytest.raises(InputError, match=r"t\.csv: line 4, column 'b': 'x' is not a number"):
-        used(tmp_path / "t.csv")
+        used(tmp_path / "t.csv", strict=True)
     (tmp_path / "t.csv").write_text("a  b\n1  2\n\n3  5\n6  7\n8  9\n8  9\n1  1e999\n")
     with pytest.raises(InputError, match=r"t\.csv: row 6, column 'b': inf is infinite"):
         used(tmp_path / "t.csv")
@@ -182,7 +182,7 @@ def test_a_file_that_was_cut_off_is_not_taken_for_one_with_a_remark(tmp_path):
 
 
 def test_a_header_above_decimal_commas_is_no_title(tmp_path):
-    lines = ["name;height;mass"] + [f"p{i};1,{i:02d};{60 + i},5" for i in range(30)]
+    lines = ["name;height;mass"] + [f"p{i};1,{i:02d};{60 + i * 7 % 31},5" for i in range(30)]
     (tmp_path / "t.csv").write_text("\n".join(lines))
     table, columns = used(tmp_path / "t.csv")
     assert table.notes == []

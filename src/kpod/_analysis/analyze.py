@@ -48,6 +48,9 @@ def analyze(
     scale: str = "standard",
     log: Sequence[str] = (),
     clip: float | None = None,
+    drop_rows: str | Sequence[str] | Mapping[str, Any] = (),
+    one_row_per: str | None = None,
+    combine: str = "mean",
     rows: str | None = None,
     items: str | None = None,
     values: str | None = None,
@@ -64,6 +67,8 @@ def analyze(
     decimal: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    header: int | None = None,
+    strict: bool = False,
     scratch: str | os.PathLike[str] | None = None,
 ) -> Analysis:
     """Cluster a table, from a file or a data frame to a description of its clusters.
@@ -80,6 +85,15 @@ def analyze(
         The number of clusters, or the numbers to choose from.
     missing_values, columns, exclude, ids, roles, categories, weight, scale, log, clip
         What the columns mean and how they are scaled; see `TablePreparer`.
+    drop_rows : str, sequence of str or mapping, default=()
+        Rows to leave out: "duplicates" (copies of other rows), "aggregates" (sums of other rows, as the notes
+        name them), or those with some values in a column, ``{"country": ["World", "*income*"]}``.
+    one_row_per : str, default=None
+        A column that names individuals of which there are several rows: they are combined into one.
+    combine : {"mean", "last", "change"}, default="mean"
+        How: numbers become their mean, the last of them, or the difference of the last and the first, in the
+        order of the first column of dates, else of the rows. Other columns keep what all rows of an
+        individual have in common.
     rows, items, values : str, default=None
         For ratings with a line each: the columns that say who rates, what is rated, and how.
     missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint
@@ -89,8 +103,8 @@ def analyze(
         the same; see `Analysis.verdict`.
     progress : callable, default=None
         Called as `progress(done, total, text)`; `total` is 0 where it is not known.
-    delimiter, decimal, encoding, sheet : str, default=None
-        How to read a file; see `kpod.read`. `decimal` is for numbers in text of a data frame, too.
+    delimiter, decimal, encoding, sheet, header, strict
+        How to read a file; see `kpod.read`. `decimal` and `strict` are for text in a data frame, too.
     scratch : path, default=None
         A folder: read the file in pieces, with a scratch file there.
 
@@ -114,6 +128,7 @@ def analyze(
     preparer = TablePreparer(
         columns=columns, exclude=exclude, ids=ids, roles=roles, categories=categories, weight=weight,
         missing_values=missing_values, decimal=decimal, scale=scale, log=log, clip=clip,
+        strict=strict,
     )  # fmt: skip
     n_clusters = int(n_clusters) if isinstance(n_clusters, Integral) else n_clusters
     kpod = KPOD(
@@ -122,11 +137,16 @@ def analyze(
         missingness=missingness, probability=probability, checkpoint=checkpoint,
     )  # fmt: skip
     long_form = {"--rows": rows, "--items": items, "--values": values}
-    reading = {"delimiter": delimiter, "encoding": encoding, "sheet": sheet, "scratch": scratch}
+    from kpod._columns.rows.choice import arrange_rows
+
+    reading = {
+        "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "header": header, "scratch": scratch
+    }  # fmt: skip
     table = open_data(data, preparer, progress, reading)
     try:
-        given = None if is_path(data) else data
-        analysis = analyze_table(table, preparer, kpod, n_clusters, long_form, progress, given)
+        arranged = arrange_rows(table, drop_rows, one_row_per, combine)
+        given = None if is_path(data) or arranged is not table else data
+        analysis = analyze_table(arranged, preparer, kpod, n_clusters, long_form, progress, given)
         if verdict:
             _ = analysis.verdict
         return analysis
@@ -150,7 +170,8 @@ def open_data(
         aside = (*preparer.exclude, *preparer.ids)
         return open_table(
             data, missing_values=preparer.missing_values, columns=preparer.columns or (), aside=aside,
-            weight=preparer.weight, progress=progress, decimal=preparer.decimal, **reading,
+            weight=preparer.weight, progress=progress, decimal=preparer.decimal, strict=preparer.strict,
+            **reading,
         )  # fmt: skip
     given = [name for name, value in reading.items() if value is not None]
     if given:

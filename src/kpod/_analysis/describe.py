@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from kpod._columns.inspection import gaps_of
-from kpod._columns.table_notes import twins
+from kpod._columns.relations.same_information import same_information
+from kpod._columns.table_notes import odd_notes, same_notes
 from kpod._columns.tables import Column, TableFile, missing_option, two_ways
 from kpod._columns.usage import USED
 from kpod._common.notes import Note
@@ -26,10 +27,7 @@ def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
         "data": table.source,
         "rows": table.n_rows,
         "text_file": vars(table.dialect) if table.dialect else None,
-        "notes": [
-            note.to_dict()
-            for note in [*table.notes, *twins(table, [c.name for c in table.columns if c.role.role in USED])]
-        ],
+        "notes": [note.to_dict() for note in [*table.notes, *same_columns(table)]],
         "missing_share": float(missing.mean()),
         "complete_rows": int((~missing.any(axis=1)).sum()),
         "rows_without_numbers": int(nothing.sum()),
@@ -40,6 +38,16 @@ def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
             {"missing": [table.columns[j].name for j in columns], "rows": rows} for columns, rows in patterns
         ],
     }
+
+
+def same_columns(table: TableFile) -> list[Note]:
+    """On columns that would be clustered and say the same as others."""
+    numbers = {
+        column.name: values
+        for column in table.columns
+        if column.role.role in USED and (values := column.values) is not None
+    }
+    return same_notes(same_information(numbers))
 
 
 def missing_entries(table: TableFile, column: Column) -> Any:
@@ -66,9 +74,11 @@ def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
 
 
 def odd_note(table: TableFile, column: Column) -> list[Note]:
-    """On a column of numbers with other entries or of two meanings, which `kpod fit` refuses."""
+    """On a column of numbers with other entries, or of two meanings, which `kpod fit` refuses."""
     if column.ambiguous:
         return [Note("two readings", (column.name,), {"what": two_ways(column, in_pieces=table.in_pieces)})]
+    if column.n_odd:
+        return odd_notes(table, column)
     if column.odd is None or column.role.role != "number":
         return []
     row, value = column.odd

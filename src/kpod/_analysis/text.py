@@ -11,6 +11,8 @@ from kpod._common.words import counted, listed, percent
 
 MOST_NAMES = 40
 MOST_ASIDE = 12
+SAID_FIRST = ("few columns",)
+"""Notes without which the rest is misread."""
 
 
 def divide_anyway() -> str:
@@ -20,8 +22,9 @@ def divide_anyway() -> str:
 
 def fit_lines(summary: dict[str, Any]) -> list[str]:
     """What was read, what was found, and what to know about it."""
+    first = [note for note in summary["notes"] if note["kind"] in SAID_FIRST]
     out = [printable(summary["verdict"]["sentence"])] if "verdict" in summary else []
-    out.append(about_data(summary))
+    out += [about_data(summary), *(f"note: {note['text']}" for note in first)]
     if "choice" in summary:
         out.append(summary["choice"]["sentence"])
         if summary["choice"]["clusters"] == 1:
@@ -47,7 +50,7 @@ def fit_lines(summary: dict[str, Any]) -> list[str]:
     if summary.get("unassigned") and not is_fit:  # a fit has a caution on them
         out.append(f"  {counted(summary['unassigned'], 'row')} with nothing observed, in no cluster")
     out += [f"caution: {caution['text']}" for caution in summary.get("cautions", ())]
-    out += [f"note: {note['text']}" for note in summary["notes"]]
+    out += [f"note: {note['text']}" for note in summary["notes"] if note not in first]
     return out
 
 

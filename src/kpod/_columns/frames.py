@@ -56,6 +56,7 @@ def table_of(
     *,
     decimal: str | None = None,
     answers: Mapping[str, Collection[str]] | None = None,
+    strict: bool = False,
 ) -> TableFile:
     """A data frame or an array as a table, its columns inspected as those of a file are.
 
@@ -67,18 +68,22 @@ def table_of(
     from kpod._columns.inspect_table import look_at_columns
     from kpod._columns.missing_codes import MissingCodes
     from kpod._columns.roles.facts import Role
-    from kpod._columns.tables import TableFile
+    from kpod._columns.tables import Column, TableFile
 
     is_array = frame_kind(X) == "array"
     columns = columns_of_array(X) if is_array else columns_of_frame(X)
     raw = pa.table({name: pa.chunked_array([values]) for name, values in columns.items()})
     codes = MissingCodes.of(missing_values, raw.column_names, X_)
-    inspected, _, notes = look_at_columns(raw, None, decimal, codes, answers or {})
+    inspected, _, notes = look_at_columns(raw, None, decimal, codes, answers or {}, strict=strict)
     if is_array:
         for column in inspected:
             column.role = Role("number", "numbers") if column.values is not None else column.role
     unused = codes.found_nowhere({column.name: column.marks for column in inspected})
-    return TableFile(X_, raw, inspected, None, unused, notes)
+
+    def look(rows: Any) -> list[Column]:
+        return look_at_columns(rows, None, decimal, codes, answers or {}, strict=strict)[0]
+
+    return TableFile(X_, raw, inspected, None, unused, notes, look=look)
 
 
 def check_pyarrow() -> None:

@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 
 from kpod._columns.inspection import ask_about_points, inspect, shows_points
 from kpod._columns.missing_codes import MINUS, WORD, MissingCodes, answers_among
+from kpod._columns.relations.between import settle_between
 from kpod._columns.tables import Column, Dialect
+from kpod._columns.ticked import tick
 from kpod._common.notes import Note
 
 
@@ -22,6 +24,8 @@ def look_at_columns(
     decimal: str | None,
     marks: MissingCodes,
     answers: Mapping[str, Any],
+    *,
+    strict: bool = False,
 ) -> tuple[list[Column], Dialect | None, list[Note]]:
     """What each column is; the dialect with the decimal mark that they show; notes on answers."""
     # Between quotation marks in a file with commas between fields, a comma divides thousands.
@@ -30,8 +34,9 @@ def look_at_columns(
 
     def look(name: str, answers: Collection[str] = ()) -> Column:
         return inspect(
-            name, raw[name], mark, marks.of_column(name), decimal_given=decimal_given, answers=answers
-        )
+            name, raw[name], mark, marks.of_column(name),
+            decimal_given=decimal_given, answers=answers, tolerant=not strict,
+        )  # fmt: skip
 
     with ThreadPoolExecutor() as pool:
         columns = list(pool.map(look, raw.column_names))
@@ -45,7 +50,9 @@ def look_at_columns(
     noted = {**answers_none(columns, marks), **answers_minus(columns, raw, marks)}
     for at in noted:
         columns[at] = look(columns[at].name, answers_among(columns[at].marks))
-    return columns, dialect, list(noted.values())
+    ticked = tick(columns, raw)
+    settle_between(columns, raw)
+    return columns, dialect, [*noted.values(), *ticked]
 
 
 def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | None) -> str:

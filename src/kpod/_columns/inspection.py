@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from kpod._columns.roles import decide, facts, identifiers
 from kpod._columns.tables import Column
 from kpod._columns.tally import Tally
 from kpod._common.typing import Floats
+from kpod._common.words import percent
 
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 EXACT = 2**53
@@ -30,9 +32,12 @@ MOST_LEVELS = 100_000
 
 def inspect(
     name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[str], *, decimal_given: bool = False,
-    answers: Collection[str] = (),
+    answers: Collection[str] = (), tolerant: bool = False,
 ) -> Column:  # fmt: skip
-    """Tell numbers from text, count the marks of gaps (which may be answers), and say what the column is."""
+    """Tell numbers from text, count the marks of gaps (which may be answers), and say what the column is.
+
+    With `tolerant`, a few other entries in a column of numbers are gaps, which are counted.
+    """
     declared: str | None = None
     order: tuple[str, ...] = ()
     if pa.types.is_dictionary(values.type):
@@ -40,7 +45,7 @@ def inspect(
         values = values.cast(values.type.value_type)
     kind = values.type
     if is_text(kind):
-        return inspect_text(name, values, decimal, missing, decimal_given, declared, order, answers)
+        return inspect_text(name, values, decimal, missing, decimal_given, declared, order, answers, tolerant)
     if pa.types.is_boolean(kind) or pa.types.is_null(kind) or is_number(kind):
         integers = pa.types.is_integer(kind)
         floats = as_floats(values)
@@ -80,7 +85,7 @@ def as_floats(values: pa.ChunkedArray) -> Floats:
 
 def inspect_text(
     name: str, text: pa.ChunkedArray, decimal: str, missing: Sequence[str], decimal_given: bool,
-    declared: str | None, order: tuple[str, ...], answers: Collection[str],
+    declared: str | None, order: tuple[str, ...], answers: Collection[str], tolerant: bool,
 ) -> Column:  # fmt: skip
     if not pa.types.is_string(text.type):
         text = text.cast(pa.string())
@@ -101,13 +106,66 @@ def inspect_text(
         floats, column.how_written, column.ambiguous = reading.values, reading.how, reading.ambiguous
         column.decimal = reading.decimal if floats is not None else decimal
     if floats is None:
-        return finish_text(column, text, missing, decimal, declared, order, answers)
+        if tolerant and declared is None and not column.ambiguous:
+            odd = odd_entries(text, gaps, decimal)
+            if odd:
+                again = inspect_text(
+                    name, text, decimal, [*missing, *odd], decimal_given, declared, order, answers, False
+                )
+                if again.values is not None:
+                    return with_odd(again, text, odd)
+        return finish_text(column, text, missing, decimal, declared, order, answers, tolerant)
     count_marks(column, text, gaps)
     column.values = floats
     odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
     if odd_nans:
         column.marks["NaN"] += odd_nans
     return role_by_all_digits(finish_numbers(column, missing, integers=None, text=text), text)
+
+
+MOST_ODD_SHARE = 0.2
+"""Of the entries of a column of numbers, at most as many are something else."""
+LEAST_NUMBERS = 3
+FEW_WORDS = 3
+"""Different words that may stand for gaps in a column of numbers in which they are more than that."""
+
+
+def odd_entries(text: pa.ChunkedArray, gaps: Any, decimal: str) -> list[str]:
+    """The different entries that are no numbers, where the column holds numbers nevertheless.
+
+    It does if these are few; or up to half of the entries, and few different words that come back without
+    a digit in them, such as Unknown; or if they are signs, such as **.
+    """
+    number, _ = number_formats.numbers_in(number_formats.bare(text), gaps, decimal)
+    others = pc.filter(text, pc.and_not(pc.invert(number), gaps))
+    n_numbers = pc.sum(number).as_py() or 0
+    share = len(others) / max(1, n_numbers + len(others))
+    if not others or n_numbers < LEAST_NUMBERS:
+        return []
+    counts = pc.value_counts(others)
+    values = [str(value) for value in counts.field(0).to_pylist()]
+    if len(values) <= FEW_WORDS and not any(re.search(r"\w", value) for value in values):
+        return values  # no letter and no digit: **, ...
+    if share >= 0.5:
+        return []
+    words = (
+        len(values) <= FEW_WORDS
+        and min(counts.field(1).to_pylist()) > 1
+        and not any(re.search(r"\d", value) for value in values)
+    )
+    truths = [*number_formats.YES, *number_formats.NO]
+    if {value.lower() for value in values} & set(truths):
+        return []
+    return values if share <= MOST_ODD_SHARE or words else []
+
+
+def with_odd(column: Column, text: pa.ChunkedArray, odd: Sequence[str]) -> Column:
+    """A column of numbers some entries of which are none."""
+    found = pc.is_in(text, value_set=pa.array(odd, pa.string()))
+    row = int(pc.index(found, True).as_py())
+    column.odd, column.n_odd = (row + 1, str(text[row].as_py())), int(pc.sum(found).as_py())
+    column.odd_values = tuple(odd) if len(odd) <= MOST_ODD else ()
+    return column
 
 
 def gaps_in(text: pa.ChunkedArray, marks: pa.Array) -> Any:
@@ -227,7 +285,7 @@ def has_leading_zeros(text: pa.ChunkedArray) -> bool:
 
 def finish_text(
     column: Column, text: pa.ChunkedArray, missing: Sequence[str], decimal: str, declared: str | None,
-    order: tuple[str, ...], answers: Collection[str],
+    order: tuple[str, ...], answers: Collection[str], tolerant: bool,
 ) -> Column:  # fmt: skip
     gaps = gaps_in(text, pa.array(spellings(missing, answers), pa.string()))
     count_marks(column, text, gaps)
@@ -254,23 +312,28 @@ def finish_text(
         if column.numeric_share > 0.5:
             values = pc.unique(pc.filter(text, odd)).to_pylist()
             column.odd_values = tuple(values) if len(values) <= MOST_ODD else ()
-    column.role = text_role(column, entries, declared, order, text)
+    column.role = text_role(column, entries, declared, order, text, tolerant)
     return column
 
 
 def text_role(
-    column: Column, entries: Any, declared: str | None, order: tuple[str, ...], text: pa.ChunkedArray
-) -> facts.Role:
+    column: Column, entries: Any, declared: str | None, order: tuple[str, ...], text: pa.ChunkedArray,
+    tolerant: bool,
+) -> facts.Role:  # fmt: skip
     if column.ambiguous:
         return facts.Role("text", TWO_WAYS)
     if column.numeric_share > 0.5 and declared is None:
         if identifiers.names_a_unit(column.name):
             return facts.Role("identifier", "judging by its name")
-        return facts.Role("number", "mostly numbers")
+        if not tolerant:
+            return facts.Role("number", "mostly numbers")
     counts = pc.value_counts(entries[: 10 * MOST_LEVELS])
     levels = Counter(
         dict(zip(counts.field(0)[:MOST_LEVELS].to_pylist(), counts.field(1).to_pylist(), strict=False))
     )
-    return role_of(
+    role = role_of(
         column, facts.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
     )
+    if column.numeric_share > 0.5 and role.role in ("identifier", "text"):
+        return facts.Role("text", f"only {percent(column.numeric_share)} of its entries are numbers")
+    return role

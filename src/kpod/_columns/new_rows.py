@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from kpod._columns.encoding import CATEGORY, ORDERED, UNSEEN
 from kpod._columns.tables import TableFile, check_numeric, matrix, shown
-from kpod._columns.usage import count_days, words_of
+from kpod._columns.ticked import make_ticked
+from kpod._columns.usage import TICKED, count_days, words_of
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option
@@ -50,6 +51,9 @@ def values_of(
 ) -> tuple[AnyFloats, list[Note]]:
     """The values of some columns, levels by their places; and notes on levels that are none of them."""
     numbers = [name for name, kind in zip(names, kinds, strict=True) if kind not in (CATEGORY, ORDERED)]
+    for name, of_column in zip(names, levels, strict=True):
+        if name in numbers and list(of_column) == [TICKED]:
+            make_ticked(table.column(name), table.raw[name])
     for name in numbers:
         count_days(table, table.column(name))
     if len(numbers) == len(names):

@@ -85,6 +85,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         for example.
     column_weights : mapping, default=None
         Weights of columns, 1 for those not named: a weight of 2 counts as the column twice.
+    strict : bool, default=False
+        Refuse a column of numbers some entries of which are none. By default, these are gaps if they are at
+        most a fifth of its entries (or up to half, if they are few words that come back), with a note.
 
     Attributes
     ----------
@@ -145,6 +148,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         log: Sequence[str] = (),
         clip: float | None = None,
         column_weights: Mapping[str, float] | None = None,
+        strict: bool = False,
     ) -> None:
         self.columns = columns
         self.exclude = exclude
@@ -158,6 +162,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.log = log
         self.clip = clip
         self.column_weights = column_weights
+        self.strict = strict
 
     def fit(self, X: Any, y: Any = None) -> TablePreparer:
         """Learn roles, levels, means and scales.
@@ -366,7 +371,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 validation.frame_of(X)  # whose columns have to have different names
                 validate_data(checked, X, reset=True, skip_check_array=True)
             answers = {} if fitting else self._answers
-            X = table_of(X, self.missing_values, decimal=self._decimal(fitting), answers=answers)
+            X = table_of(
+                X, self.missing_values, decimal=self._decimal(fitting), answers=answers, strict=self.strict
+            )
         if not X.n_rows:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         return X
@@ -385,11 +392,20 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def _values(self, table: TableFile) -> tuple[AnyFloats, list[Note]]:
         """The values of a table by what was learnt, and notes on what was not there then."""
-        from kpod._columns import new_rows
+        from kpod._columns import new_rows, table_notes
 
         new_rows.check_columns(table, self.columns_)
         new_rows.check_kinds(table, dict(zip(self.columns_, self.kinds_, strict=True)))
-        return new_rows.values_of(table, self.columns_, self.kinds_, self.levels_)
+        values, notes = new_rows.values_of(table, self.columns_, self.kinds_, self.levels_)
+        columns = [
+            table.column(name)
+            for name, kind in zip(self.columns_, self.kinds_, strict=True)
+            if kind not in (CATEGORY, ORDERED)
+        ]
+        return values, [
+            *(note for column in columns for note in table_notes.odd_notes(table, column)),
+            *notes,
+        ]
 
     def _notes_on(self, table: TableFile) -> Notes:
         """What to know about a table of new rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +11,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.tables import FILE, TableFile
+from kpod._columns.relations.few_columns import few_columns
+from kpod._columns.relations.same_information import Same
+from kpod._columns.relations.shared_codes import shared_codes
+from kpod._columns.rows.aggregates import aggregates
+from kpod._columns.rows.duplicates import copies
+from kpod._columns.rows.repeated import repeated_units
+from kpod._columns.tables import FILE, Column, TableFile
 from kpod._columns.usage import (
-    LEAST_COMMON,
     LEAST_RUNS,
     LONG_RUN,
-    MOST_PAIRED,
     ColumnUsage,
     codes_of,
     days_of,
     decoded,
     occurs,
     typical,
-    weights_reason,
 )
 from kpod._common.notes import Note, Notes
 from kpod._common.typing import Floats
+
+MOST_COPIES = 0.5
 
 
 def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
@@ -43,13 +48,46 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
             found.setdefault(("number format", ()), []).append(
                 Note("number format", (name,), {"example": column.how_written})
             )
-    notes = Notes(table.notes)
-    notes += [together(table, choice, alike) for alike in found.values()]
-    notes += panel(table, choice)
-    weights = [name for name, why in choice.aside.items() if why == weights_reason()]
-    notes += twins(table, [*weights, *(name for name in choice.used if name not in choice.categories)])
+    notes = Notes([*few_columns(table, choice), *table.notes])
+    notes += [note for name in choice.used for note in odd_notes(table, table.column(name))]
+    notes += [Note("possible weights", tuple(choice.weights))] if choice.weights else []
+    shared = shared_codes(numbers_of(table, choice))
+    known = {(code, name) for note in shared for code in note.values["codes"] for name in note.columns}
+    notes += [note for note in shared if not labelled.issuperset(note.columns)]
+    notes += [
+        together(table, choice, alike)
+        for alike in found.values()
+        if not all(
+            (code, note.columns[0]) in known for note in alike for code in note.values.get("codes", [""])
+        )
+    ]
+    notes += panel(table, choice) or ([] if table.in_pieces else repeated_units(table, choice))
+    notes += [] if table.in_pieces else row_notes(table, choice)
+    notes += same_notes(choice.same, choice.asked)
     notes += [Note("absent code", values={"code": code}) for code in table.unused_marks]
     return notes
+
+
+def numbers_of(table: TableFile, choice: ColumnUsage) -> dict[str, Floats]:
+    """The columns clustered as numbers."""
+    if table.in_pieces:
+        return {}
+    names = [name for name in choice.used if name not in choice.categories]
+    return {name: values for name in names if (values := table.column(name).values) is not None}
+
+
+def odd_notes(table: TableFile, column: Column) -> list[Note]:
+    """On entries of a column of numbers that are none, and were taken as gaps."""
+    if not column.n_odd or column.odd is None:
+        return []
+    row, entry = column.odd
+    values = {
+        "n": column.n_odd,
+        "entry": entry[:60],
+        "where": table.where(row - 1, column.name),
+        "values": [value[:60] for value in column.odd_values],
+    }
+    return [Note("not numbers", (column.name,), values)]
 
 
 def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> Note:
@@ -62,34 +100,30 @@ def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> No
     return replace(first, columns=names, values={"codes": first.values["codes"], "everywhere": everywhere})
 
 
-def twins(table: TableFile, names: Sequence[str]) -> list[Note]:
-    """Notes on columns of numbers that are equal wherever both are observed: what they say counts twice."""
-    columns = {name: values for name in names if (values := table.column(name).values) is not None}
-    if not 1 < len(columns) <= MOST_PAIRED:
-        return []
-    listing = list(columns)
-    head = np.column_stack([values[: 10 * LEAST_COMMON] for values in columns.values()])
-    notes: list[Note] = []
-    known: set[str] = set()
-    for j, (name, values) in enumerate(columns.items()):
-        if name in known:
-            continue
-        known.add(name)
-        differ: Any = (np.abs(head - head[:, [j]]) > 0).any(axis=0)  # as nearly all do: a quick look
-        alike = [listing[other] for other in np.flatnonzero(~differ)]
-        same = [other for other in alike if other not in known and are_equal(values, columns[other])]
-        known.update(same)
-        if same:
-            notes.append(Note("equal columns", (name, *same)))
+def same_notes(found: Sequence[Same], asked: Collection[str] = ()) -> list[Note]:
+    """Notes on columns that say the same: counted once, unless they are used all the same."""
+    together: dict[tuple[str, bool], list[Same]] = {}
+    for same in found:
+        together.setdefault((same.of, same.name in asked), []).append(same)
+    notes = []
+    for (of, is_used), alike in together.items():
+        lines = [None if same.is_equal else (same.slope, same.intercept) for same in alike]
+        values = {"lines": lines, "used": is_used}
+        notes.append(Note("same information", (of, *(same.name for same in alike)), values))
     return notes
 
 
-def are_equal(one: Floats, other: Floats) -> bool:
-    """Whether two columns are equal in all rows that have both, and these are many."""
-    observed = ~np.isnan(one), ~np.isnan(other)
-    both = observed[0] & observed[1]
-    enough = max(LEAST_COMMON, 0.5 * min(int(part.sum()) for part in observed))
-    return bool(both.sum() >= enough and (one[both] == other[both]).all() and np.ptp(one[both]) > 0)
+def row_notes(table: TableFile, choice: ColumnUsage) -> list[Note]:
+    """On rows that are copies of others, or sums of them."""
+    notes = []
+    n_copies = int(copies(table).sum())
+    if 0 < n_copies <= MOST_COPIES * table.n_rows:  # of few answers to few questions, most are
+        notes.append(Note("duplicate rows", values={"n": n_copies}))
+    found = aggregates(table, choice)
+    if found:
+        values = {"levels": found.levels, "n": int(found.rows.sum()), "sums": found.by_arithmetic}
+        notes.append(Note("aggregate rows", (found.column,), values))
+    return notes
 
 
 def panel(table: TableFile, choice: ColumnUsage) -> list[Note]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from kpod._columns.locations import Cells, Lines
 from kpod._columns.missing_codes import matching
 from kpod._columns.roles.facts import Role
 from kpod._common.errors import InputError, printable
@@ -65,6 +64,10 @@ class Column:
     """The first entry that is neither a number nor a gap: its row (from 1) and text."""
     odd_values: tuple[str, ...] = ()
     """All different entries like that, if they are few."""
+    ticked: bool = False
+    """Whether it holds a value or nothing, and 1 or 0 stand for that."""
+    n_odd: int = 0
+    """Entries like that which were taken as gaps."""
 
 
 @dataclass
@@ -81,8 +84,10 @@ class TableFile:
     """Values given as missing that occur in no column."""
     notes: list[Note] = field(default_factory=list)
     """What to know about how it was read."""
-    place: Lines | Cells | None = None
+    place: Any = None
     """Where its rows are in the file, if that is known."""
+    look: Callable[[Any], list[Column]] | None = None
+    """Inspects the columns of another table as those of this one were."""
 
     @property
     def n_rows(self) -> int:

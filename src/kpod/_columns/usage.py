@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 
 from kpod._columns.inspection import gaps_of, is_text
 from kpod._columns.notations import dates
+from kpod._columns.relations.same_information import Same, same_information
 from kpod._columns.roles.facts import Role
 from kpod._columns.roles.identifiers import ROW_NUMBERS
 from kpod._columns.tables import Column, TableFile, check_numeric, shown, two_ways
+from kpod._columns.ticked import make_ticked
 from kpod._common.errors import InputError, printable
 from kpod._common.options import in_the_shell, option
 from kpod._common.typing import Floats
@@ -26,13 +28,10 @@ from kpod._common.typing import Floats
 DECIDED = ("number", "boolean", "category", "ordered", "date", "identifier", "text")
 USED = ("number", "boolean")
 ALL = "all"
+TICKED = "ticked"
 LEAST_RUNS, LONG_RUN = 10, 5
 """Of rows that follow each other in time: how many runs, and how long on average, at the least."""
 MOST_LEVELS = 200
-MOST_PAIRED = 2_000
-"""Columns of which every two are compared; of more, that would take longer than the fit."""
-LEAST_COMMON = 10
-"""Rows in which two columns must be observed before they are called equal."""
 
 
 @dataclass
@@ -45,6 +44,14 @@ class ColumnUsage:
     """Of every column, as decided."""
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of the columns used as categories, their order if they have one."""
+    weights: list[str] = field(default_factory=list)
+    """Columns that were set aside because they may be weights of the rows."""
+    same: list[Same] = field(default_factory=list)
+    """Columns that say the same as another one."""
+    asked: frozenset[str] = frozenset()
+    """Columns about which the user decided."""
+    all_asked: bool = False
+    """Whether the user said which columns to use."""
 
     def reason(self, name: str) -> str:
         """Why a column is what it is, or what else it was set aside for."""
@@ -115,7 +122,7 @@ def words_of(table: TableFile, column: Column) -> Any:
     """The entries of a column as text, null where one is missing; whole numbers without a point."""
     raw = decoded(table.raw[column.name])
     if column.values is not None:
-        gaps = np.isnan(column.values)
+        gaps = column.values == 0 if column.ticked else np.isnan(column.values)
         if is_text(raw.type):
             text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
             if column.kind == "integer":  # 2 and 2.0 are one level
@@ -129,7 +136,7 @@ def words_of(table: TableFile, column: Column) -> Any:
     return pc.if_else(pa.array(gaps), pa.scalar(None, pa.string()), text)
 
 
-def choose_columns(
+def choose_columns(  # noqa: PLR0912
     table: TableFile,
     columns: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -172,9 +179,15 @@ def choose_columns(
         elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
             use_category(table, choice, column, role, asked=name in named or name in by_user)
         elif name in wanted or (name in by_user and role.role in USED):
+            if role.role == "boolean" and column.role.role == "constant" and column.missing:
+                make_ticked(column, table.raw[name])
             use_number(table, choice, column)
         else:
             use_by_role(table, choice, column, role)
+    choice.asked, choice.all_asked = frozenset([*wanted, *named, *by_user]), bool(wanted)
+    if not table.in_pieces:
+        set_aside_weights(choice)
+        count_once(table, choice, weight)
     if wanted:
         choice.used.sort(key=lambda name: wanted.index(name) if name in wanted else len(wanted))
     if not choice.used:
@@ -262,6 +275,42 @@ def use_by_role(table: TableFile, choice: ColumnUsage, column: Column, role: Rol
         choice.used.append(column.name)
     else:
         choice.aside[column.name] = said(role)
+
+
+def set_aside_weights(choice: ColumnUsage) -> None:
+    """Columns that may be the weights of a sample, which say nothing about the rows."""
+    for name in list(choice.used):
+        if name not in choice.asked and has_note(choice.roles[name], "possible weights"):
+            choice.used.remove(name)
+            choice.weights.append(name)
+            choice.aside[name] = f"may be weights of the rows; if so, use {option('--weight', name)}"
+
+
+def has_note(role: Role, kind: str) -> bool:
+    return any(note.kind == kind for note in role.notes)
+
+
+def count_once(table: TableFile, choice: ColumnUsage, weight: str | None) -> None:
+    """Set columns aside that say the same as another one, unless the user asked for them.
+
+    What says the same as a time, an identifier or the weights that are not used is not used, either.
+    """
+    reference = [
+        name
+        for name, role in choice.roles.items()
+        if name in choice.aside and (role.role in ("date", "identifier") or name == weight)
+    ]
+    numbers = [name for name in choice.used if name not in choice.categories]
+    columns = {
+        name: values
+        for name in [*reference, *numbers]
+        if name in table.by_name and (values := table.column(name).values) is not None
+    }
+    choice.same = same_information(columns, never=reference)
+    for same in choice.same:
+        if same.name not in choice.asked:
+            choice.used.remove(same.name)
+            choice.aside[same.name] = f"the same as {same.of}{'' if same.is_equal else ', rescaled'}"
 
 
 def weights_reason() -> str:
@@ -367,11 +416,17 @@ def codes_of(table: TableFile, name: str) -> Any:
 
 
 def levels_of(table: TableFile, usage: ColumnUsage) -> list[list[str]]:
-    """The levels of the columns used: in their order if they have one; none of numbers."""
+    """The levels of the columns used: in their order if they have one; none of numbers.
+
+    A column that holds a value or nothing has one: new rows of it cannot be told from text otherwise.
+    """
     out: list[list[str]] = []
     for name in usage.used:
         order = usage.categories.get(name)
-        if order is None or order:
+        column = table.by_name.get(name)
+        if column is not None and column.ticked and order is None:
+            out.append([TICKED])
+        elif order is None or order:
             out.append(list(order or ()))
         else:
             words = words_of(table, table.column(name))

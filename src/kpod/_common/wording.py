@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kpod._common import wording_tables
 from kpod._common.errors import printable
 from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._common.words import MOST_LISTED, counted, listed, number, percent, some
-
-LEAST_UNITS = 20
-"""So many rows are enough to make groups of."""
 
 
 def sentence(note: Note) -> str:
@@ -128,47 +126,10 @@ def coordinates(note: Note) -> str:
     return plain_numbers(note, "coordinates", "place")
 
 
-def possible_weights(note: Note) -> str:
-    if len(note.columns) > 1:
-        return f"{some(names_in(note))}: may be the weights of a sample; if one is, use {option('--weight')}."
-    use = option("--weight", note.columns[0])
-    return f"{name_of(note)}: may be the weights of a sample; if so, use {use}."
-
-
 def number_format(note: Note, example: str) -> str:
     if len(note.columns) == 1:
         return f"{name_of(note)}: {printable(example)}."
     return f"numbers in {some(names_in(note))} were written as text: {printable(example)}."
-
-
-def equal_columns(note: Note) -> str:
-    use = option("--exclude", list(note.columns[1:]))
-    return (
-        f"{listed(names_in(note))} are equal wherever they are observed together, so they count more than "
-        f"once; use {use} to count them once."
-    )
-
-
-def one_row_for_each(note: Note, n_units: int) -> str:
-    unit, time = names_in(note)
-    return f"there is one row for each {unit} and {time}. {alike(unit, n_units)}"
-
-
-def rows_in_time(note: Note, n_units: int, length: str, whole: bool) -> str:
-    unit = name_of(note)
-    about = (
-        f"there are {length} rows for each {unit}, one after the other in time"
-        if whole
-        else f"rows of the same {unit} follow one another in time, in runs of {length} rows"
-    )
-    return f"{about}. {alike(unit, n_units)}"
-
-
-def alike(unit: str, n_units: int) -> str:
-    said = f"Rows of the same {unit} tend to be alike, so clusters may be single values of {unit} or periods"
-    if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
-        return f"{said}."
-    return f"{said}; to group them as a whole, make one row for each {unit} first ({n_units:,} rows)."
 
 
 def followed_column(note: Note, share: float, commonest: float) -> str:
@@ -394,6 +355,7 @@ def one_column_outweighs(note: Note, share: float) -> str:
 
 
 WORDS: dict[str, Callable[..., str]] = {
+    **wording_tables.WORDS,
     "rows left out": rows_left_out,
     "other sheets": other_sheets,
     "merged cells": merged_cells,
@@ -404,11 +366,7 @@ WORDS: dict[str, Callable[..., str]] = {
     "possible no answer": possible_no_answer,
     "years": years,
     "coordinates": coordinates,
-    "possible weights": possible_weights,
     "number format": number_format,
-    "equal columns": equal_columns,
-    "one row for each": one_row_for_each,
-    "rows in time": rows_in_time,
     "followed column": followed_column,
     "two readings": two_readings,
     "not a number": not_a_number,

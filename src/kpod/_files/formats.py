@@ -24,10 +24,11 @@ from kpod._columns.roles import ordered
 from kpod._columns.roles.vocabulary import NO_ANSWER
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
+from kpod._common.options import option
 from kpod._files.memory_limits import ZIP
 from kpod._files.sandbox import parent
 from kpod._files.sandbox.child import PROGRAMS
-from kpod._files.text import rows_that_are_not_data
+from kpod._files.text import headings, rows_that_are_not_data
 
 OLE = b"\xd0\xcf\x11\xe0"
 SAS = b"\0" * 12 + b"\xc2\xea\x81\x60"
@@ -80,10 +81,14 @@ def read_other(
     missing: Any = (),
     *,
     every_row: bool = False,
+    header: int | None = None,
+    strict: bool = False,
 ) -> tuple[pa.Table, list[Note], Cells | None]:
     """The table, what to say about it, and where its rows are on a sheet."""
     if kind == "workbook":
-        return read_workbook(data, source, sheet, every_row=every_row)
+        return read_workbook(data, source, sheet, every_row=every_row, header=header, strict=strict)
+    if header is not None:
+        raise InputError(f"{source}: {option('--header')} only applies to text files and workbooks.")
     if kind in ("lines", "array"):
         return read_json(data, kind, source), [], None
     return *read_statistics(data, kind, source, missing), None
@@ -107,7 +112,7 @@ def read_json(data: Any, kind: str, source: str) -> pa.Table:
 
 
 def read_workbook(
-    data: Any, source: str, sheet: str | None, *, every_row: bool
+    data: Any, source: str, sheet: str | None, *, every_row: bool, header: int | None, strict: bool
 ) -> tuple[pa.Table, list[Note], Cells]:
     check_installed("python_calamine", source, "reading a workbook")
     about, *blocks = parent.parsed(data, "workbook", source, sheet=sheet)
@@ -117,8 +122,9 @@ def read_workbook(
     rows = [row for block in blocks for _, row in block]
     numbers = [number for block in blocks for number, _ in block]
     table, remarks, kept, columns = from_rows(
-        rows, spans_in(about, numbers), f"{source}, sheet '{printable(about['sheet'])}'", every_row=every_row
-    )
+        rows, spans_in(about, numbers), f"{source}, sheet '{printable(about['sheet'])}'",
+        every_row=every_row, header=header, strict=strict,
+    )  # fmt: skip
     named = {name: letters(about["columns"][j]) for name, j in zip(table.column_names, columns, strict=True)}
     return table, [*notes, *remarks], Cells([numbers[i] + 1 for i in kept], named)
 
@@ -136,7 +142,13 @@ def spans_in(about: dict[str, Any], numbers: list[int]) -> list[tuple[int, int, 
 
 
 def from_rows(
-    rows: list[list[Any]], spans: Sequence[tuple[int, int, int]], source: str, *, every_row: bool = False
+    rows: list[list[Any]],
+    spans: Sequence[tuple[int, int, int]],
+    source: str,
+    *,
+    every_row: bool = False,
+    header: int | None = None,
+    strict: bool = False,
 ) -> tuple[pa.Table, list[Note], list[int], list[int]]:
     """A table out of cells, without what stands around it; a cell merged over rows counts for each.
 
@@ -149,32 +161,32 @@ def from_rows(
     is_full = [any(not is_empty(cell) for cell in row) for row in rows]
     if not any(is_full):
         raise InputError(f"{source}: is empty.")
-    start = rows_that_are_not_data.titles([texts(row) for row in rows[:50]])
+    start = 0 if header == 0 else rows_that_are_not_data.titles([texts(row) for row in rows[:50]])
     notes: list[Note] = []
     if start:
         notes.append(
             rows_that_are_not_data.Found([texts(row) for row in rows[:start]], "first", "a title").left_out
         )
-    names = header_names(rows[start], rows[start - 1] if start else [])
+    top_rows = [texts(row) for row in rows[start : start + rows_that_are_not_data.HEAD_ROWS]]
+    above = texts(rows[start - 1]) if start else []
+    names, n_headings, said = headings.names_of(top_rows, above, source, header=header, strict=strict)
+    notes += said
     merged = []
     for first, last, column in spans:
-        if first > start and column < width and not is_empty(rows[first][column]):
+        if first >= start + n_headings and column < width and not is_empty(rows[first][column]):
             merged.append(names[column])
             for row in rows[first + 1 : last + 1]:
                 row[column] = rows[first][column]
     if merged:
         notes.append(Note("merged cells", tuple(dict.fromkeys(merged))))
-    numbers = [i for i in range(start + 1, len(rows)) if is_full[i]]
+    numbers = [i for i in range(start + n_headings, len(rows)) if is_full[i]]
     body = [rows[i] for i in numbers]
     set_apart = not all(is_full[-rows_that_are_not_data.MOST_REMARKS :])
     top, bottom, found = (
         (0, 0, [])
         if every_row
         else rows_that_are_not_data.edges(
-            [
-                texts(row)
-                for row in body[: rows_that_are_not_data.SOME_ROWS + rows_that_are_not_data.MOST_DESCRIPTIONS]
-            ],
+            [texts(row) for row in body[: rows_that_are_not_data.HEAD_ROWS]],
             [texts(row) for row in body[-rows_that_are_not_data.SOME_ROWS :]],
             lambda j, start: np.array(
                 [row[j] if type(row[j]) in (int, float) else np.nan for row in body[start:]]
@@ -188,19 +200,6 @@ def from_rows(
     kept = [j for j in range(width) if names[j] or any(cell is not None for cell in columns[j])]
     table = table_of([names[j] for j in kept], [columns[j] for j in kept])
     return table, notes + [one.left_out for one in found], numbers, kept
-
-
-def header_names(header: Sequence[Any], above: Sequence[Any]) -> list[str]:
-    """Names of the columns; one that occurs twice gets that of its group, from the row above it."""
-    names = [cell_text(cell).strip() if not is_empty(cell) else "" for cell in header]
-    groups, group = [], ""
-    for cell in above:
-        group = group if is_empty(cell) else cell_text(cell).strip()
-        groups.append(group)
-    twice = {name for name in names if name and names.count(name) > 1}
-    if groups and twice:
-        names = [f"{groups[j]} {name}".strip() if name in twice else name for j, name in enumerate(names)]
-    return names
 
 
 def texts(cells: Sequence[Any]) -> list[str]:

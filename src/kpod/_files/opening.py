@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 
 from kpod._columns.frames import check_pyarrow
+from kpod._common.errors import InputError, printable
+from kpod._common.options import option
 from kpod._common.progress import Progress, silent
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
+
+
+WARNED = ("rows left out", "headings made unique", "several heading rows", "no headings")
 
 
 def open_table(
@@ -25,6 +30,8 @@ def open_table(
     weight: str | None = None,
     answers: Mapping[str, Collection[str]] | None = None,
     every_row: bool = False,
+    header: int | None = None,
+    strict: bool = False,
     progress: Progress = silent,
     **read: Any,
 ) -> TableFile:
@@ -38,7 +45,15 @@ def open_table(
     progress(0, 0, f"reading {given[0]}")
     paths, in_pieces = files_of(given, None if scratch is None else os.fspath(scratch))
     if not in_pieces:
-        return read_table(paths[0], missing=missing_values, answers=answers, every_row=every_row, **read)
+        return read_table(
+            paths[0], missing=missing_values, answers=answers, every_row=every_row, header=header,
+            strict=strict, **read,
+        )  # fmt: skip
+    if header is not None:
+        raise InputError(
+            f"{printable(paths[0])}: {option('--header')} does not apply to a table that is read in pieces, "
+            "whose first line holds the column names."
+        )
     return LargeTable.read(
         paths,
         scratch,
@@ -59,15 +74,18 @@ def read(
     decimal: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    header: int | None = None,
+    strict: bool = False,
     backend: str = "pandas",
 ) -> Any:
     r"""Read a table from a file as people have them, numbers as numbers and gaps as gaps.
 
     CSV and other text, Excel and OpenDocument, SPSS, Stata, SAS, JSON, Parquet, Feather and Arrow, packed
     or not; told by the first bytes. Delimiter, decimal mark and encoding are found out. Titles above the
-    table, units under its header, and totals and remarks below it are left out; "1,234", "12 %" and "€ 5"
-    are numbers; empty cells, NA, null, ? and the like are gaps, and so are `missing_values`. What was done
-    is in the notes. For tables larger than memory, see `kpod.scan`.
+    table, units under its header, and totals and remarks below it are left out; headings in two rows,
+    question and option, are joined; "1,234", "12 %", "€ 5" and "1.2k" are numbers; empty cells, NA, null, ?
+    and the like are gaps, and so are `missing_values`. What was done is in the notes. For tables larger than
+    memory, see `kpod.scan`.
 
     Parameters
     ----------
@@ -78,6 +96,12 @@ def read(
         Of a text file; by default, what it shows.
     sheet : str, default=None
         Of a workbook; by default, the first that holds a table.
+    header : int, default=None
+        How many rows of headings a text file or a sheet has, 0 for none; by default, what it shows.
+    strict : bool, default=False
+        Refuse what is mended by default, with a note: headings that are empty or occur twice, a file without
+        headings, and entries that are no numbers in a column of numbers, which are gaps if they are at
+        most a fifth of it (or up to half, if they are few words that come back).
     backend : {"pandas", "polars", "pyarrow"}, default="pandas"
         The library whose data frame is wanted.
 
@@ -105,10 +129,10 @@ def read(
         raise ValueError(f"backend must be 'pandas', 'polars' or 'pyarrow', got {backend!r}.")
     table = read_table(
         os.fspath(path), missing=missing_values, delimiter=delimiter, decimal=decimal, encoding=encoding,
-        sheet=sheet,
+        sheet=sheet, header=header, strict=strict,
     )  # fmt: skip
     for note in table.notes:
-        if note.kind == "rows left out":
+        if note.kind in WARNED:
             warn(f"{table.source}: {note.text}")
     return as_backend(table, backend)
 

@@ -15,16 +15,15 @@ import pyarrow as pa
 from kpod._columns.inspect_table import look_at_columns
 from kpod._columns.locations import Cells, Lines
 from kpod._columns.missing_codes import MissingCodes
-from kpod._columns.tables import TableFile
+from kpod._columns.tables import Column, TableFile
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._files import formats, memory_limits
+from kpod._files.text import headings
 from kpod._files.text.delimited import (
     NO_ROWS,
     STREAM,
-    check_header,
-    check_header_again,
     fields_of_any_length,
     one_line,
     read_bytes,
@@ -43,11 +42,14 @@ def read_table(
     sheet: str | None = None,
     answers: Mapping[str, Collection[str]] | None = None,
     every_row: bool = False,
+    header: int | None = None,
+    strict: bool = False,
 ) -> TableFile:
     """The table in a file, or on standard input for "-"; its kind is told by its first bytes.
 
     `answers` are the marks of gaps, such as "None", that are known to be answers, by column. With
-    `every_row`, no row under the header is left out, whatever it holds.
+    `every_row`, no row under the header is left out, whatever it holds. `header` is the number of rows of
+    headings; with `strict`, what would be mended is refused.
     """
     source = "standard input" if path == "-" else printable(path)
     data = memory_limits.unpacked(read_bytes(path, source), source)
@@ -63,28 +65,39 @@ def read_table(
         if is_typed(data):
             raw = read_typed(data)
         elif kind:
-            raw, notes, place = formats.read_other(data, kind, source, sheet, missing, every_row=every_row)
+            raw, notes, place = formats.read_other(
+                data, kind, source, sheet, missing, every_row=every_row, header=header, strict=strict
+            )
         else:
             with fields_of_any_length():
-                raw, dialect, place, notes = read_text(data, source, delimiter, decimal, encoding)
-        check_header(raw.column_names, source)
+                raw, dialect, place, notes = read_text(
+                    data, source, delimiter, decimal, encoding, header=header, strict=strict
+                )
+        if not headings.are_unique(raw.column_names):
+            if strict:
+                headings.check_unique(raw.column_names, source)
+            names, said = headings.made_unique(raw.column_names)
+            raw, notes = raw.rename_columns(names), [*notes, *said]
         if raw.num_rows == 0:
             raise InputError(f"{source}: {NO_ROWS}")
-        if dialect and isinstance(place, Lines):
-            check_header_again(raw, source, place)
-            if not every_row:
-                raw, place, said = without_edges(raw, place, dialect.decimal)
-                notes += said
+        if dialect and isinstance(place, Lines) and not every_row:
+            raw, place, said = without_edges(raw, place, dialect.decimal)
+            notes += said
         marks = MissingCodes.of(missing, raw.column_names, source)
-        columns, dialect, said = look_at_columns(raw, dialect, decimal, marks, answers or {})
+        columns, dialect, said = look_at_columns(raw, dialect, decimal, marks, answers or {}, strict=strict)
         notes += said
+
+        def look(rows: pa.Table) -> list[Column]:
+            mark = dialect.decimal if dialect else decimal
+            return look_at_columns(rows, dialect, mark, marks, answers or {}, strict=strict)[0]
+
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(
             f"{source}: damaged, or not in the format it claims to be in: {one_line(error)}"
         ) from error
     unused = marks.found_nowhere({column.name: column.marks for column in columns})
-    return TableFile(source, raw, columns, dialect, unused, notes, place)
+    return TableFile(source, raw, columns, dialect, unused, notes, place, look)
 
 
 def is_typed(data: Any) -> bool:

@@ -154,6 +154,17 @@ reading = together(
     click.option(
         "--sheet", metavar="NAME", help="Sheet of a workbook. [default: the first that is not empty]"
     ),
+    click.option(
+        "--header",
+        type=click.IntRange(0),
+        metavar="NUMBER",
+        help="Rows of headings in a text file or sheet; 0 for none. [default: detected]",
+    ),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Refuse headings that are empty or not unique, and text among numbers, instead of mending them.",
+    ),
 )
 long_form = together(
     click.option(
@@ -184,6 +195,27 @@ choosing = together(
     ),
 )
 preparing = together(
+    click.option(
+        "--drop-rows",
+        multiple=True,
+        metavar="ROWS",
+        type=Text(),
+        help="Rows to leave out: duplicates, aggregates (sums of other rows), or COLUMN=VALUE,VALUE. "
+        "Repeatable.",
+    ),
+    click.option(
+        "--one-row-per",
+        metavar="NAME",
+        type=Text(),
+        help="Column that names individuals with several rows; these are combined into one.",
+    ),
+    click.option(
+        "--combine",
+        type=click.Choice(["mean", "last", "change"]),
+        default="mean",
+        show_default=True,
+        help="With --one-row-per: the mean of the numbers, the last, or the last less the first.",
+    ),
     click.option(
         "--categories",
         multiple=True,
@@ -250,7 +282,7 @@ labelling = together(
     telling,
 )
 
-READING = ("delimiter", "decimal", "encoding", "sheet", "scratch")
+READING = ("delimiter", "decimal", "encoding", "sheet", "header", "strict", "scratch")
 
 
 def reading_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -287,6 +319,8 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
     same = (
         "weight",
         "clip",
+        "one_row_per",
+        "combine",
         "rows",
         "items",
         "values",
@@ -295,7 +329,7 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
         "shrinkage",
         "checkpoint",
     )
-    several = ("columns", "exclude", "ids", "categories", "log")
+    several = ("columns", "exclude", "ids", "categories", "log", "drop_rows")
     return {
         "n_clusters": options["clusters"],
         "random_state": options["seed"],

@@ -1,4 +1,4 @@
-"""Numbers as people write them: $103,918, 79%, 1.234,5, 1 234, (250); and yes and no.
+"""Numbers as people write them: $103,918, 79%, 1.234,5, 1 234, (250), 56.7M; and yes and no.
 
 A column is read so only if every entry is, in one and the same way. Where a comma or a point may divide
 thousands or decimals, and nothing in the column tells which, the other columns tell; else it is asked
@@ -16,9 +16,19 @@ import pyarrow.compute as pc
 
 from kpod._common.typing import Floats
 
-MONEY = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|US\$|Fr\.|kr)"
-POINTED = r"^[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
-COMMAED = r"^[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?|(?:\d+,?\d*|,\d+)(?:[eE][-+]?\d+)?)$"
+MONEY = (
+    r"(?:US\$|CA?\$|AU?\$|NZ\$|HK\$|R\$|[$€£¥₹₩₺₽₪₦₱฿₫₴]|USD|EUR|GBP|CHF|JPY|CNY|RMB|INR|AUD|CAD|NZD|HKD|SGD|"
+    r"SEK|NOK|DKK|PLN|CZK|HUF|TRY|RUB|ZAR|BRL|MXN|KRW|THB|SAR|AED|ILS|Fr\.|SFr\.?|Rs\.?|SR|kr\.?|zł|Kč|Ft)"
+)
+MAGNITUDES = {
+    "3": r"k|K|thousand|[tT]sd\.?",
+    "6": r"M|MM|mn|[mM]io\.?|[mM]illions?",
+    "9": r"B|bn|[bB]illions?",
+    "12": r"T|tn|[tT]rillions?",
+}
+"""What is written behind a number for a power of ten, by its exponent."""
+POINTED = r"^[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?(?:e\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
+COMMAED = r"^[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?(?:e\d+)?|(?:\d+,?\d*|,\d+)(?:[eE][-+]?\d+)?)$"
 """Numbers with a decimal point, or a decimal comma; the other mark may group thousands."""
 INFINITE = r"^[-+]?(?i:inf|infinity)$"
 EITHER = r"^[-+]?[1-9]\d{0,2}[.,]\d{3}$"
@@ -79,10 +89,12 @@ def undressed(text: Any) -> Any:
 
 
 def bare(text: Any) -> Any:
-    """Without currency, percent signs, blanks and apostrophes between thousands."""
+    """Without currency, percent signs, blanks and apostrophes between thousands; 1.2k as 1.2e3."""
     text = pc.replace_substring_regex(text, rf"^\s*([-+(]?)\s*{MONEY}\s*", r"\1")
     text = pc.replace_substring_regex(text, rf"\s*(?:%|{MONEY})\s*$", "")
     text = pc.replace_substring_regex(text, r"^\((.*)\)$", r"-\1")
+    for exponent, words in MAGNITUDES.items():
+        text = pc.replace_substring_regex(text, rf"(\d[.,]?)\s*(?:{words})$", rf"\1e{exponent}")
     for _ in range(2):  # of 1 234 567, matches do not overlap
         text = pc.replace_substring_regex(text, r"(\d)[\x{00a0}\x{202f} '\x{2019}](\d{3})", r"\1\2")
     return text
@@ -147,5 +159,5 @@ def read_truth(entries: Any, text: Any, gaps: Any, as_floats: Any) -> Floats | N
 def currencies(entries: Any) -> set[str]:
     """The currencies that entries are in: numbers in several do not compare."""
     signs = pc.struct_field(pc.extract_regex(entries, f"(?P<sign>{MONEY})"), "sign")
-    same = {"US$": "$", "USD": "$", "EUR": "€", "GBP": "£"}
+    same = {"US$": "$", "USD": "$", "EUR": "€", "GBP": "£", "INR": "₹", "Rs": "₹", "Rs.": "₹", "SAR": "SR"}
     return {same.get(sign, sign) for sign in pc.unique(signs).to_pylist() if sign}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -17,52 +18,81 @@ from kpod._columns.roles.vocabulary import (
     A_PROPERTY,
     QUANTITIES,
     STAMPS,
+    words,
 )
 from kpod._common.notes import Note
 
-CALENDAR = {
-    "year": (0, 2200), "decade": (0, 2200),
-    "yr": (0, 2200), "jahr": (0, 2200), "annee": (0, 2200), "ano": (0, 2200),
-    "month": (1, 12), "mon": (1, 12), "monat": (1, 12), "mois": (1, 12), "mes": (1, 12),
-    "day": (0, 366), "doy": (0, 400), "tag": (0, 366), "weekday": (0, 7), "dow": (0, 7),
-    "week": (0, 53), "woche": (0, 53),
-    "quarter": (1, 4),
-    "quartal": (1, 4), "hour": (0, 24), "date": (0, np.inf), "datum": (0, np.inf),
+YEAR_WORDS = words("year decade yr jahr annee ano anno jaar rok vuosi god год 年 ")
+MONTH_WORDS = words("month mon mo monat mois mes mese maand manad miesiac ")
+DAY_WORDS = words("day tag jour dia giorno dag dzien ")
+WEEK_WORDS = words("week woche semaine semana settimana vecka ")
+HOUR_WORDS = words("hour stunde heure hora uur timme ")
+CALENDAR: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(YEAR_WORDS, (0, 2200)),
+    **dict.fromkeys(MONTH_WORDS, (1, 12)),
+    **dict.fromkeys(DAY_WORDS, (0, 366)),
+    **dict.fromkeys(WEEK_WORDS, (0, 53)),
+    **dict.fromkeys(HOUR_WORDS, (0, 24)),
+    "doy": (0, 400), "weekday": (0, 7), "dow": (0, 7), "quarter": (1, 4), "quartal": (1, 4),
+    "date": (0, np.inf), "datum": (0, np.inf), "data": (19000101, 21001231), "fecha": (0, np.inf),
 }  # fmt: skip
+PARTS: dict[str, tuple[float, float]] = {
+    **CALENDAR, "minute": (0, 59), "min": (0, 59), "second": (0, 60), "sec": (0, 60), "minuto": (0, 59),
+    "hr": (0, 24), "yy": (0, 99), "mm": (1, 59), "dd": (1, 31),
+}  # fmt: skip
+"""What is a part of time beside others; alone it may be how long something took."""
+
+
+def plain(word: str) -> str:
+    """A word without its accents: Année, año."""
+    return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
+
+
+def is_year_word(word: str) -> bool:
+    return word in YEAR_WORDS or bool(re.fullmatch(r"[a-z]{1,8}year|[a-z]{2}yr", word))
+
+
+def is_two_digit_years(facts: Facts) -> bool:
+    return facts.whole and facts.low >= 20 and facts.high <= 99 and facts.high - facts.low <= 60
 
 
 def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
     """Numbers that say when: years, months, days, dates as 20240131, seconds since 1970."""
-    named = facts.tokens in (("date",), ("time",), ("year",)) and in_years(facts)
-    mostly_whole = facts.tokens == ("year",) and np.mean(np.floor(facts.values) == facts.values) >= 0.9
+    tokens = tuple(map(plain, facts.tokens))
+    named = tokens in {("date",), ("time",), ("year",)} and in_years(facts)
+    mostly_whole = "".join(tokens) == "year" and np.mean(np.floor(facts.values) == facts.values) >= 0.9
     if named and (facts.n_distinct >= 15 or mostly_whole):
         return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
-    if not facts.whole or not facts.tokens:
+    if not facts.whole or not tokens:
         return None
-    last, others = facts.tokens[-1], set(facts.tokens[:-1])
-    last = "year" if re.fullmatch(r"[a-z]year|[a-z]{2}yr", last) else last
-    if last in CALENDAR and len(facts.tokens) <= 2 and not others & (A_PROPERTY | QUANTITIES):
-        low, high = CALENDAR[last]
-        year = last in ("year", "decade", "yr", "jahr", "annee", "ano")
-        fits = low <= facts.low and facts.high <= high
-        if year:
-            two_digits = (
-                facts.low >= 0 and facts.high <= 99 and facts.high - facts.low <= 60 and facts.low >= 20
-            )
-            fits = is_years(facts) or two_digits
-        fits = fits or (last in ("month", "date", "day") and facts.low > 1000 and facts.is_sorted)
-        if fits:
-            return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
+    if is_named_time(facts, tokens):
+        return Role("date", f"{facts.low:.0f} to {facts.high:.0f}")
     if facts.low >= 19000101 and facts.high <= 21001231 and looks_like_days(facts.distinct):
         return Role("date", "dates written as numbers (year, month, day)")
-    if last in ("hr", "hrs") and (facts.low, facts.high, facts.n_distinct) == (0, 23, 24):
+    if tokens[-1] in ("hr", "hrs") and (facts.low, facts.high, facts.n_distinct) == (0, 23, 24):
         return Role("date", "hours of the day")
     seconds = (facts.low >= 9e8 and facts.high <= 2.3e9) or (facts.low >= 9e11 and facts.high <= 2.3e12)
-    if seconds and set(facts.tokens) & STAMPS:
+    if seconds and set(tokens) & STAMPS:
         return Role(
             "date", "times in seconds since 1970" if facts.high < 1e11 else "times in milliseconds since 1970"
         )
     return None
+
+
+def is_named_time(facts: Facts, tokens: tuple[str, ...]) -> bool:
+    """Whether a name is that of a part of time, and the numbers lie in its range."""
+    words = [word for word in tokens if not word.isdigit()]
+    years = [word for word in words if is_year_word(word)]
+    others = set(words) - set(years[:1] or words[-1:])
+    if others & (A_PROPERTY | QUANTITIES) or len(words) > 3:
+        return False
+    if years:
+        return is_years(facts) or (len(words) <= 2 and is_two_digit_years(facts))
+    if len(tokens) > 2 or tokens[-1] not in CALENDAR:
+        return False
+    low, high = CALENDAR[tokens[-1]]
+    sorted_days = tokens[-1] in ("month", "date", "day") and facts.low > 1000 and facts.is_sorted
+    return (low <= facts.low and facts.high <= high) or sorted_days
 
 
 def looks_like_days(distinct: Any) -> bool:
@@ -70,8 +100,21 @@ def looks_like_days(distinct: Any) -> bool:
     return bool(((months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)).all())
 
 
+RECENT = (1850, 2050)
+"""Whole numbers all of which lie here, some of them in the last decades, are years as a rule."""
+
+
 def year_note(facts: Facts) -> Note | None:
-    words = {"year", "yr", "jahr", "annee", "ano"} & set(facts.tokens)
-    if words and is_years(facts):
+    """On years that say something about the row, such as when it was built; by a word, or by their range."""
+    named = any(is_year_word(plain(word)) for word in facts.tokens)
+    recent = (
+        facts.whole
+        and RECENT[0] <= facts.low
+        and 1990 <= facts.high <= RECENT[1]
+        and facts.n_distinct >= 5
+        and not facts.is_quantity
+        and not set(facts.tokens) & QUANTITIES
+    )
+    if (named and (is_years(facts) or is_two_digit_years(facts))) or recent:
         return Note("years", (facts.name,), {"low": int(facts.low), "high": int(facts.high)})
     return None

@@ -33,7 +33,18 @@ def role_of(contents: Contents) -> Role:
     return role_of_text(contents)
 
 
-SAMPLE_WEIGHTS = {"pweight", "pweights", "sampwt", "svywt", "finalwt", "wtfinl", "survwt", "poids", "gewicht"}
+SAMPLE_WEIGHTS = {
+    "pweight",
+    "pweights",
+    "sampwt",
+    "svywt",
+    "finalwt",
+    "wtfinl",
+    "survwt",
+    "wtssall",
+    "perwt",
+    "hhwt",
+}
 
 
 def role_of_numbers(c: Contents) -> Role:
@@ -74,7 +85,9 @@ def coordinate_note(facts: Facts) -> Note | None:
 def weight_note(facts: Facts) -> Note | None:
     """On weights of a sample, which average 1 as a rule; other weights are those of bodies and parcels."""
     words = set(facts.tokens)
-    named = "".join(facts.tokens) in SAMPLE_WEIGHTS or bool(words & {"wt", "wgt", "weight", "weights"})
-    if named and facts.low > 0 and not facts.whole and 0.8 <= facts.values.mean() <= 1.25:
+    sampling = "".join(facts.tokens) in SAMPLE_WEIGHTS
+    named = sampling or bool(words & {"wt", "wgt", "weight", "weights", "poids", "gewicht", "peso"})
+    about_one = facts.low >= 0 and not facts.whole and 0.8 <= facts.values.mean() <= 1.25
+    if named and (about_one or (sampling and facts.low >= 0 and facts.n_distinct > 2)):
         return Note("possible weights", (facts.name,))
     return None

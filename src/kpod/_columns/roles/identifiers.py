@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+from scipy.special import pdtr
 
 from kpod._columns.roles.facts import (
     YEARS,
@@ -23,6 +26,7 @@ from kpod._columns.roles.vocabulary import (
     NOUN_AND_NUMBER,
     PLACES,
     QUANTITIES,
+    STAMPS,
     STEPS,
     UNITS,
 )
@@ -30,6 +34,8 @@ from kpod._columns.tally import Tally
 from kpod._common.typing import Floats
 
 ROW_NUMBERS = "row numbers"
+UNNAMED = re.compile(r"Unnamed: \d+")
+"""What pandas calls a column without a name, its index as a rule."""
 
 
 def names_a_unit(name: str) -> bool:
@@ -100,6 +106,8 @@ def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None: 
         return Role("identifier", "digits with leading zeros")
     if unique and same_length(facts) and len(facts.values) >= 20:
         return Role("identifier", f"{len(str(int(facts.high)))} digits each, different in every row")
+    if never_repeats(facts):
+        return Role("identifier", "hardly a number occurs twice in a narrow range: given out, not measured")
     if unique and numbers_members(tally.head):
         return Role("identifier", "numbered members of numbered groups")
     if names_groups(facts, unique):
@@ -114,7 +122,7 @@ def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None: 
 
 def is_counter(facts: Facts, unique: bool) -> bool:
     """No name, or one such as key, no and index, where the numbers are like those of an index."""
-    if not facts.tokens:
+    if not facts.tokens or UNNAMED.match(facts.name):
         return unique
     last = facts.tokens[-1]
     if len(facts.tokens) > 2 or not (last in COUNTERS or last.endswith(KEYS)):
@@ -149,6 +157,28 @@ def same_length(facts: Facts) -> bool:
     """Eight digits or more, all as long: account and telephone numbers. Sizes vary, and are rounded."""
     rounded = np.mean(facts.values % 100 == 0)
     return facts.is_long and facts.low >= 1e7 and bool(rounded < 0.2)
+
+
+BY_CHANCE = 1e-6
+MOST_AGAIN = 0.005
+RANKS = {"rank", "ranking", "rang", "position", "place", "order", "seed", "pick"}
+
+
+def never_repeats(facts: Facts) -> bool:
+    """Whole numbers of which hardly any occurs twice, where of as many drawn from their range many would.
+
+    Measurements crowd together, so that they repeat even sooner. Ranks do not, but mean more or less.
+    """
+    n, steps = len(facts.values), np.abs(np.diff(facts.values))
+    again = n - facts.n_distinct
+    if n < 20 or again > MOST_AGAIN * n or (RANKS | STEPS | STAMPS) & set(facts.tokens):
+        return False
+    if steps.min() == steps.max():
+        return False  # a grid
+    step = float(np.gcd.reduce(np.diff(facts.distinct).astype(np.int64)))
+    room = (facts.high - facts.low) / step + 1
+    expected = n - room * -np.expm1(-n / room)
+    return bool(pdtr(again, expected) < BY_CHANCE)
 
 
 ROUND_ENDS = (99, 100, 255, 359, 360, 365, 366, 999, 1000, 1439, 1440)

@@ -17,6 +17,7 @@ from kpod._common.notes import Note
 HIGH_CODES = [float(digit * n) for n in range(1, 7) for digit in ("9", "8", "7")]
 LOW_CODES = [*map(float, range(-9, 0)), *(-code for code in HIGH_CODES)]
 HIGH_CODES += [float("9" * n + digit) for n in range(1, 6) for digit in "8765"]
+LOW_CODES += [-code for code in HIGH_CODES if -code not in LOW_CODES]
 LONG_CODE = 97
 """From here on, a code is no value that just happens to be the last of a scale."""
 
@@ -39,6 +40,8 @@ def far_codes(facts: Facts, candidates: list[float], side: int) -> list[float]:
     order = np.argsort(values)
     values, counts = values[order], facts.counts[order]
     found: list[float] = []
+    if side > 0 and values[0] < 0:  # 8 above values below zero is no code of a scale
+        candidates = [code for code in candidates if code > 9]
     while len(values) > 2 and side * values[-1] in candidates and len(found) < 4:
         found.append(float(side * values[-1]))
         values, counts = values[:-1], counts[:-1]

@@ -63,7 +63,7 @@ NOMINAL = words(
     "occupation occup occ industry sector treatment treat trt arm type kind species breed color colour "
     "brand dept department language nationality marital marstat status study site method party vote "
     "mode cause route variety strain material category diagnosis origin experiment expt target label "
-    "code "
+    "code zone season quadrant "
 )
 QUANTITIES = words(
     "n num number no count counts rate pct percent perc share mean avg average score time size index "

@@ -23,7 +23,7 @@ from kpod._columns import inspection as column_kinds
 from kpod._columns.tables import Dialect, shown
 from kpod._common.errors import InputError, printable
 from kpod._files import formats, memory_limits
-from kpod._files.text import blank_separated, delimited, rows_that_are_not_data
+from kpod._files.text import blank_separated, delimited, headings, rows_that_are_not_data
 
 BATCH_ENTRIES = 1 << 20
 TEXT_BLOCK = 1 << 23
@@ -194,7 +194,7 @@ class TextSource(Source):
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from error
         self.check_nothing_around(around_it)
-        delimited.check_no_data_in_header(rows[0], self.name)
+        headings.check_names(rows[0], self.name)
         if len(rows) == 1:
             raise InputError(f"{self.name}: {delimited.NO_ROWS}")
         self.header = rows[0]
@@ -322,7 +322,7 @@ class Sources:
             source = open_source(path, options)
             if not files and source.dialect is not None:  # which holds for all files
                 options = replace(options, delimiter=source.dialect.delimiter, decimal=source.dialect.decimal)
-            delimited.check_header(source.schema.names, source.name)
+            headings.check_unique(source.schema.names, source.name)
             if not source.schema.names:
                 raise InputError(f"{source.name}: no columns.")
             if source.most_rows == 0:

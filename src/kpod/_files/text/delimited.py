@@ -9,10 +9,9 @@ import os
 import re
 import stat
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._columns import locations
-from kpod._columns.inspection import NUMBER, inspect
+from kpod._columns.inspection import inspect
 from kpod._columns.locations import Lines
 from kpod._columns.notations import number_formats
-from kpod._columns.tables import Dialect, shown
+from kpod._columns.tables import Dialect
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._common.typing import Floats
-from kpod._files.text import blank_separated, rows_that_are_not_data
+from kpod._files.text import blank_separated, headings, rows_that_are_not_data
 
 DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18
 SAMPLE_ROWS = 200
 BLOCK = 1 << 23
+LINE_END = re.compile(rb"\r\n|\n|\r")
+EMPTY_LINES = re.compile(rb"(?:[,;|\t ]*[,;|\t][,;|\t ]*(?:\r\n|\n|\r))+")
 STREAM = b"\xff\xff\xff\xff"
 NO_ROWS = "has column names but no rows; there is nothing to cluster."
 
@@ -74,7 +75,14 @@ def read_bytes(path: str, source: str) -> bytes:
 
 
 def read_text(
-    data: Any, source: str, delimiter: str | None, decimal: str | None, encoding: str | None
+    data: Any,
+    source: str,
+    delimiter: str | None,
+    decimal: str | None,
+    encoding: str | None,
+    *,
+    header: int | None = None,
+    strict: bool = False,
 ) -> tuple[pa.Table, Dialect, Lines, list[Note]]:
     import pyarrow.csv as pa_csv
 
@@ -83,8 +91,11 @@ def read_text(
         raise InputError(f"{source}: is empty.")
     sample = sample_of(data)
     try:
-        data, skipped, found = without_titles(data, sample, delimiter)
+        data, empty = without_empty_lines(data)
+        sample = sample_of(data) if empty else sample
+        data, skipped, found = (data, 0, []) if header == 0 else without_titles(data, sample, delimiter)
         sample, below_titles = sample_of(data) if skipped else sample, data
+        skipped += empty
         rows = rows_of(sample, delimiter) if delimiter else None
         if rows is None:
             delimiter, rows = sniff_delimiter(sample)
@@ -94,36 +105,60 @@ def read_text(
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
     assert delimiter is not None
-    header = rows[0]
-    check_header([name.strip() for name in header], source)
-    check_no_data_in_header(header, source)
-    data, remarks = without_remarks(data, delimiter, len(header))
+    names, n_headings, notes = headings.names_of(
+        rows, found[-1].rows[-1] if found else [], source, header=header, strict=strict
+    )
+    data, remarks = without_remarks(data, delimiter, len(names))
     found += remarks
     quotes = data.find(b'"') >= 0
     if quotes:
         check_quotes(data, delimiter, source, skipped)
-    dialect = Dialect(delimiter, decimal or sniff_decimal(delimiter, rows[1:]), encoding)
+    dialect = Dialect(delimiter, decimal or sniff_decimal(delimiter, rows[n_headings:]), encoding)
+    n_lines = lines_of(sample_of(data), delimiter, n_headings)
+    body = data[end_of_line(data, n_lines) :]
+    if not body[:SAMPLE].strip():
+        raise InputError(f"{source}: {NO_ROWS}")
     try:
         raw = pa_csv.read_csv(
-            pa.BufferReader(data),
-            pa_csv.ReadOptions(block_size=BLOCK),
+            pa.BufferReader(body),
+            pa_csv.ReadOptions(block_size=BLOCK, column_names=names),
             pa_csv.ParseOptions(
                 delimiter=delimiter,
                 newlines_in_values=quotes,
-                ignore_empty_lines=len(header) > 1,
+                ignore_empty_lines=len(names) > 1,
             ),
             pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False, check_utf8=False
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, check_utf8=False
             ),
         )
     except pa.ArrowInvalid as error:
-        problem = NO_ROWS if "Empty CSV" in str(error) else where_ragged(data, delimiter, skipped)
+        problem = where_ragged(data, delimiter, skipped, len(names))
         raise InputError(f"{source}: {problem or one_line(error)}") from error
-    blank = locations.first_blank(below_titles, raw.num_rows) if len(header) > 1 else None
-    first = skipped + 2 + sum(name.count("\n") for name in header)
-    place = Lines(first, None if blank is None else skipped + blank)
-    raw = raw.rename_columns([name.strip() for name in raw.column_names])
-    return raw, dialect, place, [one.left_out for one in found]
+    blank = locations.first_blank(below_titles, raw.num_rows + n_headings - 1) if len(names) > 1 else None
+    place = Lines(skipped + n_lines + 1, None if blank is None else skipped + blank)
+    if n_headings:
+        check_header_again(raw, rows[0], source, place)
+    return raw, dialect, place, [*(one.left_out for one in found), *notes]
+
+
+def lines_of(sample: str, delimiter: str, n_rows: int) -> int:
+    """How many lines the first rows take; fields may hold line breaks."""
+    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+    while n_rows:
+        n_rows -= bool(next(reader))
+    return int(reader.line_num)
+
+
+def end_of_line(data: Any, n_lines: int) -> int:
+    """Where so many lines of a text end."""
+    ends = LINE_END.finditer(data)
+    return next((end.end() for end in islice(ends, n_lines - 1, None)), len(data)) if n_lines else 0
+
+
+def without_empty_lines(data: Any) -> tuple[Any, int]:
+    """The text without lines at its beginning that hold nothing between delimiters, and how many."""
+    empty = EMPTY_LINES.match(data)
+    return (data[empty.end() :], len(LINE_END.findall(empty[0]))) if empty else (data, 0)
 
 
 def without_titles(
@@ -199,9 +234,7 @@ def without_edges(raw: pa.Table, place: Lines, decimal: str) -> tuple[pa.Table, 
         return np.full(n - start, np.nan) if found is None else found
 
     top, bottom, found = rows_that_are_not_data.edges(
-        rows_as_text(
-            raw.slice(0, rows_that_are_not_data.SOME_ROWS + rows_that_are_not_data.MOST_DESCRIPTIONS)
-        ),
+        rows_as_text(raw.slice(0, rows_that_are_not_data.HEAD_ROWS)),
         rows_as_text(raw.slice(max(0, n - rows_that_are_not_data.SOME_ROWS))),
         numbers,
     )
@@ -311,39 +344,14 @@ def sniff_decimal(delimiter: str, rows: list[list[str]]) -> str:
     return "," if number_formats.shows(cells, ",") and not number_formats.shows(cells, ".") else "."
 
 
-def check_header(names: Sequence[str], source: str) -> None:
-    for name, times in Counter(names).items():
-        if times > 1:
-            at = [str(j + 1) for j, other in enumerate(names) if other == name]
-            what = f"the column name {shown(name)}" if name else "a column without a name"
-            raise InputError(
-                f"{source}: {what} appears {times} times (columns {', '.join(at[:8])}); "
-                "rename columns so that every name is unique."
-            )
-
-
-def check_no_data_in_header(header: list[str], source: str) -> None:
-    """A first line of numbers is data, unless it is a run of years and the like."""
-    if not all(re.match(NUMBER, name.strip()) for name in header):
-        return
-    numbers = [float(name) for name in header]
-    steps = {after - before for before, after in pairwise(numbers)}
-    if all(map(float.is_integer, numbers)) and len(steps) == 1 and steps.pop() > 0:
-        return
-    raise InputError(
-        f"{source}: the first line holds numbers ({printable(', '.join(header[:3]))}...), not column names; "
-        "add a line with the names."
-    )
-
-
-def check_header_again(raw: pa.Table, source: str, place: Lines) -> None:
+def check_header_again(raw: pa.Table, header: Sequence[str], source: str, place: Lines) -> None:
     """Refuse a header in the middle, left by joining two files."""
-    names = raw.column_names
+    names = [name.strip() for name in header]
     for row in np.flatnonzero(pc.equal(raw[0], names[0]).to_numpy(zero_copy_only=False))[:1000]:
         if all(raw[j][int(row)].as_py().strip() == name for j, name in enumerate(names)):
             raise InputError(
-                f"{source}: {place.of(raw, int(row), names[0])} is the header again (two files joined into "
-                "one?); remove that line."
+                f"{source}: {place.of(raw, int(row), raw.column_names[0])} is the header again (two files "
+                "joined into one?); remove that line."
             )
 
 
@@ -368,11 +376,10 @@ def reader_of(data: Any, delimiter: str, **options: Any) -> Any:
     return csv.reader(text, delimiter=delimiter, **options)
 
 
-def where_ragged(data: Any, delimiter: str, skipped: int) -> str | None:
-    """The first line with another number of fields than the header."""
+def where_ragged(data: Any, delimiter: str, skipped: int, n_fields: int) -> str | None:
+    """The first line with another number of fields than there are columns."""
     reader = reader_of(data, delimiter)
     try:
-        n_fields = len(next(reader))
         for row in reader:
             if row and len(row) != n_fields:
                 fields = printable(delimiter.join(row)[:60])

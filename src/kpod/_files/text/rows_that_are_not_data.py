@@ -7,6 +7,7 @@ what they hold, left out, and reported.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +42,16 @@ UNIT = re.compile(
 NO_UNIT = re.compile(r"(?:dk|no|not|none|un(?!it)\w+|did|refus\w*|missing|lost)\b", re.IGNORECASE)
 REMARK = re.compile(r"(?:sources?|notes?|quellen?|anmerkung(?:en)?|legende?|\*|†|¹|©|n\s*=)", re.IGNORECASE)
 SOME_ROWS = 30
+HEAD_ROWS = 200
+"""Rows in which values come back if they do at all."""
 MOST_DESCRIPTIONS = 2
+MOST_HEADINGS = 3
+"""Rows under the first one of a header in several rows."""
+LEAST_BELOW = 3
+LEAST_FOREIGN = 2
+LEAST_ANSWERS = 10
+RARE = 0.02
+"""Of the entries of a column whose values come back, at most as many occur once."""
 MOST_TOTALS = 5
 MOST_REMARKS = 8
 LONG_REMARK = 4
@@ -75,21 +85,57 @@ def is_row_of_groups(rows: Rows) -> bool:
     """Whether the first row names groups of columns, and the second, which is fuller, the columns."""
     if len(rows) < 3 or filled(rows[0][1:]) == len(rows[0][1:]) or filled(rows[0]) >= filled(rows[1]):
         return False
+    if any(name.strip() and not under.strip() for name, under in zip(rows[0], rows[1], strict=False)):
+        return False  # it names columns itself
     below = range(len(rows[1]))
     return not any(map(is_number, rows[1])) and any(has_numbers(rows[2:], column) for column in below)
 
 
-def descriptions(rows: Rows) -> int:
-    """How many of the first rows under the header hold units or the wording of questions, and no data.
+def descriptions(rows: Rows, *, several: bool = False) -> int:
+    """How many of the first rows under the header hold units, options or the wording of questions, no data.
 
-    Such a row has no number, and units or wordings in at least half of the columns with numbers below it.
+    Such a row has no number, and units or wordings in at least half of the columns with numbers below it;
+    or what is foreign to the columns (`is_foreign`). With `several`, all rows above one of those are
+    headings: the levels of a header in several rows.
     """
-    for n in range(MOST_DESCRIPTIONS, 0, -1):
-        below = rows[n : n + SOME_ROWS]
-        columns = [column for column in range(len(rows[0]) if rows else 0) if has_numbers(below, column)]
-        if columns and all(describes(row, columns) for row in rows[:n]):
-            return n
+    for n in range(MOST_HEADINGS if several else MOST_DESCRIPTIONS, 0, -1):
+        below = rows[n:]
+        if len(below) < LEAST_BELOW:
+            continue
+        columns = [column for column in range(len(rows[0])) if has_numbers(below[:SOME_ROWS], column)]
+        judged = rows[n - 1 : n] if several else rows[:n]
+        if all((columns and describes(row, columns)) or is_foreign(row, below) for row in judged):
+            empty = several and not filled(below[0]) and len(below) > LEAST_BELOW
+            return n + empty
     return 0
+
+
+def is_foreign(row: Sequence[str], below: Rows) -> bool:
+    """Whether a row holds nothing that its columns hold: words over numbers, answers that nobody gives.
+
+    Counted are the columns that can tell: those of numbers, and those whose values come back again and
+    again. Two at least have to say so, and none the contrary.
+    """
+    foreign = 0
+    for j, cell in enumerate(row):
+        text = cell.strip()
+        others = [other[j].strip() for other in below if not is_gap(other[j])]
+        if is_gap(text) or NO_UNIT.match(text) or len(others) < LEAST_BELOW:
+            continue
+        if sum(map(is_number, others)) >= 0.8 * len(others):
+            if is_number(text):
+                return False
+            foreign += 1
+            continue
+        times = Counter(others)
+        if len(times) == 1:  # ticked columns may hold the very words of their heading
+            continue
+        if text in times:
+            return False
+        once = sum(n == 1 for n in times.values())
+        come_back = len(others) >= LEAST_ANSWERS and len(times) <= len(others) / 2
+        foreign += come_back and once <= RARE * len(others)
+    return foreign >= LEAST_FOREIGN
 
 
 def has_numbers(rows: Rows, column: int) -> bool:
@@ -116,6 +162,8 @@ def totals(rows: Rows, numbers: Callable[[int], Floats], n_after: int) -> int:
     """
     kinds = [total_kind(row[0]) for row in rows[-MOST_TOTALS:]]
     most = next((n for n, kind in enumerate(reversed(kinds)) if not kind), len(kinds))
+    if most == len(kinds) and len(set(kinds)) == 1 and len(rows) > len(kinds):
+        return 0  # a value like the others: one row of totals for each year, say
     for n in range(most, 0, -1):
         columns = [numbers(j) for j in range(1, len(rows[0]))]
         end = len(columns[0]) - n_after if columns else 0

@@ -1,0 +1,120 @@
+"""What columns say about one another: numbers that stand for names beside them, and parts of one time.
+
+A number is a code by its content, not by its name alone: it goes with one name, and one name with it; it
+counts up without meaning more; it was given out in the order of the alphabet. Each of these is evidence,
+none is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpod._columns.inspection import is_text
+from kpod._columns.roles.calendar import PARTS, plain
+from kpod._columns.roles.facts import SAMPLE, Facts, Role, tokens
+from kpod._columns.roles.ordered import order_of
+from kpod._columns.roles.vocabulary import QUANTITIES
+from kpod._columns.tables import Column
+from kpod._common.typing import Floats
+
+ENOUGH = 4
+"""Points of evidence that make a number a code."""
+LEAST_LEVELS = 3
+
+
+def settle_between(columns: Sequence[Column], raw: pa.Table) -> None:
+    """Give columns of numbers the roles that only the others tell."""
+    names = [column for column in columns if column.values is None and column.role.role in NAMING]
+    coded = [(column, *level_codes(raw[column.name])) for column in names]
+    for column in columns:
+        if column.values is None or column.kind != "integer" or column.role.role != "number":
+            continue
+        facts = Facts(column.name, len(column.values), observed(column.values[:SAMPLE]))
+        if facts.n_distinct < LEAST_LEVELS or facts.is_quantity:
+            continue
+        for other, codes, levels in coded:
+            if len(levels) >= LEAST_LEVELS and is_code_of(
+                facts, column.values[:SAMPLE], other.name, codes, levels
+            ):
+                column.role = Role("category", f"a number for each {other.name}, not a quantity")
+                break
+    parts_of_time(columns)
+
+
+NAMING = ("category", "identifier", "text")
+
+
+def observed(values: Floats) -> Floats:
+    return values[np.isfinite(values)]
+
+
+def level_codes(values: pa.ChunkedArray) -> tuple[Any, list[str]]:
+    """The entries of a column of text by number, -1 where one is missing; and what the numbers stand for."""
+    text = values.slice(0, SAMPLE)
+    if pa.types.is_dictionary(text.type):
+        text = text.cast(text.type.value_type)
+    if not is_text(text.type):
+        return np.full(len(text), -1), []
+    encoded = pc.dictionary_encode(text.cast(pa.string()).combine_chunks())
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    levels = encoded.dictionary.to_pylist()
+    return np.where(
+        np.isin(codes, [i for i, level in enumerate(levels) if not level.strip()]), -1, codes
+    ), levels
+
+
+def is_code_of(facts: Facts, values: Floats, name: str, codes: Any, levels: Sequence[str]) -> bool:
+    """Whether numbers stand for the names of another column.
+
+    They do if each goes with one name and each name with one of them, in rows that come back, and enough
+    speaks for it: the names of the columns, a numbering from 0 or 1 without gaps, the order of the alphabet.
+    """
+    both = np.isfinite(values) & (codes >= 0)
+    numbers, at = np.unique(values[both], return_inverse=True)
+    kinds = np.unique(codes[both])
+    if len(numbers) != len(kinds) or len(numbers) < LEAST_LEVELS or both.sum() < 2 * len(numbers):
+        return False
+    pairs = np.unique(at * np.int64(len(levels)) + codes[both])
+    if len(pairs) != len(numbers):
+        return False
+    named = [levels[int(pair) % len(levels)] for pair in pairs]  # in the order of the numbers
+    if order_of(named) == named:
+        return False  # the numbers of an order are its ranks
+    one, other = tokens(facts.name), tokens(name)
+    related = bool(set(one) & set(other)) or "".join(other).startswith("".join(one))
+    counting = facts.low in (0, 1) and facts.density >= 0.8
+    alphabetical = len(named) >= 8 and rank_correlation(named) > 0.9
+    same_length = facts.low >= 100 and len(str(int(facts.low))) == len(str(int(facts.high)))
+    quantity = bool(set(one) & QUANTITIES)
+    return 2 + 2 * related + 2 * alphabetical + counting + same_length - 2 * quantity >= ENOUGH
+
+
+def rank_correlation(names: Sequence[str]) -> float:
+    """Of names in the order of their numbers, how nearly that is the order of the alphabet."""
+    ranks = np.argsort(np.argsort([name.casefold() for name in names]))
+    return float(np.corrcoef(ranks, np.arange(len(names)))[0, 1])
+
+
+def parts_of_time(columns: Sequence[Column]) -> None:
+    """Make dates of the parts of a time of which one is known to be a part: day and minute beside hour."""
+    parts = {column.name: part for column in columns if (part := part_of_time(column))}
+    known = {
+        parts[column.name][0] for column in columns if column.name in parts and column.role.role == "date"
+    }
+    for column in columns:
+        if column.role.role == "number" and column.name in parts and parts[column.name][0] in known:
+            column.role = Role("date", f"{column.low:.0f} to {column.high:.0f}")
+
+
+def part_of_time(column: Column) -> tuple[tuple[str, ...], str] | None:
+    """What a time is called and which part of it a column holds, judging by its name and range."""
+    words = tuple(map(plain, tokens(column.name)))
+    if not words or column.values is None or column.kind != "integer" or words[-1] not in PARTS:
+        return None
+    low, high = PARTS[words[-1]]
+    return (words[:-1], words[-1]) if low <= column.low and column.high <= high else None

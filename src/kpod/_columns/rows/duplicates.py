@@ -1,0 +1,54 @@
+"""Rows that are copies of others in all columns, but for one that merely counts the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kpod._columns.roles.identifiers import ROW_NUMBERS
+from kpod._columns.tables import TableFile
+from kpod._columns.usage import codes_of
+from kpod._common.typing import Floats
+
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def copies(table: TableFile) -> Any:
+    """Which rows are equal to an earlier one in all columns: a mask."""
+    out = np.zeros(table.n_rows, bool)
+    columns = [column for column in table.columns if column.role.why != ROW_NUMBERS]
+    rows = np.arange(table.n_rows)
+    marks = np.zeros(table.n_rows, np.uint64)
+    # Numbers first, which are quick to compare: as a rule, nothing is left for the rest.
+    for column in sorted(columns, key=lambda column: column.values is None):
+        values = column.values
+        codes = bits(values[rows]) if values is not None else codes_of(table, column.name)[rows]
+        marks = mixed(marks, codes.astype(np.int64).view(np.uint64))
+        if values is None or column is columns[-1]:
+            rows, marks = repeated(rows, marks)
+        if len(rows) < 2:
+            return out
+    rows, marks = repeated(rows, marks)
+    _, first = np.unique(marks, return_index=True)
+    out[np.delete(rows, first)] = True
+    return out
+
+
+def bits(values: Floats) -> Any:
+    """Numbers by what they are made of; all gaps alike, and one zero."""
+    return np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
+
+
+def mixed(marks: Any, codes: Any) -> Any:
+    """Marks that differ where marks or codes do."""
+    with np.errstate(over="ignore"):
+        out = (marks ^ codes) * MULTIPLIER
+        return out ^ (out >> np.uint64(29))
+
+
+def repeated(rows: Any, marks: Any) -> tuple[Any, Any]:
+    """Those rows whose marks occur more than once."""
+    _, at, counts = np.unique(marks, return_inverse=True, return_counts=True)
+    again = counts[at] > 1
+    return rows[again], marks[again]

@@ -1,0 +1,70 @@
+"""Several rows of one individual: a panel, visits, a row for each grade of each city."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kpod._columns.tables import TableFile
+from kpod._columns.usage import ColumnUsage, codes_of, decoded
+from kpod._common.notes import Note
+
+LEAST_UNITS = 20
+MOST_ROWS = 50
+"""Of one individual, on average; what has more of them is a group."""
+ALIKE = 0.5
+"""Of the variance of the columns, the part between individuals, from which on their rows are alike."""
+SAMPLE = 20_000
+
+
+def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
+    """A note where several rows belong to one individual, and the table has no times that would tell."""
+    keys = {}
+    for name, role in choice.roles.items():
+        if role.role in ("category", "identifier", "text") and name in choice.aside and name in table.by_name:
+            if table.column(name).missing:
+                continue
+            codes = codes_of(table, name)
+            n_levels = len(np.unique(codes[codes >= 0]))
+            if 1 < n_levels <= table.n_rows / 2 and (codes >= 0).all():
+                keys[name] = codes, n_levels
+    units = sorted((name for name in keys if keys[name][1] >= LEAST_UNITS), key=lambda name: -keys[name][1])
+    for unit in units:
+        for other, (_, n_others) in keys.items():
+            crossed = keys[unit][1] * n_others
+            if (
+                other == unit
+                or n_others >= keys[unit][1]
+                or not table.n_rows <= crossed <= 1.5 * table.n_rows
+            ):
+                continue
+            both = pa.table({"unit": decoded(table.raw[unit]), "other": decoded(table.raw[other])})
+            if both.group_by(["unit", "other"]).aggregate([]).num_rows == table.n_rows:
+                return [Note("one row for each", (unit, other), {"n_units": keys[unit][1], "in_time": False})]
+    for unit in units:
+        codes, n_units = keys[unit]
+        length = float(np.median(np.bincount(codes)))
+        if 1 < length <= MOST_ROWS and share_between(table, choice, codes) >= ALIKE:
+            return [Note("repeated units", (unit,), {"n_units": n_units, "length": length})]
+    return []
+
+
+def share_between(table: TableFile, choice: ColumnUsage, codes: Any) -> float:
+    """Of the variance of the columns used, the median part that lies between individuals, beyond chance."""
+    shares = []
+    for name in choice.used:
+        values = table.column(name).values
+        if values is None or name in choice.categories:
+            continue
+        known = np.isfinite(values[:SAMPLE])
+        x, at = values[:SAMPLE][known], codes[:SAMPLE][known]
+        sizes = np.bincount(at)
+        n, k = len(x), int((sizes > 0).sum())
+        if n - k < LEAST_UNITS or np.ptp(x) == 0:
+            continue
+        means = np.bincount(at, weights=x) / np.maximum(sizes, 1)
+        within = float(((x - means[at]) ** 2).sum()) / (n - k)
+        shares.append(1 - within / float(x.var(ddof=1)))
+    return float(np.median(shares)) if shares else 0.0
