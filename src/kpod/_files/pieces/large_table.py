@@ -24,16 +24,19 @@ from kpod._columns.roles.facts import SAMPLE
 from kpod._columns.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
 from kpod._columns.tally import Tally
 from kpod._columns.usage import ColumnUsage
-from kpod._common.errors import InputError, printable
+from kpod._common.errors import InputError
 from kpod._common.options import option
 from kpod._common.typing import Floats
 from kpod._engine.windows import gathered
 from kpod._files import formats, memory_limits
 from kpod._files.atomic import naming, written_whole
 from kpod._files.output import has_plain_numbers
-from kpod._files.paths import expand
 from kpod._files.pieces.scanning import Decoded, Decoder, Progress
-from kpod._files.pieces.sources import Source, Sources, TextOptions, TextSource
+from kpod._files.pieces.source import Source
+from kpod._files.pieces.sources import Sources
+from kpod._files.pieces.text_source import TextOptions, TextSource
+from kpod._files.places.part import Part
+from kpod._files.places.paths import expand
 from kpod._files.text import rows_that_are_not_data
 from kpod._files.text.delimited import rows_as_text
 from kpod._files.writing import csv_batches, csv_header, dialect_for, format_of
@@ -42,23 +45,24 @@ from kpod._inputs.scanned import ScannedTable
 HEAD_ROWS = 50_000
 
 
-def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[str], bool]:
+def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[Part], bool]:
     """The files of a table, and whether to read them in pieces: several, or one that would not fit."""
     if "-" in data:
         if len(data) > 1 or scratch is not None:
             raise InputError("-: standard input cannot be read in pieces; give file names.")
-        return ["-"], False
-    paths = expand(data)
-    whole = len(paths) == 1 and scratch is None and (not may_be_scanned(paths[0]) or fits(paths[0]))
-    return paths, not whole
+        return [Part("-")], False
+    parts = expand(data)
+    one = parts[0]
+    alone = len(parts) == 1 and scratch is None and not one.keys and one.schema is None
+    return parts, not (alone and (not may_be_scanned(one) or fits(one)))
 
 
-def may_be_scanned(path: str) -> bool:
+def may_be_scanned(part: Part) -> bool:
     """Whether a file is of a kind that is read in pieces; what is wrong with it is said later."""
-    if not Path(path).is_file():  # a pipe, whose first bytes are gone once they were looked at
-        return False
+    if part.filesystem is None and not Path(part.path).is_file():
+        return False  # a pipe, whose first bytes are gone once they were looked at
     try:
-        with Path(path).open("rb") as file:
+        with part.open() as file:
             head = file.read(512)
     except OSError:
         return False
@@ -66,10 +70,10 @@ def may_be_scanned(path: str) -> bool:
     return bool(head) and not packed and formats.kind_of(head) is None
 
 
-def fits(path: str) -> bool:
+def fits(part: Part) -> bool:
     """Whether a table fits into memory, by what its file says; what is wrong with it is said later."""
     try:
-        with pa.OSFile(os.fsencode(path)) as file:
+        with part.open() if part.filesystem else pa.OSFile(os.fsencode(part.path)) as file:
             return memory_limits.fits(memory_limits.declared_size(file))
     except OSError:  # not a regular file
         return True
@@ -94,13 +98,15 @@ class LargeTable(TableFile):
     decoded: Decoded
     marks: MissingCodes
     numeric: list[str]
+    spooled: Any = None
+    """The file that the rows of a query were written to."""
     typed: dict[str, tuple[pa.DataType, list[float]]]
     """Of each column that a typed format gets as numbers, their type, and those that mean missing."""
 
     @classmethod
     def read(
         cls,
-        paths: Sequence[str],
+        parts: Any,
         scratch: str | os.PathLike[str] | None,
         tell: Progress,
         *,
@@ -113,14 +119,15 @@ class LargeTable(TableFile):
     ) -> LargeTable:
         """Decode all columns of numbers, or those asked for, and tell what each column is.
 
-        With `every_row`, no row under the header is taken for anything but data.
+        Parts are files, or an object that stands for a table. With `every_row`, no row under the header is
+        taken for anything but data.
         """
+        given = TextOptions(**options)
+        sources = Sources.of(parts, given)
         if sheet is not None:
             raise InputError(
-                f"{printable(paths[0])}: not a workbook; {option('--sheet')} only applies to workbooks."
+                f"{sources.files[0].name}: not a workbook; {option('--sheet')} only applies to workbooks."
             )
-        given = TextOptions(**options)
-        sources = Sources.open(paths, given)
         marks = MissingCodes.of(missing, sources.schema.names, sources.name)
         head = cls.head(sources, marks, ask=given.decimal is None)
         if not every_row:
@@ -144,7 +151,7 @@ class LargeTable(TableFile):
             n_rows = sum(batch.num_rows for _, _, batch in sources.batches(sources.schema.names[:1]))
             raw: Any = RawColumns(sources, n_rows)
             table = cls(sources.name, raw, head.columns, sources.dialect)
-            table.sources, table.marks = sources, marks
+            table.sources, table.marks, table.notes = sources, marks, sources.notes
             return table
         decoded = Decoded.of(sources, names, scratch, tell, missing=marks.of_column)
         try:
@@ -158,7 +165,7 @@ class LargeTable(TableFile):
             raise
         raw = RawColumns(sources, decoded.n_rows)
         unused = marks.found_nowhere({column.name: column.marks for column in columns})
-        table = cls(sources.name, raw, columns, sources.dialect, unused)
+        table = cls(sources.name, raw, columns, sources.dialect, unused, sources.notes)
         table.sources, table.decoded, table.marks, table.numeric = sources, decoded, marks, names
         table.typed = {
             name: typed_of(column, marks) for name, column in known.items() if has_plain_numbers(column)
@@ -229,6 +236,8 @@ class LargeTable(TableFile):
     def close(self) -> None:
         if hasattr(self, "decoded"):
             self.decoded.scratch.remove()
+        if self.spooled is not None:
+            self.spooled.remove()
 
     def write_labels(self, label: str, labels: Any, path: str) -> None:
         """The table as it came and one column more, a batch at a time."""
@@ -313,7 +322,7 @@ def check_totals(sources: Sources, decoded: Decoded) -> None:
     for source, (start, stop) in zip(sources.files, pairwise([*sources.starts, decoded.n_rows]), strict=True):
         if not isinstance(source, TextSource):
             continue
-        places = [decoded.names.index(name) if name in decoded.names else -1 for name in source.schema.names]
+        places = [decoded.names.index(name) if name in decoded.names else -1 for name in source.stored.names]
         part, unknown = values[start:stop], np.full(stop - start, np.nan)
 
         def numbers(j: int, _: int, part: Any = part, places: Any = places, unknown: Any = unknown) -> Floats:
