@@ -1,6 +1,7 @@
 """Wherever a table is, it is the same table: to the bit, in little memory, or one line on why not."""
 
 import gc
+import json
 
 import numpy as np
 import polars as pl
@@ -418,3 +419,87 @@ def test_errors_of_other_packages_are_one_line(table, tmp_path):
     (tmp_path / "lake" / "part-1.parquet").unlink()
     with pytest.raises(InputError, match=r"part-1.parquet"):
         kpod.scan(lake)
+
+
+# The command line
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_a_folder_of_results_has_a_part_for_each_part(suffix, table, tmp_path, monkeypatch):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, part in enumerate(cut(table)):
+        path = folder / f"part-{number}{suffix}"
+        pq.write_table(part, path) if suffix == ".parquet" else pa.csv.write_csv(part, path)
+    out, one = tmp_path / "out", tmp_path / "one.parquet"
+    done = run(monkeypatch, "fit", folder, "-k", 3, "-o", f"{out}/")
+    assert done.code == 0, done.err
+    assert run(monkeypatch, "fit", folder, "-k", 3, "-o", one).code == 0
+    assert [path.name for path in sorted(out.iterdir())] == [path.name for path in sorted(folder.iterdir())]
+    read = pq.read_table if suffix == ".parquet" else pa.csv.read_csv
+    found = pa.concat_tables([read(path) for path in sorted(out.iterdir())])
+    assert found.column_names == [*NAMES, "cluster"]
+    assert found["cluster"].to_pylist() == pq.read_table(one)["cluster"].to_pylist()
+    again = run(monkeypatch, "fit", folder, "-k", 3, "-o", out)
+    assert "out: is not empty; give the name of a new folder" in again.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "one.parquet", "out"]
+
+
+def test_partitions_of_results_are_those_of_the_table(table, tmp_path, monkeypatch):
+    hive, out = hive_folder(table, tmp_path / "hive"), tmp_path / "out"
+    done = run(monkeypatch, "fit", hive, "-k", 3, "--columns", "a,b,c,d,e", "-o", f"{out}/")
+    assert done.code == 0, done.err
+    read = ds.dataset(out, partitioning="hive").to_table()
+    assert read.column_names == [*NAMES, "cluster", "year"]
+    assert read.num_rows == N
+    assert pq.read_schema(out / "year=2020" / "part-0.parquet").names == [*NAMES, "cluster"]
+
+
+def test_one_file_makes_one_part(table, tmp_path, monkeypatch):
+    pa.csv.write_csv(table, tmp_path / "t.csv")
+    assert run(monkeypatch, "fit", tmp_path / "t.csv", "-k", 3, "-o", f"{tmp_path}/out/").code == 0
+    (part,) = (tmp_path / "out").iterdir()
+    assert part.name == "t.csv"
+    assert part.read_text() == run(monkeypatch, "fit", tmp_path / "t.csv", "-k", 3).out
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("s3://bucket/out/", "results are written to this machine"),
+        ("nowhere/out/", "there is no directory"),
+        ("in/part-0.parquet/", "is a file"),
+    ],
+)
+def test_folders_that_cannot_be_written(output, said, table, tmp_path, monkeypatch):
+    folder = parquet_folder(table, tmp_path / "in")
+    path = output if "://" in output else f"{tmp_path}/{output}"
+    done = run(monkeypatch, "fit", folder, "-k", 3, "-o", path)
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert said in done.err
+
+
+def test_progress_in_a_log(table, tmp_path, monkeypatch):
+    folder = parquet_folder(table, tmp_path / "in")
+    options = ["fit", folder, "-k", 3, "-o", tmp_path / "o.csv"]
+    done = run(monkeypatch, *options, "--log-json", "-q")
+    steps = [json.loads(line) for line in done.err.splitlines()]
+    stages = [step["stage"] for step in steps]
+    assert f"reading {folder}/part-0.parquet and 2 more" in stages
+    assert {"clustering", "writing"} <= set(stages)
+    assert all(step["seconds"] >= 0 and step["text"].startswith(step["stage"]) for step in steps)
+    assert any(step.get("total") == N for step in steps)
+    assert "kpod: " not in run(monkeypatch, *options).err
+    monkeypatch.setattr("kpod.cli.progress.BETWEEN_LINES", 0.0)
+    lines = run(monkeypatch, *options).err
+    assert "s: reading" in lines
+    assert "s: clustering" in lines
+    assert "s: " not in run(monkeypatch, *options, "-q").err
+
+
+def test_what_needs_memory_says_how_much(table, tmp_path, monkeypatch):
+    folder = parquet_folder(table, tmp_path / "in")
+    for options in (["--robust"], ["--confidence"]):
+        done = run(monkeypatch, "fit", folder, "-k", 3, "-o", tmp_path / "o.csv", *options)
+        assert done.code == 1
+        assert f"memory (about {6 * 8 * N * 5 / 1000:.1f} kB, with" in done.err

@@ -6,13 +6,11 @@ looked at a column at a time. Columns of text stay in their files, and go from t
 
 from __future__ import annotations
 
-import itertools
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +19,15 @@ from kpod._columns import inspection as kinds
 from kpod._columns.inspect_table import settle_decimal
 from kpod._columns.missing_codes import MissingCodes
 from kpod._columns.roles.facts import SAMPLE
-from kpod._columns.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
+from kpod._columns.tables import Column, TableFile, check_numeric, shown
 from kpod._columns.tally import Tally
 from kpod._columns.usage import ColumnUsage
 from kpod._common.errors import InputError
 from kpod._common.options import option
 from kpod._common.typing import Floats
+from kpod._common.words import size_text
 from kpod._engine.windows import gathered
 from kpod._files import formats, memory_limits
-from kpod._files.atomic import naming, written_whole
 from kpod._files.output import has_plain_numbers
 from kpod._files.pieces.scanning import Decoded, Decoder, Progress
 from kpod._files.pieces.source import Source
@@ -39,7 +37,6 @@ from kpod._files.places.part import Part
 from kpod._files.places.paths import expand
 from kpod._files.text import rows_that_are_not_data
 from kpod._files.text.delimited import rows_as_text
-from kpod._files.writing import csv_batches, csv_header, dialect_for, format_of
 from kpod._inputs.scanned import ScannedTable
 
 HEAD_ROWS = 50_000
@@ -202,7 +199,8 @@ class LargeTable(TableFile):
             name = next(iter(absent or choice.categories))
             raise InputError(
                 f"{self.source}: column {shown(name)} does not hold plain numbers, which a table that "
-                f"is read in pieces needs; leave it out with {option('--exclude')}."
+                f"is read in pieces needs; leave it out with {option('--exclude')}, or give one file that "
+                f"fits into memory{self.whole_size}."
             )
         if all(column.missing == self.n_rows for column in self.columns if column.name in choice.used):
             self.decoded.scratch.remove()
@@ -227,6 +225,13 @@ class LargeTable(TableFile):
         ]
         return np.concatenate([codes.without_codes(part) for part in parts])
 
+    @property
+    def whole_size(self) -> str:
+        n_bytes = memory_limits.IN_MEMORY * 8 * self.n_rows * len(self.columns)
+        free = memory_limits.free_memory()
+        of = "" if free is None else f", with {size_text(free)} free"
+        return f" (about {size_text(n_bytes)}{of})"
+
     def files(self) -> Any:
         if len(self.sources.files) == 1:
             return None
@@ -241,69 +246,9 @@ class LargeTable(TableFile):
 
     def write_labels(self, label: str, labels: Any, path: str) -> None:
         """The table as it came and one column more, a batch at a time."""
-        kind = format_of(path)
-        dialect = self.dialect if path == "-" else dialect_for(path, self.dialect)
-        typed = kind != "csv"
-        if path == "-":
-            with naming("standard output"):
-                self.write(sys.stdout.buffer, kind, dialect, label, labels, typed)
-                sys.stdout.buffer.flush()
-            return
-        with written_whole(path) as file:
-            self.write(file, kind, dialect, label, labels, typed)
+        from kpod._files.pieces.labelled import write_labels
 
-    def write(self, file: IO[bytes], kind: str, dialect: Any, label: str, labels: Any, typed: bool) -> None:
-        batches = self.labelled(label, labels, typed)
-        first = next(batches)
-        if kind == "csv":
-            dialect = dialect or Dialect()
-            file.write(csv_header(first.schema.names, dialect))
-            for batch in itertools.chain([first], batches):
-                for lines in csv_batches(pa.Table.from_batches([batch]), dialect):
-                    file.write(lines)
-            return
-        if kind == "parquet":
-            import pyarrow.parquet as pq
-
-            writer: Any = pq.ParquetWriter(file, first.schema)
-        else:
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
-            writer = pa.ipc.new_file(file, first.schema, options=options)
-        with writer:
-            writer.write_batch(first)
-            for batch in batches:
-                writer.write_batch(batch)
-
-    def labelled(self, label: str, labels: Any, typed: bool) -> Iterator[pa.RecordBatch]:
-        """The batches of the files, with the labels of their rows; of several, which file that is."""
-        decoders = {}
-        if typed and self.dialect:
-            decoders = {name: Decoder(name, self.dialect.decimal) for name in self.typed}
-        schema, row = self.raw.schema, 0
-        fields = [
-            pa.field(one.name, self.typed[one.name][0]) if one.name in decoders else one for one in schema
-        ]
-        with_files = len(self.sources.files) > 1 and FILE not in (*schema.names, label)
-        fields += [pa.field(FILE, pa.string())] if with_files else []
-        fields.append(pa.field(label, pa.int32()))
-        for source, at, batch in self.sources.batches(schema.names):
-            columns = []
-            for values, one in zip(batch.columns, fields[: batch.num_columns], strict=True):
-                column = values
-                if one.name in decoders:
-                    floats = decoders[one.name](values, source, at)
-                    for mark in self.typed[one.name][1]:
-                        floats[floats == mark] = np.nan
-                    column = pa.array(floats, from_pandas=True)
-                columns.append(column if column.type == one.type else column.cast(one.type))
-            columns += [pa.repeat(source.name, batch.num_rows)] if with_files else []
-            columns.append(pa.array(labels[row : row + batch.num_rows], pa.int32()))
-            row += batch.num_rows
-            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
-        if row != len(labels):
-            raise InputError(
-                f"{self.source}: {len(labels):,} rows when first read, {row:,} now; start again."
-            )
+        write_labels(self, label, labels, path)
 
 
 def check_descriptions(sources: Sources, head: TableFile) -> None:

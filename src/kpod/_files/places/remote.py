@@ -15,15 +15,11 @@ from urllib.parse import unquote, urlsplit
 from kpod._columns.tables import SUFFIXES
 from kpod._common.errors import InputError, printable
 from kpod._common.words import kind_of, some
+from kpod._files.atomic import is_url
 from kpod._files.places import hive, lakes
 from kpod._files.places.part import Part, naming_place, without_secrets
 
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 MAGIC = re.compile(r"[*\[]")  # not "?", with which the options of a URL begin
-
-
-def is_url(path: str) -> bool:
-    return URL.match(path) is not None
 
 
 def local_path(path: str) -> str:
