@@ -342,6 +342,7 @@ TAKEN = {
     "complex objects": {ENCODER},
     # Which is read in batches, as kpod.scan does.
     "a lazy frame": {name for name in CALLS if "KPOD" in name and "init" not in name} | {"choose_k"},
+    "a list of dicts": {"MiniBatchKPOD.partial_fit"},
     "a function": {"KPOD(init=X).fit"},
     "a class": {"KPOD(init=X).fit"},
 }
