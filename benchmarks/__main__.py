@@ -23,6 +23,7 @@ NAMES = [
     "mechanisms",
     "starts",
     "disk",
+    "places",
     "netflix",
     "cluster",
     "minibatch",

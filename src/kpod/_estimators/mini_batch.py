@@ -176,6 +176,8 @@ class MiniBatchKPOD(StreamModel):
     _has_warned: bool
     n_clusters: int
     batch_losses_: Floats
+    drift_: Floats
+    n_buffered_: int
     n_steps_: int
 
     def __init__(

@@ -196,7 +196,8 @@ class Decoder:
         """The numbers; `row` is that of the first entry in its file."""
         numbers = self.decoded(values, source, row)
         if self.tally is not None:
-            self.tally.add(numbers.astype(np.float64, copy=False))
+            # Only codes have to be compared in full precision.
+            self.tally.add(numbers.astype(np.float64, copy=False) if self.tally.codes else numbers)
         return numbers
 
     def decoded(self, values: pa.Array, source: Source, row: int) -> AnyFloats:
