@@ -155,3 +155,54 @@ def test_drift_is_reported_by_column(rng):
                 model = stream(moved)
         assert model.drift_[2] > 0.5
         assert (model.drift_[[0, 1, 3]] < 0.05).all()
+
+
+# Raw rows, with a preparer before the model
+
+
+def orders(rng, n, towns):
+    group = rng.integers(3, size=n)
+    return pd.DataFrame({
+        "amount": rng.normal(size=n) + 4 * group,
+        "items": rng.integers(1, 9, size=n) + 10 * group,
+        "town": np.array(list(towns))[rng.integers(len(towns), size=n)],
+    })  # fmt: skip
+
+
+def test_levels_and_codes_that_come_later(rng):
+    preparer = kpod.TablePreparer(categories=["town"], missing_values={"items": [-9]})
+    preparer.set_output(transform="pandas")
+    model = MiniBatchKPOD(3, random_state=0)
+    first = orders(rng, 200, "abc")
+    prepared = preparer.partial_fit(first).transform(first)
+    pd.testing.assert_frame_equal(prepared, kpod.TablePreparer(categories=["town"]).set_output(
+        transform="pandas").fit_transform(first))  # fmt: skip
+    model.partial_fit(prepared)
+    scales = preparer.scale_.copy()
+    later = orders(rng, 200, "abcd")
+    later.loc[:20, "items"] = -9
+    prepared = preparer.partial_fit(later).transform(later)
+    assert list(prepared) == ["amount", "items", "town=a", "town=b", "town=c", "town=d"]
+    assert prepared["items"].isna().sum() == 21
+    assert_array_equal(prepared["town=d"] > 0, later["town"] == "d")
+    assert_array_equal(preparer.scale_, scales)
+    model.partial_fit(prepared)
+    assert_array_equal(model.feature_names_in_, list(prepared))
+    # Rows as dicts, some without a column, are the rows of a frame with gaps.
+    rows = later.head(5).to_dict("records")
+    del rows[1]["town"]
+    frame = later.head(5).copy()
+    frame.loc[1, "town"] = None
+    one, other = preparer.transform(rows), preparer.transform(frame)
+    pd.testing.assert_frame_equal(pd.DataFrame(one), pd.DataFrame(other))
+    without = preparer.transform(later.drop(columns="items"))
+    assert without["items"].isna().all()
+    assert_array_equal(without["amount"], prepared["amount"])
+    with pytest.raises(ValueError, match="X has no column 'items'"):
+        preparer.transform(later[[]].assign(other=1.0))
+
+
+def test_a_fitted_preparer_still_needs_its_columns(rng):
+    preparer = kpod.TablePreparer(categories=["town"]).fit(orders(rng, 100, "abc"))
+    with pytest.raises(ValueError, match="is missing columns the model needs: 'items'"):
+        preparer.transform(orders(rng, 9, "abc").drop(columns="items"))

@@ -2,6 +2,7 @@
 
 import gc
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -503,3 +504,30 @@ def test_what_needs_memory_says_how_much(table, tmp_path, monkeypatch):
         done = run(monkeypatch, "fit", folder, "-k", 3, "-o", tmp_path / "o.csv", *options)
         assert done.code == 1
         assert f"memory (about {6 * 8 * N * 5 / 1000:.1f} kB, with" in done.err
+
+
+def test_the_lines_of_the_readme_run(table, X, s3, tmp_path, monkeypatch):
+    """A bucket, a Delta table and a lazy frame, as the README has them."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    block = (
+        readme.partition("The table may be in a bucket")[2].partition("```python\n")[2].partition("```")[0]
+    )
+    lines = [line for line in block.splitlines() if line.strip()]
+    assert len(lines) == 3
+    parquet_folder(table, tmp_path / "wines")
+    s3.create_dir("bucket")
+    for path in (tmp_path / "wines").iterdir():
+        with s3.open_output_stream(f"bucket/wines/{path.name}") as out:
+            out.write(path.read_bytes())
+    places.delta_folder(table, tmp_path / "lake")
+    monkeypatch.chdir(tmp_path)
+    scaled = kpod.ObservedScaler().fit_transform(X)
+    names = {"kpod": kpod, "KPOD": lambda k: kpod.KPOD(k, random_state=0), "polars": pl}
+    for line, name, expected in zip(
+        lines, ("table", "table", "labels"), (scaled, scaled, kpod.KPOD(3, random_state=0).fit(X).labels_),
+        strict=True,
+    ):  # fmt: skip
+        exec(line, names)
+        found = names[name]
+        assert_array_equal(found.values if name == "table" else found, expected)
+        getattr(found, "close", lambda: None)()

@@ -271,6 +271,7 @@ CLASSES = {
             "_n_features_out": "i",
             "feature_names_in_": "O p optional",
             "_frame": "U",
+            "_streamed": "b optional",
             "columns_": "any",
             "kinds_": "any",
             "levels_": "any",

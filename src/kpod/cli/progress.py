@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 PATIENCE = 2.0
-BETWEEN_LINES = 30.0
+BETWEEN_LINES = 60.0
 """Seconds from one line to the next where nobody looks on."""
 BETWEEN_OBJECTS = 1.0
 """And of --log-json, for as long as what is being done stays the same."""
