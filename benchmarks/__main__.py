@@ -24,6 +24,7 @@ NAMES = [
     "mechanisms",
     "starts",
     "disk",
+    "places",
     "netflix",
     "cluster",
     "minibatch",

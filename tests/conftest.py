@@ -37,6 +37,12 @@ def dtype(request):
     return request.param
 
 
+@pytest.fixture(autouse=True)
+def no_lines_after_a_while(monkeypatch):
+    """What a command prints does not depend on how busy the machine is."""
+    monkeypatch.setattr("kpod.cli.progress.BETWEEN_LINES", float("inf"))
+
+
 @pytest.fixture
 def shell():
     """Messages as the command line words them."""

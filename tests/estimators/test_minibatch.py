@@ -256,6 +256,8 @@ def test_going_on_after_a_pickle_is_going_on(rng):
 def test_bad_parameters(rng, parameters, why):
     X, _ = clustered(rng)
     for fit in ("fit", "partial_fit"):
+        if "n_samples" in why and fit == "partial_fit":  # which keeps the rows until there are enough
+            continue
         with pytest.raises(ValueError, match=why):
             getattr(MiniBatchKPOD(**parameters), fit)(X)
 
@@ -267,11 +269,9 @@ def test_other_columns_are_refused(rng):
         model.partial_fit(X[:, :5])
 
 
-def test_what_is_not_for_mini_batches_says_so(rng, tmp_path):
+def test_what_is_not_for_mini_batches_says_so(rng):
     X, _ = clustered(rng)
     model = MiniBatchKPOD(3, random_state=0).fit(X)
-    with pytest.raises(TypeError, match="Only a KPOD or GaussianMixture can be saved"):
-        kpod.save(model, tmp_path / "model.kpod")
     assert not hasattr(model, "predict_proba")
     with pytest.raises(ValueError, match="sparse table dense"):
         MiniBatchKPOD(3, init="mean-fill").fit(sparse.csr_array(np.nan_to_num(X)))

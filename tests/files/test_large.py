@@ -15,7 +15,8 @@ import pytest
 from kpod import KPOD
 from kpod._engine import checkpoint, executors, windows
 from kpod._files import memory_limits
-from kpod._files.pieces import large_table, scanning, sources
+from kpod._files.pieces import large_table, scanning, source
+from kpod._files.places.part import Part
 from kpod._findings import entries
 from tests.helpers.command import kpod as run
 from tests.helpers.tables import clustered
@@ -25,7 +26,7 @@ N = 900
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(sources, "BATCH_ENTRIES", 1 << 10)
+    monkeypatch.setattr(source, "BATCH_ENTRIES", 1 << 10)
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ def test_the_scratch_file_is_not_held_in_memory(kpod, tmp_path, monkeypatch, com
     rng, n, p = np.random.default_rng(0), 60_000, 40
     X = (rng.normal(size=(n, p)) + 3 * rng.integers(4, size=(n, 1))).astype(np.float32)
     folder = in_parts(pa.table({f"c{j}": x for j, x in enumerate(X.T)}), tmp_path / "parts", ".parquet")
-    monkeypatch.setattr(sources, "BATCH_ENTRIES", 1 << 18)
+    monkeypatch.setattr(source, "BATCH_ENTRIES", 1 << 18)
     monkeypatch.setattr(scanning, "CHUNK_ENTRIES", 1 << 17)
     monkeypatch.setattr(entries, "CHUNK_ENTRIES", 1 << 17)
     monkeypatch.setattr(windows, "STRETCH", 1 << 19)
@@ -251,8 +252,8 @@ def test_a_number_is_chosen(kpod, table, tmp_path):
 def test_a_table_that_would_not_fit_is_read_in_pieces(kpod, table, tmp_path, monkeypatch):
     one = tmp_path / "one.parquet"
     write(table, one)
-    assert large_table.files_of([str(one)], None) == ([str(one)], False)
-    assert large_table.files_of(["-"], None) == (["-"], False)
+    assert large_table.files_of([str(one)], None) == ([Part(str(one))], False)
+    assert large_table.files_of(["-"], None) == ([Part("-")], False)
     free = 2 * 6 * 8 * N * table.num_columns
     monkeypatch.setattr(memory_limits, "free_memory", lambda: free)
     assert large_table.files_of([str(one)], None)[1]

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -76,8 +77,7 @@ def test_markers_and_hidden_files_are_no_data(folder):
 @pytest.mark.parametrize(
     ("marker", "what", "reader"),
     [
-        ("_delta_log/00000000000000000000.json", "a Delta table", "read it with deltalake"),
-        ("metadata/v1.metadata.json", "an Iceberg table", "read it with pyiceberg"),
+        ("metadata/v1.metadata.json", "an Iceberg table", "load it from its catalog with pyiceberg"),
         (".hoodie/hoodie.properties", "a Hudi table", "read it with Spark"),
         ("_spark_metadata/0", "the output of a Spark stream", "read it with Spark"),
     ],
@@ -98,12 +98,23 @@ def test_a_lake_is_refused(folder, marker, what, reader, monkeypatch):
 
 
 def test_a_delta_table_after_an_overwrite(tmp_path, monkeypatch):
+    """Its folder is read as its log says; its files, given otherwise, are refused."""
     deltalake = pytest.importorskip("deltalake")
     for values in ([1.0, 2.0, 3.0], [10.0, 20.0]):
         deltalake.write_deltalake(
             str(tmp_path / "lake"), pa.table({"a": values, "b": values}), mode="overwrite"
         )
-    refused(monkeypatch, str(tmp_path / "lake"), "is a Delta table")
+    assert column(tmp_path / "lake") == [10.0, 20.0]
+    refused(monkeypatch, str(tmp_path / "lake" / "*.parquet"), "is part of a Delta table")
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    monkeypatch.setattr("kpod._files.places.lakes.find_spec", lambda name: None)
+    refused(monkeypatch, str(tmp_path / "lake"), "is a Delta table", "pip install 'scikit-kpod[delta]'")
+    monkeypatch.undo()
+    (log,) = (tmp_path / "lake" / "_delta_log").glob("*0.json")
+    kept = log.read_text()
+    log.write_text("{}")
+    refused(monkeypatch, str(tmp_path / "lake"), "cannot be opened as a Delta table")
+    log.write_text(kept)
     current = deltalake.DeltaTable(str(tmp_path / "lake")).file_uris()
     assert column([uri.removeprefix("file://") for uri in current]) == [10.0, 20.0]
 

@@ -27,8 +27,8 @@ from kpod._engine.solvers.interface import Settings, Start
 from kpod._engine.table import make_table
 from kpod._engine.windows import Window
 from kpod._files import memory_limits
-from kpod._files.pieces import scanning, sources
-from kpod._files.pieces.sources import ArrowSource
+from kpod._files.pieces import scanning, source
+from kpod._files.pieces.source import ArrowSource
 from tests.engine.test_engine import same
 from tests.helpers.processes import Processes, process_pool
 from tests.helpers.tables import clustered
@@ -40,7 +40,7 @@ N = 1500
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Many batches, chunks and blocks out of small tables."""
-    monkeypatch.setattr(sources, "BATCH_ENTRIES", 1 << 11)
+    monkeypatch.setattr(source, "BATCH_ENTRIES", 1 << 11)
     monkeypatch.setattr(scanning, "CHUNK_ENTRIES", 1 << 10)
     monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 10)
 
@@ -213,7 +213,6 @@ def altered(folder, change):
     ("change", "said"),
     [
         (lambda t: t.drop(["c"]), r"part-1.parquet: has no column 'c', unlike .*part-0.parquet"),
-        (lambda t: t.append_column("g", t["a"]), r"part-1.parquet: has an extra column 'g'"),
         (
             lambda t: t.rename_columns([*"abcde", "F"]),
             r"part-1.parquet: has no column 'f' and has an extra column 'F'",
@@ -222,7 +221,6 @@ def altered(folder, change):
             lambda t: t.set_column(1, "b", pa.array(["x"] * len(t))),
             r"part-1.parquet: column 'b' holds string values here and (double|float) values in",
         ),
-        (lambda t: t.slice(0, 0), r"part-1.parquet: has column names but no rows"),
         (
             lambda t: t.set_column(
                 2, "c", pa.array(np.where(np.arange(len(t)) == 7, np.inf, 1.0), t["c"].type)
@@ -230,7 +228,7 @@ def altered(folder, change):
             r"part-1.parquet: row 8, column 'c': infinite value",
         ),
     ],
-    ids=["fewer", "more", "name", "type", "no rows", "infinity"],
+    ids=["fewer", "name", "type", "infinity"],
 )
 def test_files_that_do_not_fit_together(change, said, tmp_path, X):
     folder = parts(tmp_path / "data", X)

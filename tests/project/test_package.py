@@ -55,6 +55,8 @@ EXTRAS = {
     "_findings/asides.py": ["files"],
     "_columns/": ["files"],
     "_files/": ["files", "excel", "stats"],
+    "_files/places/": ["delta", "urls"],
+    "_files/pieces/queries.py": ["iceberg"],
     "cli/": ["cli"],
     "_inputs/scanned.py": ["files"],
     "_inputs/dask_tables.py": ["dask"],

@@ -243,8 +243,8 @@ class Analysis:
     def _check_in_memory(self, what: str) -> None:
         if self._table.in_pieces:
             raise InputError(
-                f"{self._table.source}: {what} needs the whole table in memory, and this one is read in "
-                "pieces; write it to a file with `write`."
+                f"{self._table.source}: {what} needs the whole table in memory{self._table.whole_size}, and "
+                "this one is read in pieces; write it to a file with `write`."
             )
 
     # How it is shown

@@ -28,6 +28,7 @@ from kpod._findings.asides import asides
 from kpod._findings.choose_k import choose_k
 from kpod._findings.clustering import Clustering
 from kpod._findings.profiles import followed
+from kpod._inputs.lazy import lazy_kind
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
@@ -79,8 +80,10 @@ def analyze(
     Parameters
     ----------
     data : path, sequence of paths, dataframe or array-like of shape (n_samples, n_features)
-        A file of any kind that `kpod.read` takes; several files, a folder or a pattern as one table, which
-        is read in pieces; or a data frame of pandas, polars or pyarrow.
+        A file of any kind that `kpod.read` takes; several files, a folder, a pattern or a URL as one table,
+        which is read in pieces; or a data frame of pandas, polars or pyarrow. What `kpod.scan` takes
+        besides, such as a polars LazyFrame or a Delta table, is loaded if it fits into memory, else read in
+        pieces.
     n_clusters : int, "auto" or sequence of int, default="auto"
         The number of clusters, or the numbers to choose from.
     missing_values, columns, exclude, ids, roles, categories, weight, scale, log, clip
@@ -145,7 +148,7 @@ def analyze(
     table = open_data(data, preparer, progress, reading)
     try:
         arranged = arrange_rows(table, drop_rows, one_row_per, combine)
-        given = None if is_path(data) or arranged is not table else data
+        given = None if is_path(data) or lazy_kind(data) or arranged is not table else data
         analysis = analyze_table(arranged, preparer, kpod, n_clusters, long_form, progress, given)
         if verdict:
             _ = analysis.verdict
@@ -173,6 +176,13 @@ def open_data(
             weight=preparer.weight, progress=progress, decimal=preparer.decimal, strict=preparer.strict,
             **reading,
         )  # fmt: skip
+    if lazy_kind(data) is not None:
+        from kpod._columns.tables import TableFile
+
+        opened = open_query(data, preparer, progress, reading)
+        if isinstance(opened, TableFile):
+            return opened
+        data, reading = opened, {}
     given = [name for name, value in reading.items() if value is not None]
     if given:
         raise TypeError(f"{given[0]} is for files, but data is not the name of one.")
@@ -180,6 +190,20 @@ def open_data(
     read = getattr(data, "attrs", {}).get("notes", ())  # of `kpod.read`
     table.notes = [*(note for note in read if isinstance(note, Note)), *table.notes]
     return table
+
+
+def open_query(data: Any, preparer: TablePreparer, progress: Progress, reading: Mapping[str, Any]) -> Any:
+    """What an object that stands for a table holds: rows in memory, or a table in pieces."""
+    from kpod._files.opening import open_lazy
+
+    odd = next((name for name, value in reading.items() if value is not None and name != "scratch"), None)
+    if odd is not None:
+        raise TypeError(f"{odd} is for files, but data is not the name of one.")
+    only = [*(preparer.columns or ()), *([preparer.weight] if preparer.weight and preparer.columns else [])]
+    return open_lazy(
+        data, reading.get("scratch"), progress, leave_out=(*preparer.exclude, *preparer.ids), only=only,
+        missing=preparer.missing_values,
+    )  # fmt: skip
 
 
 def analyze_table(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpod._columns.encoding import CATEGORY, NUMBER, ORDERED, PLAIN, SCALES, Encoding, learn_encoding
 from kpod._columns.frames import array_in, as_frame, frame_kind, table_of
 from kpod._columns.role_table import ColumnRole, RoleTable
+from kpod._columns.streams import more_levels, rows_as_frame, with_columns
 from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.typing import AnyFloats, Floats
@@ -177,6 +178,33 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self
         """
         self._fit(X)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> TablePreparer:
+        """Learn from the first batch of a stream; of later ones, levels that come for the first time.
+
+        Columns, means and scales stay those of the first batch, so that rows keep their meaning. A new level
+        of a column of three levels or more gets an indicator of its own, which `MiniBatchKPOD` takes by name
+        with ``set_output(transform="pandas")``. Columns that a later batch lacks are missing there.
+
+        Parameters
+        ----------
+        X : dataframe, dict or list of dicts
+            A batch. A dict is a row: from names of columns to values.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "columns_"):
+            self._fit(rows_as_frame(X))
+            self._streamed = True
+            return self
+        self._streamed = True
+        table = self._table(X)
+        self.levels_: list[list[str]] = more_levels(table, self.columns_, self.kinds_, self.levels_)
+        self._n_features_out = sum(self._encoding.widths)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
@@ -350,6 +378,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             "decimal_": table.dialect.decimal if table.dialect else self.decimal,
             "_frame": "pyarrow" if is_read(X) else frame_kind(X),
             "_n_features_out": sum(encoding.widths),
+            "_streamed": False,
         }
         store_fitted(self, learnt)
 
@@ -364,6 +393,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             validation.refuse_dask(X)
             if sparse.issparse(X):
                 raise TypeError(validation.NOT_SPARSE)
+            if getattr(self, "_streamed", False):
+                X = with_columns(rows_as_frame(X), [] if fitting else self.columns_)
             checked = copy.copy(self)  # which scikit-learn may change before all has succeeded
             if frame_kind(X) == "array":
                 X = validate_data(checked, array_in(X), reset=fitting, dtype=None, ensure_all_finite=False)

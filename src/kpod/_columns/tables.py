@@ -118,6 +118,11 @@ class TableFile:
     def close(self) -> None:
         """Remove what it keeps on a disk; one in memory keeps nothing."""
 
+    @property
+    def whole_size(self) -> str:
+        """How much memory the whole table would take, in brackets; nothing of one that is there already."""
+        return ""
+
     def files(self) -> Any:
         """Of a table in several files, the number of the one that each row is from; else None."""
         return None

@@ -50,6 +50,15 @@ def rows_that_hold(what: str, where: str, unit: str, n: int, cells: Sequence[str
     return printable(f"the {where} {which} ({some(quoted, most=3)}) {verb} {what}")
 
 
+def empty_parts(_: Note, parts: Sequence[str]) -> str:
+    have, were = ("has", "was") if len(parts) == 1 else ("have", "were")
+    return f"{some(list(parts), most=3)} {have} no rows, and {were} passed over."
+
+
+def extra_columns(note: Note, part: str, first: str) -> str:
+    return f"{part} has columns that {first} has not, which were left out: {some(names_in(note))}."
+
+
 def other_sheets(_: Note, sheet: str, others: Sequence[str]) -> str:
     return printable(
         f"only sheet '{sheet}' was read, not {some(others)}; choose another with {option('--sheet')}."
@@ -357,6 +366,8 @@ def one_column_outweighs(note: Note, share: float) -> str:
 WORDS: dict[str, Callable[..., str]] = {
     **wording_tables.WORDS,
     "rows left out": rows_left_out,
+    "empty parts": empty_parts,
+    "extra columns": extra_columns,
     "other sheets": other_sheets,
     "merged cells": merged_cells,
     "labelled codes": labelled_codes,

@@ -28,16 +28,16 @@ from kpod._engine.table import Table, make_table
 from kpod._engine.windows import pages_of
 from kpod._estimators.choices import warn_of_empty
 from kpod._estimators.fitted import store_fitted
-from kpod._estimators.nearest_center import NearestCenter
 from kpod._estimators.parameters import check_integer, check_shared, check_table, is_auto
 from kpod._estimators.plan import centers_of, init_of
+from kpod._estimators.streams import NO_DASK, Buffer, NamedRows, StreamModel, generator_of, words_of
 from kpod._inputs import validation
 from kpod._kernels.panel import Panel
 
 MOST_LOSSES = 1_000
 
 
-class MiniBatchKPOD(NearestCenter):
+class MiniBatchKPOD(StreamModel):
     r"""k-means clustering of tables with missing entries, a few rows at a time.
 
     Minimises the loss of :class:`KPOD` over the observed entries,
@@ -57,9 +57,9 @@ class MiniBatchKPOD(NearestCenter):
 
     with n the weight observed in the batch and N that before it, *for each center and column*: a
     column with many gaps takes longer steps than one with few. A column of which nothing is observed
-    before a later batch starts at its mean in every center; all batches must have the same columns.
-    `partial_fit` takes a batch as it comes; `fit` starts from the clusters of a sample and goes through
-    the table in batches of random rows.
+    before a later batch starts at its mean in every center. `partial_fit` takes a batch as it comes, data
+    frames and dicts by the names of their columns; `fit` starts from the clusters of a sample and goes
+    through the table in batches of random rows.
 
     Batches should be alike: where rows come sorted, by time or by group, the centers follow them and end
     far from those of all rows, and `partial_fit` warns once. Shuffle rows before they are cut into
@@ -134,6 +134,13 @@ class MiniBatchKPOD(NearestCenter):
         The loss of each batch per unit of weight, before it moved the centers (after, of the batch
         that `partial_fit` started from); of the last 1,000 batches.
 
+    drift_ : ndarray of shape (n_features,)
+        How far the batches of `partial_fit` differ, column by column: the share of its variance that lies
+        between them (omega squared), near 0 where they are alike; NaN while there are too few to tell.
+
+    n_buffered_ : int
+        Rows of `partial_fit` that are kept until there are enough to begin with.
+
     n_features_in_ : int
         Number of columns.
 
@@ -165,9 +172,13 @@ class MiniBatchKPOD(NearestCenter):
 
     _shift: Floats
     _scale: float
-    _order: Order | None
+    _order: Order
+    _words: Any
+    _has_warned: bool
     n_clusters: int
     batch_losses_: Floats
+    drift_: Floats
+    n_buffered_: int
     n_steps_: int
 
     def __init__(
@@ -214,35 +225,17 @@ class MiniBatchKPOD(NearestCenter):
         """
         return self._learn(X, sample_weight, reset=True)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MiniBatchKPOD:
-        """Move the centers by one batch of rows.
-
-        The first batch is clustered as `KPOD` would, and must have `n_clusters` rows or more with
-        something observed; later ones may have any number. A column may have nothing observed until a
-        later batch, but all batches must have the same columns.
-
-        Parameters
-        ----------
-        X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
-            The batch.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row.
-
-        Returns
-        -------
-        self
-        """
-        return self._learn(X, sample_weight, reset=not hasattr(self, "_running"), one_batch=True)
-
     def _learn(self, X: Any, sample_weight: Any, *, reset: bool, one_batch: bool = False) -> MiniBatchKPOD:
         self._check_parameters()
         if validation.is_dask(X):
-            raise TypeError(
-                "MiniBatchKPOD takes tables in memory or on disk. Call partial_fit with the partitions of a "
-                "Dask table one after the other, or give the table to KPOD."
-            )
+            raise TypeError(NO_DASK)
         new = copy.copy(self)  # nothing of a fitted model changes before the new fit has succeeded
+        if not reset:
+            new._random = generator_of(self._words)
+            new._running, new._order = self._running.copy(), copy.deepcopy(self._order)
+            new._batch_losses = deque(getattr(self, "_batch_losses", self.batch_losses_), MOST_LOSSES)
+            if isinstance(X, NamedRows) and hasattr(self, "feature_names_in_"):
+                new._grow(X)
         with threads(self._n_threads()) as executor:
             values = new._validate(X, executor, reset=reset)
             if sparse.issparse(values) and self._fills_in():
@@ -259,10 +252,7 @@ class MiniBatchKPOD(NearestCenter):
                 new._batch_losses, new.n_steps_ = deque(maxlen=MOST_LOSSES), 0
                 new._order = Order.unknown(table.n_columns)
                 new._running = new._started(values, weights, table, executor, random_state, whole=one_batch)
-            else:
-                new._random = copy.deepcopy(self._random)
-                new._running, new._batch_losses = self._running.copy(), self._batch_losses.copy()
-                new._order = copy.deepcopy(self._order)
+                new._buffer, new.n_buffered_, new._has_warned = Buffer(), 0, False
             new.n_iter_ = 1
             if not one_batch:
                 new._run_epochs(values, weights, table, executor)
@@ -315,21 +305,18 @@ class MiniBatchKPOD(NearestCenter):
 
     def _check_order(self, table: Table, names: Any) -> None:
         """Warn once of batches that differ by more than chance."""
-        order = self._order
-        if order is None or self.half_life is not None:
-            return
-        order.add(table)
-        share, columns = order.shares()
-        if not len(columns):
+        self._order.add(table)
+        share, columns = self._order.shares()
+        if not len(columns) or self._has_warned or self.half_life is not None:
             return
         most = columns[np.argmax(share[columns])]
         warn(
             f"The batches are not alike: {percent(share[most])} of the variance of column "
             f"{validation.name_columns([most], names)} lies between them, as if rows came sorted. Centers "
             "follow the order of the rows then; shuffle rows before they are cut into batches, or set "
-            "half_life if the clusters themselves change."
+            "half_life if the clusters themselves change. drift_ has all columns."
         )
-        self._order = None
+        self._has_warned = True
 
     def _run_epochs(self, values: Any, weights: Floats | None, table: Table, executor: Executor) -> None:
         tell = self._lines().writer(1)
@@ -378,7 +365,8 @@ class MiniBatchKPOD(NearestCenter):
         # A column that was ignored so far has the shift of the first batch that observed it.
         self._shift = np.where(np.isnan(self._shift), table.units.shift, self._shift)
         self.n_features_in_, self._n_features_out = table.n_columns, self.n_clusters
-        self.batch_losses_ = np.array(self._batch_losses)
+        self.batch_losses_, self.drift_ = np.array(self._batch_losses), self._order.drift()
+        self._words = words_of(self._random)
         self.counts_, self.column_means_ = running.counts, running.column_means.copy()
         if one_batch:
             table = make_table(values, executor, weights=weights, units=Units(self._shift, self._scale))

@@ -29,7 +29,7 @@ from kpod._engine.solvers.nearest import labels_of_block, loss_of, nearest, near
 from kpod._engine.table import Table, in_precision
 from kpod._estimators.documentation import DocumentedMixin
 from kpod._estimators.table_model import TableModel
-from kpod._inputs import dask_tables, validation
+from kpod._inputs import containers, dask_tables, lazy, validation
 from kpod._kernels.panel import Panel
 from kpod._mixture.confidence import SoftClustering
 
@@ -188,6 +188,8 @@ class NearestCenter(
                 "instead, cluster_centers_[predict(X)], or pass the rows you need as an array with NaN."
             )
         dask_tables.refuse(X, self, "impute")
+        if lazy.lazy_kind(X) is not None:
+            raise TypeError(containers.not_a_table(X))
         with self._fitted_table(X, here=True) as (table, executor):
             labels = self._labels(table, executor)
         values = validation.as_array(X, self)

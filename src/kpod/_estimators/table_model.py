@@ -15,7 +15,7 @@ from kpod._common.typing import Floats
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.table import Table, make_table
-from kpod._inputs import dask_tables, places, validation
+from kpod._inputs import dask_tables, lazy, places, validation
 
 
 class TableModel(BaseEstimator):
@@ -27,6 +27,7 @@ class TableModel(BaseEstimator):
 
     def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
         """What the engine takes; the columns are those of the model, or become so."""
+        X = lazy.scanned(X, None if reset else getattr(self, "feature_names_in_", None))
         if validation.is_dask(X):
             values: Any = dask_tables.DaskTable(X, executor)
             validate_data(self, values.header, reset=reset, skip_check_array=True)

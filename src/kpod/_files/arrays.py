@@ -20,7 +20,9 @@ from kpod._engine.blocks import csr_of
 from kpod._estimators.scaler import ObservedScaler
 from kpod._files.pieces.scanning import CHUNK_ENTRIES, Decoded, chunks, fitted_scaler
 from kpod._files.pieces.scratch import Scratch
-from kpod._files.pieces.sources import Source, Sources
+from kpod._files.pieces.source import Source
+from kpod._files.pieces.sources import Sources
+from kpod._files.places.part import Part
 from kpod._inputs import conversion
 from kpod._inputs.scanned import ScannedTable
 
@@ -32,8 +34,8 @@ ODD_CONTENTS = (
 
 
 def scan_arrays(
-    paths: list[str],
-    arrays: list[str],
+    parts: list[Part],
+    arrays: list[Part],
     columns: Sequence[str] | None,
     scale: bool | ObservedScaler,
     directory: str | os.PathLike[str] | None,
@@ -41,10 +43,14 @@ def scan_arrays(
 ) -> ScannedTable:
     """Arrays of NumPy, and one CSR table of SciPy."""
     if columns is not None:
-        raise InputError(f"{printable(arrays[0])}: no column names to choose from.")
-    odd = next((path for path in paths if path not in arrays), None)
+        raise InputError(f"{arrays[0].name}: no column names to choose from.")
+    odd = next((part for part in parts if part not in arrays), None)
     if odd is not None:
-        raise InputError(f"{printable(odd)}: cannot be combined with arrays such as {printable(arrays[0])}.")
+        raise InputError(f"{odd.name}: cannot be combined with arrays such as {arrays[0].name}.")
+    elsewhere = next((part for part in parts if part.filesystem is not None), None)
+    if elsewhere is not None:
+        raise InputError(f"{elsewhere.name}: arrays are mapped, and must be on this machine; copy it first.")
+    paths = [part.path for part in parts]
     if Path(paths[0]).suffix.lower() == ".npz":
         if len(paths) > 1:
             raise InputError(f"{printable(paths[1])}: a sparse table must be a single file.")

@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,10 @@ from kpod._common import system
 from kpod._common.errors import InputError, printable
 
 STREAMS = {f"/dev/{name}": f"/dev/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", os.fspath(path)) is not None
 
 
 def descriptor_of(path: str | os.PathLike[str]) -> int | None:
@@ -76,6 +81,42 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with system.written_aside(target, f".{target.name[:40]}.") as file:
         yield file
         give_permissions(Path(file.name), target)
+
+
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether an output is to be a folder: its name ends in a slash, or it is one already."""
+    text = os.fspath(path)
+    return text.endswith(("/", os.sep)) or (text != "-" and Path(text).is_dir())
+
+
+@contextmanager
+def written_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder that takes its name only once it is complete."""
+    target = Path(os.path.realpath(path))
+    part = Path(tempfile.mkdtemp(prefix=f".{target.name[:40]}.", dir=target.parent))
+    try:
+        with naming(path):
+            yield part
+            mask = os.umask(0)
+            os.umask(mask)
+            part.chmod(0o777 & ~mask)
+            part.replace(target)  # an empty folder of that name is replaced
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse, before the work, a folder that holds something, or cannot be made."""
+    name, target = printable(path), Path(os.path.realpath(path))
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{name}: is a file; give the name of a folder, or one without a slash at its end.")
+    if target.is_dir() and any(target.iterdir()):
+        raise InputError(f"{name}: is not empty; give the name of a new folder.")
+    if not target.parent.is_dir():
+        raise InputError(f"{name}: there is no directory {printable(target.parent)}; create it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{name}: directory {printable(target.parent)} is not writable.")
 
 
 def give_permissions(part: Path, target: Path) -> None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 
 from kpod._columns.frames import check_pyarrow
-from kpod._common.errors import InputError, printable
+from kpod._common.errors import InputError
 from kpod._common.options import option
 from kpod._common.progress import Progress, silent
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kpod._columns.tables import TableFile
 
 
@@ -43,19 +45,19 @@ def open_table(
     several = isinstance(data, (list, tuple))
     given = [os.fspath(path) for path in (data if several else [data])]
     progress(0, 0, f"reading {given[0]}")
-    paths, in_pieces = files_of(given, None if scratch is None else os.fspath(scratch))
+    parts, in_pieces = files_of(given, None if scratch is None else os.fspath(scratch))
     if not in_pieces:
         return read_table(
-            paths[0], missing=missing_values, answers=answers, every_row=every_row, header=header,
+            parts[0].given, missing=missing_values, answers=answers, every_row=every_row, header=header,
             strict=strict, **read,
         )  # fmt: skip
     if header is not None:
         raise InputError(
-            f"{printable(paths[0])}: {option('--header')} does not apply to a table that is read in pieces, "
+            f"{parts[0].name}: {option('--header')} does not apply to a table that is read in pieces, "
             "whose first line holds the column names."
         )
     return LargeTable.read(
-        paths,
+        parts,
         scratch,
         lambda done, total, text: progress(done, total, f"{text}, {min(1.0, done / max(1, total)):.0%}"),
         leave_out=aside,
@@ -64,6 +66,23 @@ def open_table(
         every_row=every_row,
         **read,
     )
+
+
+def open_lazy(
+    data: Any, scratch: str | os.PathLike[str] | None, progress: Progress, **choice: Any
+) -> TableFile | pa.Table:
+    """The rows of an object that stands for a table, in memory if they fit; else a table in pieces."""
+    check_pyarrow()
+    from kpod._files.pieces.large_table import LargeTable
+    from kpod._files.pieces.spool import loaded
+
+    held, spooled = loaded(data, scratch, progress)
+    if held is not None:
+        return held
+    table = LargeTable.read(data if spooled is None else [spooled.part], scratch, progress, **choice)
+    if spooled is not None:
+        table.spooled = spooled
+    return table
 
 
 def read(
@@ -89,7 +108,7 @@ def read(
 
     Parameters
     ----------
-    path : path-like
+    path : path-like or URL
     missing_values : scalar, sequence or mapping, default=None
         Values that mean missing, for all columns, ``[-9]``, or by column, ``{"score": [99]}``.
     delimiter, decimal, encoding : str, default=None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kpod._columns.inspection import EXACT, is_text
-from kpod._columns.tables import Column, TableFile
+from kpod._columns.tables import SUFFIXES, Column, TableFile
 from kpod._columns.usage import words_of
+from kpod._files.atomic import is_folder, written_folder
 from kpod._files.writing import format_of, write_table
 
 
@@ -76,5 +78,15 @@ def write_labels(table: TableFile, label: str, labels: Any, output: str, sure: A
     if table.in_pieces:
         table.write_labels(label, labels, output)  # type: ignore[attr-defined]
         return
+    if is_folder(output):
+        with written_folder(output) as folder:
+            write_labels(table, label, labels, str(folder / part_name(table)), sure)
+        return
     typed = format_of(output) != "csv"
     write_table(with_labels(table, label, labels, typed=typed, sure=sure), output, table.dialect)
+
+
+def part_name(table: TableFile) -> str:
+    """What the only part of a table is called in a folder: as the file that it came from."""
+    name = PurePath(table.source).name
+    return name if PurePath(name).suffix.lower() in SUFFIXES else "part-0.csv"

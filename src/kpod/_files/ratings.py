@@ -38,7 +38,9 @@ class Ratings:
 def as_ratings(table: TableFile, columns: Mapping[str, str | None]) -> Ratings:
     """The sparse table that lines of ratings are."""
     if table.in_pieces:
-        raise InputError(f"{table.source}: ratings need the whole table in memory; give one file.")
+        raise InputError(
+            f"{table.source}: ratings need the whole table in memory{table.whole_size}; give one file."
+        )
     absent = [option for option, name in columns.items() if name is None]
     if absent:
         needed = [option(name) for name in columns]

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
+from kpod._engine.executors import available_threads, threads
+from kpod._engine.table import make_table
 from kpod._engine.windows import gathered, release
 
 CHUNK_ENTRIES = 1 << 21
@@ -189,17 +191,10 @@ class MappedEntries(Entries):
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
-        n, total = np.zeros(self.shape[1]), np.zeros(self.shape[1])
-        for _, values in self.pieces():
-            n += (~np.isnan(values)).sum(axis=0)
-            total += np.nansum(values, axis=0, dtype=np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means = total / n
-            squares = np.zeros(self.shape[1])
-            for _, values in self.pieces():
-                squares += np.nansum((values - means) ** 2, axis=0, dtype=np.float64)
-            scale = 1.0 if self.scaler is None else self.scaler.scale_
-            return self.in_units(means), np.sqrt(squares / n) * scale
+        with threads(available_threads()) as executor:
+            table = make_table(self.values, executor)
+        scale = 1.0 if self.scaler is None else self.scaler.scale_
+        return self.in_units(table.column_means), table.column_spreads * scale
 
     def patterns(self, most: int) -> Patterns:
         keys = np.empty(self.shape[0], np.uint64)

@@ -14,9 +14,19 @@ from typing import Any
 import numpy as np
 
 from kpod._common.words import kind_of
+from kpod._inputs.lazy import lazy_kind
 
 LOADERS = ("toPandas", "to_pandas", "df", "collect", "compute")
 """Methods that load what lies elsewhere, the best first (`collect` of Spark makes a list)."""
+LOADS = {
+    "pyarrow Dataset": "to_table()",
+    "RecordBatchReader": "read_all()",
+    "polars LazyFrame": "collect()",
+    "DuckDB relation": "df()",
+    "Delta table": "to_pyarrow_table()",
+    "Iceberg table": "scan().to_arrow()",
+    "Iceberg scan": "to_arrow()",
+}
 SPARSE_FORMATS = ("csr", "csc", "coo", "lil", "dok")
 """Those that store entry by entry, so that what is stored is what was observed."""
 
@@ -67,6 +77,12 @@ def check_dimensions(X: Any) -> None:
 def not_a_table(X: Any) -> str:
     """What is wrong with an object that holds no table, and what to do."""
     what = f"X must be an array, a data frame or a sparse table, got {kind_of(X)}"
+    kind = lazy_kind(X)
+    if kind is not None:
+        return (
+            f"{what}, whose rows are not in memory. fit and predict of KPOD take it; here, use "
+            f"kpod.scan(X), which makes a table on disk of it, or load it if it fits: X.{LOADS[kind]}."
+        )
     loader = next((name for name in LOADERS if callable(getattr(type(X), name, None))), None)
     if isinstance(X, str | bytes | os.PathLike):
         return f"{what}. If it names a file, read that first, with kpod.scan for instance."

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from kpod._common.notes import Notes
 from kpod._engine.windows import opened, packed
 
 
@@ -30,6 +31,8 @@ class ScannedTable:
         Where the rows come from, in their order.
     values : ndarray or csr_array
         The rows: mapped, read-only, NaN in the gaps.
+    notes : Notes
+        What to know about how they were read: parts without rows, columns left out.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class ScannedTable:
         self.columns = None if columns is None else [str(name) for name in columns]
         self.files = list(files)
         self.scaler_ = scaler
+        self.notes = Notes()
         self._check = check
         self._release = None if release is None else weakref.finalize(self, release)
 
@@ -105,6 +109,12 @@ class ScannedTable:
         """Remove the scratch file. Rows that are in use stay readable until they are let go."""
         if self._release is not None:
             self._release()
+
+    def leave_with_rows(self) -> None:
+        """Keep the scratch file for as long as the rows are in use, not the table."""
+        found = None if self._release is None else self._release.detach()
+        if found is not None:
+            self._release = weakref.finalize(self.values, found[1])
 
     def __enter__(self) -> ScannedTable:
         return self

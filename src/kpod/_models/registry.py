@@ -156,6 +156,21 @@ def check_covariances(matrices: Any) -> None:
         raise ValueError("covariances that are none")
 
 
+def check_mini_batch(model: Any) -> None:
+    """What the batches have left has to be of the same clusters and columns."""
+    if model.n_clusters != model._n_features_out or np.isnan(model.column_means_).all():
+        raise ValueError("invalid n_clusters")
+    shape, running, order = model.cluster_centers_.shape, model._running, model._order
+    if type(running).__name__ != "Running" or type(order).__name__ != "Order" or model._words.shape != (6,):
+        raise ValueError("the state of the batches is missing")
+    moments = (order.rows, order.group)
+    if any(type(one).__name__ != "Moments" for one in moments):
+        raise ValueError("the state of the batches is missing")
+    lengths = {len(one.n) for one in moments} | {len(order.between)}
+    if running.centers.shape != shape or lengths != {shape[1]}:
+        raise ValueError("the state of the batches does not match the centers")
+
+
 def check_preparer(preparer: Any) -> None:
     preparer._check_parameters()
     columns, kinds, levels = preparer.columns_, preparer.kinds_, preparer.levels_
@@ -256,6 +271,52 @@ CLASSES = {
         check_mixture,
         not_kept=("labels_", "outlier_cells_"),
     ),
+    "MiniBatchKPOD": Entry(
+        "kpod._estimators.mini_batch",
+        {
+            "init": "U optional",
+            "random_state": "i none optional",
+            "n_threads": "i threads none optional",
+            "n_features_in_": "i",
+            "_n_features_out": "i",
+            "column_means_": "f p bounded means",
+            "cluster_centers_": "f k p bounded",
+            "counts_": "fi k p nonnegative",
+            "inertia_": "fi nonnegative",
+            "n_iter_": "i",
+            "n_steps_": "i",
+            "n_buffered_": "i",
+            "batch_losses_": "f batches nonnegative",
+            "drift_": "f p or_missing",
+            "_shift": "f p bounded",
+            "_scale": "fi positive",
+            "_has_warned": "b",
+            "_words": "u words",
+            "_running": "any",
+            "_order": "any",
+        },
+        check_mini_batch,
+        not_kept=("labels_",),
+    ),
+    "Running": Entry(
+        "kpod._engine.solvers.minibatch",
+        {
+            "column_means": "f p bounded means",
+            "centers": "f k p or_missing",
+            "counts": "f k p nonnegative",
+            "column_weights": "f p nonnegative",
+            "recent": "f k nonnegative",
+            "n_rows": "i",
+        },
+    ),
+    "Order": Entry(
+        "kpod._engine.solvers.order",
+        {"between": "f p nonnegative", "n_groups": "f p nonnegative", "n_rows": "i"},
+    ),
+    "Moments": Entry(
+        "kpod._engine.solvers.order",
+        {"n": "f p nonnegative", "mean": "f p finite", "squares": "f p nonnegative"},
+    ),
     "StandardScaler": Entry(
         "sklearn.preprocessing",
         {
@@ -277,6 +338,7 @@ CLASSES = {
             "_n_features_out": "i",
             "feature_names_in_": "O p optional",
             "_frame": "U",
+            "_streamed": "b optional",
             "columns_": "any",
             "kinds_": "any",
             "levels_": "any",

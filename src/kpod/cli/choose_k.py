@@ -13,6 +13,7 @@ from kpod.cli.options import (
     choosing,
     clusters,
     in_files,
+    log_json,
     opened,
     out_file,
     preparing,
@@ -30,8 +31,11 @@ from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 @reading
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @checkpoint
+@log_json
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def choose_k(data: tuple[str, ...], report: str | None, as_json: bool, **options: Any) -> None:
+def choose_k(
+    data: tuple[str, ...], report: str | None, log_json: bool, as_json: bool, **options: Any
+) -> None:
     """Choose the number of clusters of DATA.
 
     Some observed entries are hidden and predicted from the others with one cluster, two, three and so
@@ -50,7 +54,10 @@ def choose_k(data: tuple[str, ...], report: str | None, as_json: bool, **options
     from kpod.cli.progress import Progress
     from kpod.cli.show import show_choice
 
-    with Progress(quiet=False) as progress, opened(data, options, progress) as table:
+    with (
+        Progress(False, log_json) as progress,
+        opened(data, options, progress) as table,
+    ):
         analysis = analyze(table, progress=progress, **analysis_options(options))
         if report:
             draw(analysis, progress).save(report)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kpod.cli.options import in_files, opened, reading
+from kpod.cli.options import in_files, log_json, opened, reading
 from kpod.cli.outputs import check_stdout, echo_json
 
 MOST_PATTERNS = 8
@@ -15,8 +15,9 @@ MOST_PATTERNS = 8
 @click.command()
 @in_files("data")
 @reading
+@log_json
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def describe(data: tuple[str, ...], as_json: bool, **options: Any) -> None:
+def describe(data: tuple[str, ...], log_json: bool, as_json: bool, **options: Any) -> None:
     """Describe DATA: the role, missing entries and range of each column, and the patterns of gaps.
 
     Several files, a folder or a pattern are read as one table.
@@ -32,7 +33,10 @@ def describe(data: tuple[str, ...], as_json: bool, **options: Any) -> None:
     from kpod.cli.progress import Progress
     from kpod.cli.show import show
 
-    with Progress(quiet=False) as progress, opened(data, options, progress) as table:
+    with (
+        Progress(False, log_json) as progress,
+        opened(data, options, progress) as table,
+    ):
         table.read_text()
         described = described_table(table, MOST_PATTERNS)
     if as_json:

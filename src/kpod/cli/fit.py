@@ -80,6 +80,7 @@ def fit(
     output: str | None,
     label: str,
     quiet: bool,
+    log_json: bool,
     as_json: bool,
     confidence: bool,
     centers: str | None,
@@ -91,7 +92,8 @@ def fit(
 ) -> None:
     """Cluster the rows of DATA: CSV or other text, Excel, SPSS, Stata, SAS, JSON, Parquet or Arrow.
 
-    Several files, a folder or a pattern are read as one table; all files need the same columns.
+    Several files, a folder, a pattern or a URL (s3://bucket/folder) are read as one table; all files need the
+    same columns. Folders such as year=2024 are columns; a Delta table is read as its log says.
 
     Empty cells and NA, NaN, null, ? and the like count as missing; the markers found are reported.
     Numbers and yes/no columns are clustered; identifiers, dates, categories and text are not, but stay
@@ -104,6 +106,7 @@ def fit(
       kpod fit data.csv -k 3 -o clusters.parquet --report report.html --model wine.kpod
       kpod fit survey.csv -k 5 --missing -9 --missing 999 --exclude weight --id person
       zcat data.csv.gz | kpod fit - -k 3 --json -o clusters.csv | jq .clusters
+      kpod fit s3://bucket/year=2024/ -k 20 -o labelled/ --log-json 2> progress.jsonl
       kpod fit folder/ -k 20 --scratch /data/scratch --checkpoint /data/kept -o clusters.parquet
     """
     output = output_for(output, as_json)
@@ -111,7 +114,7 @@ def fit(
     from kpod._analysis.analyze import analyze
     from kpod.cli.progress import Progress
 
-    with Progress(quiet) as progress, opened(data, options, progress) as table:
+    with Progress(quiet, log_json) as progress, opened(data, options, progress) as table:
         check_label(table, label, confidence)
         check_types(table, output, confidence)
         analysis = analyze(

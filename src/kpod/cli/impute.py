@@ -16,7 +16,9 @@ from kpod.cli.outputs import check_outputs, check_types, output_for, say, writte
 @table_output("with its gaps filled")
 @telling
 @reading
-def impute(model: str, data: str, output: str | None, quiet: bool, as_json: bool, **options: Any) -> None:
+def impute(
+    model: str, data: str, output: str | None, quiet: bool, log_json: bool, as_json: bool, **options: Any
+) -> None:
     """Fill the gaps of DATA from the clusters of MODEL, made by kpod fit --model.
 
     A gap in a column of the model gets the mean of the row's cluster, or the most common category; where
@@ -40,7 +42,7 @@ def impute(model: str, data: str, output: str | None, quiet: bool, as_json: bool
     from kpod.cli.progress import Progress
 
     with (
-        Progress(quiet) as progress,
+        Progress(quiet, log_json) as progress,
         apply(model, data, progress=progress, **new_rows_options(options)) as given,
     ):
         check_types(given.table, output)

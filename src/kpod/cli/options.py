@@ -250,13 +250,19 @@ def table_output(what: str) -> Decorator:
     return out_file(
         "-o",
         "--output",
-        help=f"The table {what}: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; "
-        "- is CSV on standard output.  [default: -]",
+        help=f"The table {what}: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; a folder (dir/) gets a "
+        "file for each file of DATA; - is CSV on standard output.  [default: -]",
     )
 
 
+log_json = click.option(
+    "--log-json",
+    is_flag=True,
+    help="Log progress to standard error as JSON, an object per line.",
+)
 telling = together(
     click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+    log_json,
     click.option(
         "--json",
         "as_json",

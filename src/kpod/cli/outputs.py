@@ -34,7 +34,7 @@ NOT_REPORTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".md", ".png", ".svg", "
 
 def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str | None]) -> None:
     """Whatever can be known to go wrong with the outputs, before the work is done."""
-    from kpod._files.atomic import check_writable
+    from kpod._files.atomic import check_folder, check_writable, is_folder, is_url
 
     named = {what: [given] if isinstance(given, str) else given for what, given in inputs.items()}
     taken = {
@@ -55,6 +55,14 @@ def check_outputs(inputs: dict[str, str | Sequence[str]], outputs: dict[str, str
                 f"{option} {printable(path)} would overwrite {taken[target]}; choose another name."
             )
         taken[target] = option
+        if is_url(path):
+            raise InputError(
+                f"{option} {printable(path)}: results are written to this machine; write a file or a folder "
+                "here, and copy it."
+            )
+        if option == "-o" and is_folder(path):
+            check_folder(path)
+            continue
         check_writable(path)
         if option == "--report" and path.lower().endswith(NOT_REPORTS):
             raise InputError(
@@ -83,10 +91,16 @@ def check_label(table: TableFile, label: str, confidence: bool = False) -> None:
 def check_types(table: TableFile, output: str | None, confidence: bool = False) -> None:
     """Whether the output's format can hold what the columns of the input hold."""
     if output:
+        from kpod._files.atomic import is_folder
         from kpod._files.writing import check_format, format_of
 
         if table.in_pieces and confidence:
-            raise InputError(f"{table.source}: --confidence needs the whole table in memory; leave it out.")
+            raise InputError(
+                f"{table.source}: --confidence needs the whole table in memory{table.whole_size}; leave it "
+                "out."
+            )
+        if is_folder(output):
+            return  # of the formats of the parts
         if table.in_pieces and format_of(output) == "excel":
             raise InputError(
                 f"-o {printable(output)}: workbooks cannot be written in pieces; write .csv or .parquet."

@@ -23,6 +23,7 @@ def predict(
     output: str | None,
     label: str,
     quiet: bool,
+    log_json: bool,
     as_json: bool,
     confidence: bool,
     **options: Any,
@@ -44,7 +45,7 @@ def predict(
     from kpod.cli.progress import Progress
 
     with (
-        Progress(quiet) as progress,
+        Progress(quiet, log_json) as progress,
         apply(model, data, progress=progress, **new_rows_options(options)) as given,
     ):
         check_label(given.table, label, confidence)

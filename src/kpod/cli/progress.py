@@ -1,26 +1,34 @@
-"""A line about what is going on, for a person who has waited two seconds at a terminal.
+"""A line about what is going on: for a person who has waited two seconds at a terminal, and for a log.
 
-That a choice will take long is said in any case, so that it can be stopped.
+At a terminal it is one line that changes. In a pipe or a log it is a line now and then, or with --log-json
+every step as a JSON object. That a choice will take long is said in any case, so that it can be stopped.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 PATIENCE = 2.0
+BETWEEN_LINES = 60.0
+"""Seconds from one line to the next where nobody looks on."""
+BETWEEN_OBJECTS = 1.0
+"""And of --log-json, for as long as what is being done stays the same."""
 
 
 class Progress:
-    """Shows a spinner on standard error once two seconds have passed; never in a pipe."""
+    """Shows a spinner on standard error once two seconds have passed; in a pipe, lines."""
 
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-        self.visible = not quiet and sys.stderr.isatty()
-        self.text = ""
+    def __init__(self, quiet: bool, log_json: bool = False) -> None:
+        self.quiet, self.log_json = quiet, log_json
+        self.visible = not quiet and not log_json and sys.stderr.isatty()
+        self.text = self.stage = ""
+        self.began = self.said = time.monotonic()
         self.status: Any = None
         self.timer: threading.Timer | None = None
 
@@ -50,11 +58,29 @@ class Progress:
         self.text = text + " ..."
         if self.status:
             self.status.update(self.text)
+        elif self.log_json:
+            self.log(done, total, text)
+        elif not self.visible and not self.quiet and time.monotonic() - self.said >= BETWEEN_LINES:
+            self.said = time.monotonic()
+            print(f"kpod: {self.said - self.began:.0f} s: {text}", file=sys.stderr, flush=True)
+
+    def log(self, done: int, total: int, text: str) -> None:
+        """A JSON object on a line: at once where something begins, else one a second."""
+        stage, now = text.partition(",")[0], time.monotonic()
+        if stage == self.stage and now - self.said < BETWEEN_OBJECTS:
+            return
+        self.stage, self.said = stage, now
+        content = {"seconds": round(now - self.began, 3), "stage": stage, "text": text}
+        content |= {"done": int(done), "total": int(total)} if total else {}
+        print(json.dumps(content, ensure_ascii=False), file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
         """Something that has to be known now, also by those who read it from a pipe or a log."""
         if self.status:
             self.status.console.print(text)
+        elif self.log_json:
+            self.stage = ""
+            self.log(0, 0, text)
         elif not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
@@ -67,7 +93,7 @@ class Progress:
     @contextmanager
     def follow(self, kpod: Any) -> Iterator[None]:
         """Show what a fit is doing, its latest line at a time."""
-        if not self.visible:
+        if self.quiet and not self.log_json:
             yield
             return
         kpod._progress_line = lambda line: self(0, 0, f"clustering, {line.strip()}")

@@ -83,6 +83,14 @@ class Running:
             self.n_rows,
         )
 
+    def add_columns(self, n: int) -> None:
+        """Make room for columns of which nothing is known yet."""
+        k = len(self.centers)
+        self.centers = np.hstack([self.centers, np.full((k, n), np.nan)])
+        self.counts = np.hstack([self.counts, np.zeros((k, n))])
+        self.column_means = np.append(self.column_means, np.full(n, np.nan))
+        self.column_weights = np.append(self.column_weights, np.zeros(n))
+
     def renumber(self, order: Positions) -> None:
         """Give the clusters other numbers."""
         self.centers, self.counts, self.recent = self.centers[order], self.counts[order], self.recent[order]

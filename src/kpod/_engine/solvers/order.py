@@ -42,6 +42,11 @@ class Moments:
         n = table.about.weights / weights
         return cls(n, np.where(n > 0, table.column_means, 0.0), n * table.column_spreads**2)
 
+    def add_columns(self, n: int) -> None:
+        self.n, self.mean, self.squares = (
+            np.append(a, np.zeros(n)) for a in (self.n, self.mean, self.squares)
+        )
+
     def add(self, other: Moments) -> Floats:
         """Take other rows in; returns what the two means' difference adds to the squared deviations."""
         n = self.n + other.n
@@ -84,6 +89,16 @@ class Order:
             self.n_groups = self.n_groups + (self.group.n > 0)
             self.between = self.between + self.rows.add(self.group)
             self.group, self.n_rows = Moments.none(len(self.between)), 0
+
+    def add_columns(self, n: int) -> None:
+        """Make room for columns that come for the first time."""
+        self.rows.add_columns(n)
+        self.group.add_columns(n)
+        self.between, self.n_groups = (np.append(a, np.zeros(n)) for a in (self.between, self.n_groups))
+
+    def drift(self) -> Floats:
+        """Of each column, the share of the variance between batches; NaN where too few were compared."""
+        return np.where(self.n_groups >= LEAST_GROUPS, np.clip(self.shares()[0], 0.0, 1.0), np.nan)
 
     def shares(self) -> tuple[Floats, Positions]:
         """Of each column, the share of the variance between batches, and the columns where it matters.

@@ -6,13 +6,11 @@ looked at a column at a time. Columns of text stay in their files, and go from t
 
 from __future__ import annotations
 
-import itertools
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,45 +19,48 @@ from kpod._columns import inspection as kinds
 from kpod._columns.inspect_table import settle_decimal
 from kpod._columns.missing_codes import MissingCodes
 from kpod._columns.roles.facts import SAMPLE
-from kpod._columns.tables import FILE, Column, Dialect, TableFile, check_numeric, shown
+from kpod._columns.tables import Column, TableFile, check_numeric, shown
 from kpod._columns.tally import Tally
 from kpod._columns.usage import ColumnUsage
-from kpod._common.errors import InputError, printable
+from kpod._common.errors import InputError
 from kpod._common.options import option
 from kpod._common.progress import Progress
 from kpod._common.typing import Floats
+from kpod._common.words import size_text
 from kpod._engine.windows import gathered
 from kpod._files import formats, memory_limits
-from kpod._files.atomic import naming, written_whole
 from kpod._files.output import has_plain_numbers
-from kpod._files.paths import expand
 from kpod._files.pieces.scanning import Decoded, Decoder
-from kpod._files.pieces.sources import Source, Sources, TextOptions, TextSource
+from kpod._files.pieces.source import Source
+from kpod._files.pieces.sources import Sources
+from kpod._files.pieces.text_source import TextOptions, TextSource
+from kpod._files.places.part import Part
+from kpod._files.places.paths import expand
 from kpod._files.text import rows_that_are_not_data
 from kpod._files.text.delimited import rows_as_text
-from kpod._files.writing import csv_batches, csv_header, dialect_for, format_of
 from kpod._inputs.scanned import ScannedTable
 
 HEAD_ROWS = 50_000
 
 
-def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[str], bool]:
+def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[Part], bool]:
     """The files of a table, and whether to read them in pieces: several, or one that would not fit."""
     if "-" in data:
         if len(data) > 1 or scratch is not None:
             raise InputError("-: standard input cannot be read in pieces; give file names.")
-        return ["-"], False
-    paths = expand(data)
-    whole = len(paths) == 1 and scratch is None and (not may_be_scanned(paths[0]) or fits(paths[0]))
-    return paths, not whole
+        return [Part("-")], False
+    parts = expand(data)
+    one = parts[0]
+    alone = len(parts) == 1 and scratch is None and not one.keys and one.schema is None
+    return parts, not (alone and (not may_be_scanned(one) or fits(one)))
 
 
-def may_be_scanned(path: str) -> bool:
+def may_be_scanned(part: Part) -> bool:
     """Whether a file is of a kind that is read in pieces; what is wrong with it is said later."""
-    if not Path(path).is_file():  # a pipe, whose first bytes are gone once they were looked at
-        return False
+    if part.filesystem is None and not Path(part.path).is_file():
+        return False  # a pipe, whose first bytes are gone once they were looked at
     try:
-        with Path(path).open("rb") as file:
+        with part.open() as file:
             head = file.read(512)
     except OSError:
         return False
@@ -67,10 +68,10 @@ def may_be_scanned(path: str) -> bool:
     return bool(head) and not packed and formats.kind_of(head) is None
 
 
-def fits(path: str) -> bool:
+def fits(part: Part) -> bool:
     """Whether a table fits into memory, by what its file says; what is wrong with it is said later."""
     try:
-        with pa.OSFile(os.fsencode(path)) as file:
+        with part.open() if part.filesystem else pa.OSFile(os.fsencode(part.path)) as file:
             return memory_limits.fits(memory_limits.declared_size(file))
     except OSError:  # not a regular file
         return True
@@ -95,13 +96,15 @@ class LargeTable(TableFile):
     decoded: Decoded
     marks: MissingCodes
     numeric: list[str]
+    spooled: Any = None
+    """The file that the rows of a query were written to."""
     typed: dict[str, tuple[pa.DataType, list[float]]]
     """Of each column that a typed format gets as numbers, their type, and those that mean missing."""
 
     @classmethod
     def read(
         cls,
-        paths: Sequence[str],
+        parts: Any,
         scratch: str | os.PathLike[str] | None,
         tell: Progress,
         *,
@@ -114,14 +117,15 @@ class LargeTable(TableFile):
     ) -> LargeTable:
         """Decode all columns of numbers, or those asked for, and tell what each column is.
 
-        With `every_row`, no row under the header is taken for anything but data.
+        Parts are files, or an object that stands for a table. With `every_row`, no row under the header is
+        taken for anything but data.
         """
+        given = TextOptions(**options)
+        sources = Sources.of(parts, given)
         if sheet is not None:
             raise InputError(
-                f"{printable(paths[0])}: not a workbook; {option('--sheet')} only applies to workbooks."
+                f"{sources.files[0].name}: not a workbook; {option('--sheet')} only applies to workbooks."
             )
-        given = TextOptions(**options)
-        sources = Sources.open(paths, given)
         marks = MissingCodes.of(missing, sources.schema.names, sources.name)
         head = cls.head(sources, marks, ask=given.decimal is None)
         if not every_row:
@@ -145,7 +149,7 @@ class LargeTable(TableFile):
             n_rows = sum(batch.num_rows for _, _, batch in sources.batches(sources.schema.names[:1]))
             raw: Any = RawColumns(sources, n_rows)
             table = cls(sources.name, raw, head.columns, sources.dialect)
-            table.sources, table.marks = sources, marks
+            table.sources, table.marks, table.notes = sources, marks, sources.notes
             return table
         decoded = Decoded.of(sources, names, scratch, tell, missing=marks.of_column)
         try:
@@ -159,7 +163,7 @@ class LargeTable(TableFile):
             raise
         raw = RawColumns(sources, decoded.n_rows)
         unused = marks.found_nowhere({column.name: column.marks for column in columns})
-        table = cls(sources.name, raw, columns, sources.dialect, unused)
+        table = cls(sources.name, raw, columns, sources.dialect, unused, sources.notes)
         table.sources, table.decoded, table.marks, table.numeric = sources, decoded, marks, names
         table.typed = {
             name: typed_of(column, marks) for name, column in known.items() if has_plain_numbers(column)
@@ -196,7 +200,8 @@ class LargeTable(TableFile):
             name = next(iter(absent or choice.categories))
             raise InputError(
                 f"{self.source}: column {shown(name)} does not hold plain numbers, which a table that "
-                f"is read in pieces needs; leave it out with {option('--exclude')}."
+                f"is read in pieces needs; leave it out with {option('--exclude')}, or give one file that "
+                f"fits into memory{self.whole_size}."
             )
         if all(column.missing == self.n_rows for column in self.columns if column.name in choice.used):
             self.decoded.scratch.remove()
@@ -221,6 +226,13 @@ class LargeTable(TableFile):
         ]
         return np.concatenate([codes.without_codes(part) for part in parts])
 
+    @property
+    def whole_size(self) -> str:
+        n_bytes = memory_limits.IN_MEMORY * 8 * self.n_rows * len(self.columns)
+        free = memory_limits.free_memory()
+        of = "" if free is None else f", with {size_text(free)} free"
+        return f" (about {size_text(n_bytes)}{of})"
+
     def files(self) -> Any:
         if len(self.sources.files) == 1:
             return None
@@ -230,72 +242,14 @@ class LargeTable(TableFile):
     def close(self) -> None:
         if hasattr(self, "decoded"):
             self.decoded.scratch.remove()
+        if self.spooled is not None:
+            self.spooled.remove()
 
     def write_labels(self, label: str, labels: Any, path: str) -> None:
         """The table as it came and one column more, a batch at a time."""
-        kind = format_of(path)
-        dialect = self.dialect if path == "-" else dialect_for(path, self.dialect)
-        typed = kind != "csv"
-        if path == "-":
-            with naming("standard output"):
-                self.write(sys.stdout.buffer, kind, dialect, label, labels, typed)
-                sys.stdout.buffer.flush()
-            return
-        with written_whole(path) as file:
-            self.write(file, kind, dialect, label, labels, typed)
+        from kpod._files.pieces.labelled import write_labels
 
-    def write(self, file: IO[bytes], kind: str, dialect: Any, label: str, labels: Any, typed: bool) -> None:
-        batches = self.labelled(label, labels, typed)
-        first = next(batches)
-        if kind == "csv":
-            dialect = dialect or Dialect()
-            file.write(csv_header(first.schema.names, dialect))
-            for batch in itertools.chain([first], batches):
-                for lines in csv_batches(pa.Table.from_batches([batch]), dialect):
-                    file.write(lines)
-            return
-        if kind == "parquet":
-            import pyarrow.parquet as pq
-
-            writer: Any = pq.ParquetWriter(file, first.schema)
-        else:
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
-            writer = pa.ipc.new_file(file, first.schema, options=options)
-        with writer:
-            writer.write_batch(first)
-            for batch in batches:
-                writer.write_batch(batch)
-
-    def labelled(self, label: str, labels: Any, typed: bool) -> Iterator[pa.RecordBatch]:
-        """The batches of the files, with the labels of their rows; of several, which file that is."""
-        decoders = {}
-        if typed and self.dialect:
-            decoders = {name: Decoder(name, self.dialect.decimal) for name in self.typed}
-        schema, row = self.raw.schema, 0
-        fields = [
-            pa.field(one.name, self.typed[one.name][0]) if one.name in decoders else one for one in schema
-        ]
-        with_files = len(self.sources.files) > 1 and FILE not in (*schema.names, label)
-        fields += [pa.field(FILE, pa.string())] if with_files else []
-        fields.append(pa.field(label, pa.int32()))
-        for source, at, batch in self.sources.batches(schema.names):
-            columns = []
-            for values, one in zip(batch.columns, fields[: batch.num_columns], strict=True):
-                column = values
-                if one.name in decoders:
-                    floats = decoders[one.name](values, source, at)
-                    for mark in self.typed[one.name][1]:
-                        floats[floats == mark] = np.nan
-                    column = pa.array(floats, from_pandas=True)
-                columns.append(column if column.type == one.type else column.cast(one.type))
-            columns += [pa.repeat(source.name, batch.num_rows)] if with_files else []
-            columns.append(pa.array(labels[row : row + batch.num_rows], pa.int32()))
-            row += batch.num_rows
-            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
-        if row != len(labels):
-            raise InputError(
-                f"{self.source}: {len(labels):,} rows when first read, {row:,} now; start again."
-            )
+        write_labels(self, label, labels, path)
 
 
 def check_descriptions(sources: Sources, head: TableFile) -> None:
@@ -314,7 +268,7 @@ def check_totals(sources: Sources, decoded: Decoded) -> None:
     for source, (start, stop) in zip(sources.files, pairwise([*sources.starts, decoded.n_rows]), strict=True):
         if not isinstance(source, TextSource):
             continue
-        places = [decoded.names.index(name) if name in decoded.names else -1 for name in source.schema.names]
+        places = [decoded.names.index(name) if name in decoded.names else -1 for name in source.stored.names]
         part, unknown = values[start:stop], np.full(stop - start, np.nan)
 
         def numbers(j: int, _: int, part: Any = part, places: Any = places, unknown: Any = unknown) -> Floats:

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,14 +23,17 @@ from kpod._columns.missing_codes import as_number, spellings
 from kpod._columns.tables import Column, precision, shown
 from kpod._columns.tally import Tally
 from kpod._common.errors import InputError, printable
+from kpod._common.notes import Notes
 from kpod._common.progress import Progress
 from kpod._common.typing import AnyFloats, Floats
 from kpod._common.words import size_text, some
 from kpod._engine.windows import release
-from kpod._files.paths import SCANNED, expand
-from kpod._files.pieces import sources as found
 from kpod._files.pieces.scratch import Scratch
-from kpod._files.pieces.sources import Source, Sources, TextOptions
+from kpod._files.pieces.source import Source
+from kpod._files.pieces.sources import Sources, is_numeric
+from kpod._files.pieces.text_source import TextOptions
+from kpod._files.places.paths import SCANNED, expand
+from kpod._inputs.lazy import lazy_kind
 from kpod._inputs.scanned import ScannedTable
 
 if TYPE_CHECKING:
@@ -47,11 +49,13 @@ def scan(
     files: Any,
     *,
     columns: Sequence[str] | None = None,
+    filters: Any = None,
+    filesystem: Any = None,
     scale: bool | ObservedScaler = False,
     scratch: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> ScannedTable:
-    """A table in files, to be clustered from the disk: as large as the disk, in little memory.
+    """A table wherever it is, to be clustered from the disk: as large as the disk, in little memory.
 
     Parquet, Arrow, Feather and CSV files are decoded once, a batch at a time, into a scratch file that is
     mapped into memory as it is read. A `.npy` file of floats is mapped where it is, and so are the parts
@@ -60,14 +64,25 @@ def scan(
 
     Parameters
     ----------
-    files : str, path or sequence of these
+    files : str, path, sequence of these, or an object that stands for a table
         A file, a folder, a pattern such as ``"folder/*.parquet"`` or ``"folder/**/*.parquet"`` (of any
-        depth), or several of these. Files must have the same columns, in any order; those of a folder or a
-        pattern are taken in the order of their names. A folder some of whose tables would not be read
-        is refused, and so are Delta, Iceberg and Hudi tables, whose files hold deleted rows too; names that
-        begin with ``.`` or ``_`` are no data.
+        depth), a URL of any of these (``"s3://bucket/folder"``), or several. Parts must have the same
+        columns, in any order; those of a folder or a pattern are taken in the order of their names. Numbers
+        of different types are promoted; parts without rows, and columns that the first part does not
+        have, are left out, and `notes` says so. Folders named ``year=2024`` are columns. A folder some of
+        whose tables would not be read is refused; names that begin with ``.`` or ``_`` are no data. The
+        folder of a Delta table is read as its log says.
+
+        Or a pyarrow `Dataset` or `RecordBatchReader`, a polars `LazyFrame`, a DuckDB relation, a Delta table
+        (`deltalake`) or an Iceberg table or scan (`pyiceberg`): asked for the columns that are used, and read
+        batch by batch.
     columns : sequence of str, default=None
         The columns to use, in this order; all of them by default, which must be numeric then.
+    filters : pyarrow expression or list of tuples, default=None
+        Which rows to read, as `pyarrow.parquet.read_table` takes it: ``pyarrow.compute.field("year") > 2020``
+        or ``[("year", ">", 2020)]``. Parts and row groups that hold none of them are passed over.
+    filesystem : file system of pyarrow or fsspec, default=None
+        Where the files are, if their names do not say so; with credentials of its own.
     scale : bool or ObservedScaler, default=False
         True standardises columns over their observed entries, with the bits of
         ``ObservedScaler().fit_transform`` in memory; a fitted scaler (`scaler_` of another table) is
@@ -103,34 +118,38 @@ def scan(
     """
     if isinstance(columns, str):
         raise TypeError(f"columns must be a sequence of names, got {columns!r}; write [{columns!r}].")
-    paths = expand(files, (*SCANNED, *ARRAYS))
     tell = Bar() if progress is None else progress
     try:
-        arrays = [path for path in paths if Path(path).suffix.lower() in ARRAYS]
-        if arrays:
-            from kpod._files.arrays import scan_arrays
+        table: Any = files
+        if lazy_kind(files) is None:
+            table = expand(files, (*SCANNED, *ARRAYS), filesystem)
+            arrays = [part for part in table if part.suffix in ARRAYS]
+            if arrays:
+                from kpod._files.arrays import scan_arrays
 
-            return scan_arrays(paths, arrays, columns, scale, scratch, tell)
-        sources = Sources.open(paths, TextOptions())
-        names = sources.schema.names if columns is None else checked_names(sources, columns)
-        decoded = Decoded.of(sources, names, scratch, tell)
+                return scan_arrays(table, arrays, columns, scale, scratch, tell)
+        sources = Sources.of(table, TextOptions(), as_expression(filters), columns)
+        decoded = Decoded.of(sources, sources.names, scratch, tell)
         return decoded.table(scale)
     finally:
         if isinstance(tell, Bar):
             tell.end()
 
 
-def checked_names(sources: Sources, columns: Sequence[str]) -> list[str]:
-    names = list(columns)
-    absent = [shown(name) for name in names if name not in sources.schema.names]
-    if absent:
-        raise InputError(
-            f"{sources.name}: there is no column {some(absent)}; there are "
-            f"{some([shown(name) for name in sources.schema.names], most=8)}."
-        )
-    if len(set(names)) < len(names) or not names:
-        raise InputError("columns must name at least one column, and none of them twice.")
-    return names
+def as_expression(filters: Any) -> Any:
+    """Filters as an expression of pyarrow; None for none."""
+    import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
+
+    if filters is None or isinstance(filters, ds.Expression):
+        return filters
+    try:
+        return pq.filters_to_expression(filters)
+    except (ValueError, TypeError) as error:
+        raise TypeError(
+            "filters must be an expression of pyarrow or a list of tuples such as [('year', '>', 2020)], got "
+            f"{filters!r}."
+        ) from error
 
 
 class Bar:
@@ -177,7 +196,8 @@ class Decoder:
         """The numbers; `row` is that of the first entry in its file."""
         numbers = self.decoded(values, source, row)
         if self.tally is not None:
-            self.tally.add(numbers.astype(np.float64, copy=False))
+            # Only codes have to be compared in full precision.
+            self.tally.add(numbers.astype(np.float64, copy=False) if self.tally.codes else numbers)
         return numbers
 
     def decoded(self, values: pa.Array, source: Source, row: int) -> AnyFloats:
@@ -245,14 +265,15 @@ class Decoded:
         """
         check_numeric(sources, names)
         dtype = np.dtype(precision(sources.schema, names))
-        most = sources.most_rows
+        most = sources.most_rows or 0
         n_bytes = most * len(names) * dtype.itemsize
         decimal = sources.dialect.decimal if sources.dialect else "."
         decoders = [Decoder(name, decimal) for name in names]
         if missing is not None:
             decoders = [Decoder(name, decimal, missing(name), Tally(missing(name))) for name in names]
         scratch = Scratch(directory, n_bytes)
-        text = f"reading {sources.name}, {size_text(n_bytes)} of scratch in {printable(scratch.directory)}"
+        room = size_text(n_bytes) if most else f"{8 * len(names)} bytes a row"
+        text = f"reading {sources.name}, {room} of scratch in {printable(scratch.directory)}"
         offset = n_rows = 0
         try:
             tell(0, most, text)
@@ -327,7 +348,9 @@ class Decoded:
                 offset = 0
                 for rows in chunks(raw.values):
                     offset = scratch.write(scaler._scaled(np.asarray(rows)), offset)
-            return ScannedTable(self.rows(), self.names, raw.files, scaler, scratch.remove)
+            out = ScannedTable(self.rows(), self.names, raw.files, scaler, scratch.remove)
+            out.notes = Notes(self.sources.notes)
+            return out
         except BaseException:
             scratch.remove()
             raise
@@ -361,7 +384,7 @@ def check_numeric(sources: Sources, names: Sequence[str]) -> None:
     odd = [
         f"{shown(one.name)} ({one.type})"
         for one in fields
-        if not found.is_numeric(one.type) and sources.dialect is None
+        if not is_numeric(one.type) and sources.dialect is None
     ]
     if odd:
         raise InputError(

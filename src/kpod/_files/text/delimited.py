@@ -28,6 +28,8 @@ from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._common.typing import Floats
+from kpod._files.atomic import is_url
+from kpod._files.places.remote import read_url
 from kpod._files.text import blank_separated, headings, rows_that_are_not_data
 
 DELIMITERS = [",", ";", "\t", "|"]
@@ -60,6 +62,8 @@ def read_bytes(path: str, source: str) -> bytes:
         if sys.stdin is None:
             raise InputError("standard input is closed; give the name of a file.")
         data = sys.stdin.buffer.read()
+    elif is_url(path):
+        data = read_url(path)
     else:
         try:
             with Path(path).open("rb") as file:

@@ -1,7 +1,7 @@
 """The files that paths, folders and patterns stand for.
 
 No row may get lost or count twice on the way from a name to files: a folder is taken only if all
-tables in it are read, and a lake, whose log says which of its files count, is refused.
+tables in it are read, its subfolders if they are partitions, and a lake as its log says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from typing import Any
 from kpod._columns.tables import SUFFIXES
 from kpod._common.errors import InputError, printable
 from kpod._common.words import kind_of, some
-from kpod._files.atomic import check_path
+from kpod._files.atomic import check_path, is_url
+from kpod._files.places.hive import is_key, with_keys
+from kpod._files.places.lakes import check_no_lake, delta_parts, is_delta
+from kpod._files.places.part import Part
+from kpod._files.places.remote import (
+    check_formats,
+    local_path,
+    remote_parts,
+    split_pattern,
+    tables_in,
+)
 
 SCANNED = tuple(suffix for suffix, kind in SUFFIXES.items() if kind != "excel")
 OTHER_TABLES = (
@@ -25,35 +35,42 @@ OTHER_TABLES = (
 """Names of files that hold rows end in these, too, but a folder of such files is not read."""
 TABLE_STARTS = (b"PAR1", b"ARROW1")
 """The first bytes of tables whatever their name: Hive writes Parquet files called 000000_0."""
-LAKES = {
-    "_delta_log": ("a Delta table", "deltalake (DeltaTable(folder).to_pyarrow_table())"),
-    "metadata/*.metadata.json": ("an Iceberg table", "pyiceberg (table.scan().to_arrow())"),
-    ".hoodie": ("a Hudi table", "Spark"),
-    "_spark_metadata": ("the output of a Spark stream", "Spark"),
-}
-"""By what lies in a folder: what it is, and what reads it."""
 
 
-def expand(paths: Any, suffixes: Sequence[str] = SCANNED) -> list[str]:
+def expand(paths: Any, suffixes: Sequence[str] = SCANNED, filesystem: Any = None) -> list[Part]:
     """The files that paths, folders and patterns stand for, those of a folder in the order of their names."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     if not isinstance(paths, Iterable):
         raise TypeError(f"The name of a file must be text or a path, got {kind_of(paths)}.")
-    found: list[str] = []
+    found: list[Part] = []
     for given in paths:
         check_path(given)
-        path = os.fspath(given)
-        if Path(path).is_dir():
-            found += files_in(path, suffixes)
-        elif not Path(path).exists() and glob.has_magic(path):
-            found += matches_of(path, suffixes)
-        else:
-            found.append(path)
+        path = local_path(os.fspath(given))
+        found += (
+            remote_parts(path, suffixes, OTHER_TABLES, filesystem)
+            if filesystem is not None or is_url(path)
+            else local_parts(path, suffixes)
+        )
     if not found:
         raise InputError("no files were given.")
     check_once(found)
     return found
+
+
+def local_parts(path: str, suffixes: Sequence[str]) -> list[Part]:
+    if Path(path).is_dir():
+        if is_delta(path):
+            return delta_parts(path, printable(path))
+        return partitioned(files_in(path, suffixes), path)
+    if not Path(path).exists() and glob.has_magic(path):
+        return partitioned(matches_of(path, suffixes), str(Path(split_pattern(path)[0])))
+    return [Part(path)]
+
+
+def partitioned(files: Sequence[str], root: str) -> list[Part]:
+    """Files with the columns that folders below the root stand for."""
+    return with_keys([Part(file) for file in files], [os.path.relpath(file, root) for file in files])
 
 
 def files_in(folder: str, suffixes: Sequence[str]) -> list[str]:
@@ -62,6 +79,8 @@ def files_in(folder: str, suffixes: Sequence[str]) -> list[str]:
     visible = sorted(path for path in Path(folder).iterdir() if not is_hidden(path.name))
     inside = [path for path in visible if path.suffix.lower() in suffixes and not path.is_dir()]
     below = [path for path in visible if path.is_dir() and has_tables(path, (*suffixes, *OTHER_TABLES))]
+    if below and not inside and all(is_key(path.name) for path in below):
+        return partitions_in(folder, suffixes)
     if below:
         ends = next(tables_below(below[0], (*suffixes, *OTHER_TABLES))).suffix
         pattern = printable(str(Path(folder) / "**" / f"*{ends}"))
@@ -78,8 +97,18 @@ def files_in(folder: str, suffixes: Sequence[str]) -> list[str]:
             f"{', '.join(suffixes)} are read together; give a pattern such as "
             f"'{printable(str(Path(folder) / f'*{inside[0].suffix}'))}' for the files that are meant."
         )
-    check_one_format(folder, inside)
+    check_formats(printable(folder), [path.name for path in inside])
     return [str(path) for path in inside]
+
+
+def partitions_in(folder: str, suffixes: Sequence[str]) -> list[str]:
+    """The files in subfolders that stand for columns, such as year=2024."""
+    tables = [
+        path.relative_to(folder).as_posix() for path in tables_below(Path(folder), (*suffixes, *OTHER_TABLES))
+    ]
+    chosen = tables_in(printable(folder), tables, suffixes, OTHER_TABLES)
+    check_formats(printable(folder), chosen)
+    return [str(Path(folder) / path) for path in chosen]
 
 
 def matches_of(pattern: str, suffixes: Sequence[str]) -> list[str]:
@@ -103,7 +132,7 @@ def matches_of(pattern: str, suffixes: Sequence[str]) -> list[str]:
             found += files_in(str(path), suffixes)
     if not found:
         raise InputError(f"{printable(pattern)}: no matching files.")
-    check_one_format(pattern, files)
+    check_formats(printable(pattern), [path.name for path in files])
     return found
 
 
@@ -140,42 +169,21 @@ def tables_below(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
                 yield Path(here) / name
 
 
-def check_no_lake(folder: str, given: str) -> None:
-    """Refuse a folder of a lake or within one: its files hold rows that were deleted or replaced since."""
-    here = Path(folder).resolve()
-    for place in (here, *here.parents):
-        for marker, (what, reader) in LAKES.items():
-            if next(place.glob(marker), None) is not None:
-                is_in = "is" if place == here and folder == given else "is part of"
-                raise InputError(
-                    f"{printable(given)}: {is_in} {what}, whose files also hold rows that were deleted or "
-                    f"replaced; read it with {reader}, and cluster that table or write it to a file first."
-                )
-
-
-def check_one_format(given: str, files: Sequence[Path]) -> None:
-    """Refuse a table that may be there twice, in two formats."""
-    kinds = {SUFFIXES.get(path.suffix.lower(), path.suffix.lower()): path.suffix for path in files}
-    if len(kinds) > 1:
-        raise InputError(
-            f"{printable(given)}: files in different formats ({', '.join(sorted(kinds.values()))}), so that "
-            "rows may be there twice; give a pattern that matches one of them."
-        )
-
-
-def check_once(paths: Sequence[str]) -> None:
+def check_once(parts: Sequence[Part]) -> None:
     """Refuse a file that is given twice, under whatever names."""
     seen: dict[Any, str] = {}
-    for path in paths:
-        try:
-            about = Path(path).stat()
-        except OSError:  # which reading it will say
-            continue
-        key = (about.st_dev, about.st_ino)
+    for part in parts:
+        key: Any = part.path
+        if part.filesystem is None:
+            try:
+                about = Path(part.path).stat()
+            except OSError:  # which reading it will say
+                continue
+            key = (about.st_dev, about.st_ino)
         if key in seen:
-            first = "" if seen[key] == path else f", here and as {printable(seen[key])}"
-            raise InputError(f"{printable(path)}: given twice{first}; its rows would count twice.")
-        seen[key] = path
+            first = "" if seen[key] == part.name else f", here and as {seen[key]}"
+            raise InputError(f"{part.name}: given twice{first}; its rows would count twice.")
+        seen[key] = part.name
 
 
 def names_of(paths: Sequence[Path]) -> str:
