@@ -207,7 +207,8 @@ class Clustering:
 
     @cached_property
     def sizes(self) -> np.ndarray[Any, Any]:
-        return np.bincount(self.labels[self.labels >= 0], minlength=self.k)
+        some = np.array_split(self.labels, 1 + len(self.labels) // MOST_COMPARED)  # bincount copies them
+        return sum(np.bincount(labels[labels >= 0], minlength=self.k) for labels in some)
 
     @cached_property
     def counts(self) -> Floats:

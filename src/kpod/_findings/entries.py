@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,14 @@ class DenseEntries(Entries):
         return patterns_of_gaps(~self.observed, most)
 
 
+class About(NamedTuple):
+    """Observed columns of each row; means and standard deviations of the columns."""
+
+    observed: Any
+    means: Floats
+    spreads: Floats
+
+
 class MappedEntries(Entries):
     """Of a large array, in a file perhaps, looked at some rows or one column at a time.
 
@@ -155,11 +163,15 @@ class MappedEntries(Entries):
         return np.asarray(values, np.float64) * self.scaler.scale_[j] + self.scaler.mean_[j]
 
     @cached_property
-    def by_row(self) -> AnyFloats:
-        out = np.empty(self.shape[0], np.int32)
-        for rows, values in self.pieces():
-            out[rows] = (~np.isnan(values)).sum(axis=1)
-        return out
+    def measured(self) -> About:
+        """What one compiled pass tells of rows and columns."""
+        with threads(available_threads()) as executor:
+            table = make_table(self.values, executor)
+        return About(table.observed, table.column_means, table.column_spreads)
+
+    @property
+    def by_row(self) -> Any:
+        return self.measured.observed
 
     @cached_property
     def ranges(self) -> tuple[Floats, Floats]:
@@ -183,18 +195,16 @@ class MappedEntries(Entries):
     def by_group(self, groups: Labels, n_groups: int) -> AnyFloats:
         out = np.zeros((n_groups + 1, self.shape[1]))
         for rows, values in self.pieces():
-            here = np.where(groups[rows] < 0, n_groups, groups[rows])
-            order = np.argsort(here, kind="stable")
-            present, starts = np.unique(here[order], return_index=True)
-            out[present] += np.add.reduceat((~np.isnan(values))[order], starts, axis=0, dtype=np.int64)
+            here = np.where(groups[rows] < 0, n_groups, groups[rows]).astype(np.int32)
+            places = (np.ones(len(here)), here, np.arange(len(here) + 1, dtype=np.int32))
+            members = sparse.csr_array(places, shape=(len(here), n_groups + 1))
+            out += members.T @ (~np.isnan(values)).astype(np.float64)
         return out[:n_groups]
 
-    @cached_property
+    @property
     def moments(self) -> tuple[Floats, Floats]:
-        with threads(available_threads()) as executor:
-            table = make_table(self.values, executor)
         scale = 1.0 if self.scaler is None else self.scaler.scale_
-        return self.in_units(table.column_means), table.column_spreads * scale
+        return self.in_units(self.measured.means), self.measured.spreads * scale
 
     def patterns(self, most: int) -> Patterns:
         keys = np.empty(self.shape[0], np.uint64)
