@@ -100,11 +100,8 @@ def test_it_is_a_caution_of_the_analysis_and_said_once():
     assert "GaussianMixture" in caution.text
     assert str(analysis).count("assume round clusters") == 1
     plain = kpod.analyze(pd.DataFrame(X, columns=list("abcdef")), K)
-    assert not any(one.kind == "clusters that are not round" for one in plain.cautions)
-    assert (
-        "Clusters that are not round"
-        in kpod.analyze(pd.DataFrame(X, columns=list("abcdef")), K).report().html
-    )
+    assert plain.confidence is not None
+    assert any(one.kind == "clusters that are not round" for one in plain.cautions)
 
 
 @pytest.mark.parametrize("options", [{"n_clusters": 1}, {"n_clusters": 2, "missingness": "informative"}])
