@@ -21,15 +21,14 @@ def copies(table: TableFile) -> Any:
     rows = np.arange(table.n_rows)
     marks = np.zeros(table.n_rows, np.uint64)
     # Numbers first, which are quick to compare: as a rule, nothing is left for the rest.
-    for column in sorted(columns, key=lambda column: column.values is None):
-        values = column.values
-        codes = bits(values[rows]) if values is not None else codes_of(table, column.name)[rows]
-        marks = mixed(marks, codes.astype(np.int64).view(np.uint64))
-        if values is None or column is columns[-1]:
-            rows, marks = repeated(rows, marks)
-        if len(rows) < 2:
-            return out
+    for column in columns:
+        if column.values is not None:
+            marks = mixed(marks, bits(column.values).view(np.uint64))
     rows, marks = repeated(rows, marks)
+    for column in columns:
+        if column.values is None and len(rows):
+            codes = codes_of(table, column.name)[rows].astype(np.int64)
+            rows, marks = repeated(rows, mixed(marks, codes.view(np.uint64)))
     _, first = np.unique(marks, return_index=True)
     out[np.delete(rows, first)] = True
     return out
