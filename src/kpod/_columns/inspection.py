@@ -136,6 +136,10 @@ def odd_entries(text: pa.ChunkedArray, gaps: Any, decimal: str) -> list[str]:
     It does if these are few; or up to half of the entries, and few different words that come back without
     a digit in them, such as Unknown; or if they are signs, such as **.
     """
+    first = pc.drop_null(pc.filter(text, pc.invert(gaps))[: number_formats.SOME])
+    signs = pc.match_substring_regex(first, r"^\W*$|\d")
+    if not len(first) or 2 * (pc.sum(signs).as_py() or 0) < len(first):
+        return []  # as most text, without a look at all
     number, _ = number_formats.numbers_in(number_formats.bare(text), gaps, decimal)
     others = pc.filter(text, pc.and_not(pc.invert(number), gaps))
     n_numbers = pc.sum(number).as_py() or 0

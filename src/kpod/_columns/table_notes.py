@@ -32,6 +32,8 @@ from kpod._common.notes import Note, Notes
 from kpod._common.typing import Floats
 
 MOST_COPIES = 0.5
+MOST_COMPARED = 100_000
+"""Rows in which sums and individuals are looked for; in more, that would take longer than the fit."""
 
 
 def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
@@ -61,7 +63,8 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
             (code, note.columns[0]) in known for note in alike for code in note.values.get("codes", [""])
         )
     ]
-    notes += panel(table, choice) or ([] if table.in_pieces else repeated_units(table, choice))
+    small = not table.in_pieces and table.n_rows <= MOST_COMPARED
+    notes += panel(table, choice) or (repeated_units(table, choice) if small else [])
     notes += [] if table.in_pieces else row_notes(table, choice)
     notes += same_notes(choice.same, choice.asked)
     notes += [Note("absent code", values={"code": code}) for code in table.unused_marks]
@@ -119,7 +122,7 @@ def row_notes(table: TableFile, choice: ColumnUsage) -> list[Note]:
     n_copies = int(copies(table).sum())
     if 0 < n_copies <= MOST_COPIES * table.n_rows:  # of few answers to few questions, most are
         notes.append(Note("duplicate rows", values={"n": n_copies}))
-    found = aggregates(table, choice)
+    found = aggregates(table, choice) if table.n_rows <= MOST_COMPARED else None
     if found:
         values = {"levels": found.levels, "n": int(found.rows.sum()), "sums": found.by_arithmetic}
         notes.append(Note("aggregate rows", (found.column,), values))

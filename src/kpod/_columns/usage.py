@@ -415,6 +415,17 @@ def codes_of(table: TableFile, name: str) -> Any:
     return pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)
 
 
+def can_name(table: TableFile, name: str) -> bool:
+    """Whether the values of a column can name rows and be compared: text, numbers and dates, not lists."""
+    kind = table.raw[name].type if name in table.by_name else None
+    if kind is None:
+        return False
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    comparable = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return comparable or is_text(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+
+
 def levels_of(table: TableFile, usage: ColumnUsage) -> list[list[str]]:
     """The levels of the columns used: in their order if they have one; none of numbers.
 

@@ -30,6 +30,7 @@ MAGNITUDES = {
 POINTED = r"^[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?(?:e\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
 COMMAED = r"^[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?(?:e\d+)?|(?:\d+,?\d*|,\d+)(?:[eE][-+]?\d+)?)$"
 """Numbers with a decimal point, or a decimal comma; the other mark may group thousands."""
+SOME = 1000
 INFINITE = r"^[-+]?(?i:inf|infinity)$"
 EITHER = r"^[-+]?[1-9]\d{0,2}[.,]\d{3}$"
 """What matches both, and is two numbers."""
@@ -57,6 +58,9 @@ def read_numbers(
 ) -> Reading:
     """The numbers of a column that plain reading refused, or why not."""
     entries = pc.filter(text, pc.invert(gaps))
+    first = bare(entries[:SOME])
+    if not (all_match(first, POINTED) or all_match(first, COMMAED)):  # as most text, without a look at all
+        return Reading(None)
     cells = undressed(entries) if len(entries) else None
     if cells is None:
         return Reading(None)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import ColumnUsage, decoded
+from kpod._columns.usage import ColumnUsage, can_name, decoded
 from kpod._common.notes import Note
 
 SMALL = 0.25
@@ -45,7 +45,7 @@ def long_table(table: TableFile, choice: ColumnUsage) -> tuple[str, str] | None:
         return None
     keys = {}
     for name, role in choice.roles.items():
-        if name in choice.aside and role.role in KEYS and name in table.by_name:
+        if name in choice.aside and role.role in KEYS and can_name(table, name):
             n_levels = pc.count_distinct(decoded(table.raw[name]), mode="all").as_py()
             if 1 < n_levels <= table.n_rows / 2:
                 keys[name] = n_levels

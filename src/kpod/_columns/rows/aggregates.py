@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import ColumnUsage, codes_of, words_of
+from kpod._columns.usage import ColumnUsage, can_name, codes_of, words_of
 from kpod._common.typing import Floats
 
 SUM = re.compile(
@@ -37,6 +37,7 @@ ENOUGH = 2
 CLOSE, EXACT = 5e-3, 1e-6
 MOST_CELLS = 0.8
 LEAST_OTHERS = 3
+MOST_LEVELS = 20_000
 LEAST_CELLS = 3
 """Numbers that have to be sums where the name does not say so; one may be by accident."""
 FEW_NAMES = 3
@@ -64,10 +65,11 @@ def aggregates(table: TableFile, choice: ColumnUsage) -> Aggregates | None:
     if not numbers or table.n_rows <= LEAST_OTHERS:
         return None
     X, times = np.column_stack(numbers), slices(table, choice)
+    known = {times.tobytes(): sums_of_others(X, times)}
     found = None
     for name, role in choice.roles.items():
-        if role.role in ("category", "identifier", "text") and name in choice.aside and name in table.by_name:
-            named = by_names(table, choice, name, X, times)
+        if role.role in ("category", "identifier", "text") and name in choice.aside and can_name(table, name):
+            named = by_names(table, choice, name, X, times, known)
             if named and (found is None or len(named.by_arithmetic) > len(found.by_arithmetic)):
                 found = named
     return found
@@ -77,7 +79,7 @@ def slices(table: TableFile, choice: ColumnUsage) -> Any:
     """The time of each row, by number, where the table has times that come back; else one for all."""
     out = np.zeros(table.n_rows, np.int64)
     for name, role in choice.roles.items():
-        if role.role == "date" and name in choice.aside and name in table.by_name:
+        if role.role == "date" and name in choice.aside and can_name(table, name):
             codes = codes_of(table, name)
             out = np.unique(out * (codes.max() + 2) + codes + 1, return_inverse=True)[1]
     return out if out.max() + 1 <= table.n_rows / LEAST_OTHERS else np.zeros(table.n_rows, np.int64)
@@ -88,13 +90,14 @@ def sums_of_others(X: Floats, times: Any) -> tuple[Any, Any]:
 
     Or their mean, exactly, in all of at least three columns. And in how many columns that could be seen.
     """
-    n_times = int(times.max()) + 1
     known = np.isfinite(X)
     filled = np.where(known, X, 0.0)
-    total, size = np.zeros((n_times, X.shape[1])), np.zeros((n_times, X.shape[1]))
-    np.add.at(total, times, filled)
-    np.add.at(size, times, filled != 0)  # among zeros, two equal numbers are each other's sum
-    sums, others = total[times], size[times] - 1
+    total, size, n_known = (
+        np.column_stack([np.bincount(times, weights=column) for column in what.T])
+        for what in (filled, filled != 0, known)
+    )
+    sums = total[times]
+    others = size[times] - 1  # among zeros, two equal numbers are each other's sum
     usable = known & (others >= LEAST_OTHERS) & (filled != 0)
     cells = np.maximum(usable.sum(axis=1), 1)
     out = np.zeros(len(X), bool)
@@ -102,8 +105,6 @@ def sums_of_others(X: Floats, times: Any) -> tuple[Any, Any]:
         near = usable & (np.abs(levels * filled - sums) <= CLOSE * np.abs(sums))
         out |= (near.sum(axis=1) >= MOST_CELLS * cells) & near.any(axis=1)
     if X.shape[1] >= 3:
-        n_known = np.zeros((n_times, X.shape[1]))
-        np.add.at(n_known, times, known)
         mean = (sums - filled) / np.maximum(n_known[times] - 1, 1)
         same = usable & (np.abs(filled - mean) <= EXACT * np.abs(mean))
         out |= same.sum(axis=1) == np.maximum(cells, 3)
@@ -115,7 +116,7 @@ def compared_within(table: TableFile, choice: ColumnUsage, codes: Any, times: An
     for name, role in choice.roles.items():
         if is_key(codes, times):
             break
-        if role.role == "category" and name in choice.aside and name in table.by_name:
+        if role.role == "category" and name in choice.aside and can_name(table, name):
             kinds = codes_of(table, name)
             both = np.unique(times * (kinds.max() + 2) + kinds + 1, return_inverse=True)[1]
             if is_key(codes, both) and both.max() < len(codes) / LEAST_OTHERS:
@@ -127,16 +128,21 @@ def is_key(codes: Any, times: Any) -> bool:
     return len(np.unique(codes * np.int64(times.max() + 1) + times)) == len(codes)
 
 
-def by_names(table: TableFile, choice: ColumnUsage, name: str, X: Floats, times: Any) -> Aggregates | None:
+def by_names(
+    table: TableFile, choice: ColumnUsage, name: str, X: Floats, times: Any, seen: dict[bytes, Any]
+) -> Aggregates | None:
     """The values of a column whose rows are sums, with enough that speaks for it."""
     words = words_of(table, table.column(name))
     whole = words if isinstance(words, pa.Array) else words.combine_chunks()
     encoded = whole.dictionary_encode()
     levels = [str(level) for level in encoded.dictionary.to_pylist()]
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    if len(levels) <= LEAST_OTHERS:
+    if not LEAST_OTHERS < len(levels) <= MOST_LEVELS:
         return None
-    is_sum, cells = sums_of_others(X, compared_within(table, choice, codes, times))
+    within = compared_within(table, choice, codes, times)
+    if within.tobytes() not in seen:
+        seen[within.tobytes()] = sums_of_others(X, within)
+    is_sum, cells = seen[within.tobytes()]
     known = codes >= 0
     n, n_sums, n_cells = (
         np.bincount(codes[known], weights=what[known], minlength=len(levels))

@@ -8,7 +8,7 @@ import numpy as np
 
 from kpod._columns.roles.identifiers import ROW_NUMBERS
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import codes_of
+from kpod._columns.usage import can_name, codes_of
 from kpod._common.typing import Floats
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -18,18 +18,19 @@ def copies(table: TableFile) -> Any:
     """Which rows are equal to an earlier one in all columns: a mask."""
     out = np.zeros(table.n_rows, bool)
     columns = [column for column in table.columns if column.role.why != ROW_NUMBERS]
+    if not all(column.values is not None or can_name(table, column.name) for column in columns):
+        return out  # lists and the like, which cannot be compared
     rows = np.arange(table.n_rows)
     marks = np.zeros(table.n_rows, np.uint64)
     # Numbers first, which are quick to compare: as a rule, nothing is left for the rest.
-    for column in sorted(columns, key=lambda column: column.values is None):
-        values = column.values
-        codes = bits(values[rows]) if values is not None else codes_of(table, column.name)[rows]
-        marks = mixed(marks, codes.astype(np.int64).view(np.uint64))
-        if values is None or column is columns[-1]:
-            rows, marks = repeated(rows, marks)
-        if len(rows) < 2:
-            return out
+    for column in columns:
+        if column.values is not None:
+            marks = mixed(marks, bits(column.values).view(np.uint64))
     rows, marks = repeated(rows, marks)
+    for column in columns:
+        if column.values is None and len(rows):
+            codes = codes_of(table, column.name)[rows].astype(np.int64)
+            rows, marks = repeated(rows, mixed(marks, codes.view(np.uint64)))
     _, first = np.unique(marks, return_index=True)
     out[np.delete(rows, first)] = True
     return out

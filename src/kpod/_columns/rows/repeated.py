@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import ColumnUsage, codes_of, decoded
+from kpod._columns.usage import ColumnUsage, can_name, codes_of, decoded
 from kpod._common.notes import Note
 
 LEAST_UNITS = 20
@@ -23,7 +23,7 @@ def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
     """A note where several rows belong to one individual, and the table has no times that would tell."""
     keys = {}
     for name, role in choice.roles.items():
-        if role.role in ("category", "identifier", "text") and name in choice.aside and name in table.by_name:
+        if role.role in ("category", "identifier", "text") and name in choice.aside and can_name(table, name):
             if table.column(name).missing:
                 continue
             codes = codes_of(table, name)
