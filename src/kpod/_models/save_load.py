@@ -23,8 +23,9 @@ def save(
 
     Parameters
     ----------
-    model : KPOD or Pipeline
-        A fitted KPOD, alone or after one StandardScaler, ObservedScaler or TablePreparer.
+    model : KPOD, MiniBatchKPOD or Pipeline
+        A fitted KPOD or MiniBatchKPOD, alone or after one StandardScaler, ObservedScaler or TablePreparer. A
+        MiniBatchKPOD goes on after `kpod.load` where it was.
     path : path-like
         The file to write; it appears whole or not at all.
     column_names : sequence of str, default=None
@@ -96,8 +97,8 @@ def without_names(step: Any) -> Any:
 def load(path: str | os.PathLike[str]) -> Any:
     """The model in a file that `kpod.save` or `kpod fit --model` wrote.
 
-    Files of any origin are safe to open: nothing but a KPOD and the step before it is made from
-    one. The columns keep their names: a data frame with other columns, or in another order, is an
+    Files of any origin are safe to open: nothing but a model of kpod and the step before it is
+    made from one. The columns keep their names: a data frame with other columns, or in another order, is an
     error.
 
     Parameters
@@ -106,7 +107,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    KPOD or Pipeline
+    KPOD, MiniBatchKPOD or Pipeline
         As it was saved, without `labels_` and `set_output`; an `init` or `random_state` other than a word
         or a number, and `checkpoint`, are at their defaults.
 
