@@ -199,7 +199,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             return self
         self._streamed = True
         levels = more_levels(self._table(X), self.columns_, self.kinds_, self.levels_)
-        vars(self).update(levels_=levels)
+        self.__dict__["levels_"] = levels
         self._n_features_out = sum(self._encoding.widths)
         return self
 
