@@ -262,6 +262,11 @@ TABLES = {
     ),
     "disk": lambda: plain("disk", ["", "seconds an iteration", "memory of its own: MB"]),
     "disk-cli": lambda: plain("disk-cli", ["", "seconds", "processor seconds", "memory of its own: MB"]),
+    "places": lambda: plain(
+        "places",
+        ["", "seconds", "processor seconds", "of pyarrow's", "resident, of the numbers", "own memory: MB"],
+    ),
+    "places-bits": lambda: plain("places-bits", ["", "seconds", "processor seconds", "the same bits"]),
     "minibatch": lambda: plain(
         "minibatch",
         [
@@ -314,7 +319,16 @@ def with_tables(page):
     return re.sub(r"(<!-- table: (\S+) -->)\n.*?\n(<!-- end -->)", fill, page, flags=re.S)
 
 
-MEASURED = ["choosing.md", "gaps.md", "growing.md", "large.md", "speed.md", "sparse.md", "testing.md"]
+MEASURED = [
+    "choosing.md",
+    "gaps.md",
+    "growing.md",
+    "large.md",
+    "places.md",
+    "speed.md",
+    "sparse.md",
+    "testing.md",
+]
 
 
 def paper_pages():

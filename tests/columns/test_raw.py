@@ -422,7 +422,7 @@ def test_save_and_load(tmp_path, people, before):
 def test_what_cannot_be_saved_is_refused(tmp_path, people):
     frame = pd.read_csv(people)[["height", "weight"]]
     model = make_pipeline(StandardScaler(), StandardScaler(), KPOD(2, random_state=0)).fit(frame)
-    with pytest.raises(TypeError, match="Only a KPOD or GaussianMixture can be saved"):
+    with pytest.raises(TypeError, match="Only a KPOD, MiniBatchKPOD or GaussianMixture can be saved"):
         package.save(model, tmp_path / "m")
 
 

@@ -18,6 +18,7 @@ from numpy.testing import assert_array_equal
 import kpod
 from kpod._common.errors import InputError
 from kpod._files.pieces import source
+from kpod._files.places.part import Part
 from tests.helpers import places
 from tests.helpers.command import kpod as run
 from tests.helpers.places import arrow, cut, hive_folder, parquet_folder
@@ -531,3 +532,25 @@ def test_the_lines_of_the_readme_run(table, X, s3, tmp_path, monkeypatch):
         found = names[name]
         assert_array_equal(found.values if name == "table" else found, expected)
         getattr(found, "close", lambda: None)()
+
+
+@pytest.mark.parametrize("what", ["changed", "deleted"])
+def test_a_part_in_a_bucket_that_changes_meanwhile(what, table, s3, tmp_path):
+    upload(parquet_folder(table, tmp_path / "flat"), s3, "flat")
+    last = "tables/flat/part-2.parquet"
+
+    def meanwhile(done, total, text):
+        if done and what == "changed":
+            with s3.open_output_stream(last) as out:
+                out.write(b"PAR1 and something else")
+        elif done and s3.get_file_info(last).is_file:
+            s3.delete_file(last)
+
+    with pytest.raises(InputError, match=rf"^s3://tables/flat/part-2.parquet: {what} while it was"):
+        kpod.scan("s3://tables/flat", scratch=tmp_path, progress=meanwhile)
+    assert not list(tmp_path.glob("*.scratch"))
+
+
+def test_secrets_of_a_url_are_not_shown():
+    part = Part("b/x.parquet", url="s3://key:secret@b/x.parquet?endpoint_override=localhost")
+    assert part.name == "s3://b/x.parquet"

@@ -126,7 +126,7 @@ def test_a_subclass_is_not_saved(tmp_path):
     """It could not be opened again."""
 
     for name in ("Another", "KPOD"):
-        with pytest.raises(TypeError, match="Only a KPOD or GaussianMixture can be saved"):
+        with pytest.raises(TypeError, match="Only a KPOD, MiniBatchKPOD or GaussianMixture can be saved"):
             save(type(name, (KPOD,), {})(2).fit(WINE.data), tmp_path / "m.kpod")
     assert not (tmp_path / "m.kpod").exists()
 

@@ -40,11 +40,12 @@ def open_table(
     """The table in one or several files; `close` it when what it needs on a disk is needed no more."""
     check_pyarrow()
     from kpod._files.pieces.large_table import LargeTable, files_of
+    from kpod._files.places.part import without_secrets
     from kpod._files.reading import read_table
 
     several = isinstance(data, (list, tuple))
     given = [os.fspath(path) for path in (data if several else [data])]
-    progress(0, 0, f"reading {given[0]}")
+    progress(0, 0, f"reading {without_secrets(given[0])}")
     parts, in_pieces = files_of(given, None if scratch is None else os.fspath(scratch))
     if not in_pieces:
         return read_table(

@@ -208,7 +208,7 @@ class Clustering:
     @cached_property
     def sizes(self) -> np.ndarray[Any, Any]:
         some = np.array_split(self.labels, 1 + len(self.labels) // MOST_COMPARED)  # bincount copies them
-        return sum(np.bincount(labels[labels >= 0], minlength=self.k) for labels in some)
+        return np.sum([np.bincount(labels[labels >= 0], minlength=self.k) for labels in some], axis=0)
 
     @cached_property
     def counts(self) -> Floats:

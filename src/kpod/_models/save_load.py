@@ -23,8 +23,9 @@ def save(
 
     Parameters
     ----------
-    model : KPOD, GaussianMixture or Pipeline
-        A fitted KPOD or GaussianMixture, alone or after one StandardScaler, ObservedScaler or TablePreparer.
+    model : KPOD, MiniBatchKPOD, GaussianMixture or Pipeline
+        Fitted, alone or after one StandardScaler, ObservedScaler or TablePreparer. A MiniBatchKPOD goes on
+        after `kpod.load` where it was.
     path : path-like
         The file to write; it appears whole or not at all.
     column_names : sequence of str, default=None
@@ -97,7 +98,7 @@ def without_names(step: Any) -> Any:
 def load(path: str | os.PathLike[str]) -> Any:
     """The model in a file that `kpod.save` or `kpod fit --model` wrote.
 
-    Files of any origin are safe to open: nothing but a KPOD or GaussianMixture and the step before it is
+    Files of any origin are safe to open: nothing but a model of kpod and the step before it is
     made from one. The columns keep their names: a data frame with other columns, or in another order, is an
     error.
 
@@ -107,7 +108,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    KPOD, GaussianMixture or Pipeline
+    KPOD, MiniBatchKPOD, GaussianMixture or Pipeline
         As it was saved, without what it says of the rows of the fit (`labels_`, `outlier_cells_`) and
         `set_output`; an `init` or `random_state` other than a word or a number, and `checkpoint`, are at
         their defaults.
