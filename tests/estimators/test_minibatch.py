@@ -347,7 +347,7 @@ def test_a_batch_costs_the_same_however_many_came_before(rng):
     for _ in range(3):
         model.partial_fit(X)
         sizes.append(len(pickle.dumps(model)))
-    assert sizes[0] == sizes[-1]
+    assert max(sizes) - min(sizes) <= 8, "counters may take a byte more; a row takes 32"
     assert model.n_steps_ == 5_004
     assert len(model.batch_losses_) == 1_000
     assert len(MiniBatchKPOD(2, batch_size=1, n_epochs=20, random_state=0).fit(X).batch_losses_) == 1_000

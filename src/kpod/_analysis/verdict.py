@@ -20,7 +20,7 @@ from sklearn.metrics import adjusted_rand_score
 from kpod._columns.encoding import NUMBER, Encoding, is_binary, learn_encoding
 from kpod._common.errors import printable
 from kpod._common.notebook import ReadsAsText
-from kpod._common.typing import Floats, Labels, Positions
+from kpod._common.typing import AnyFloats, Floats, Labels, Positions
 from kpod._common.words import counted, listed, some
 from kpod._estimators.kpod import KPOD
 from kpod._findings.choose_k import choose_k
@@ -150,7 +150,7 @@ class Questions:
             usable = usable[np.sort(drawn)]
         self.rows = usable
         values, _ = self.preparer._values(self.table)
-        self.values = np.asarray(values, np.float64)[usable]
+        self.values = values[usable]
 
     @property
     def encoding(self) -> Encoding:
@@ -246,13 +246,13 @@ class Questions:
             text, how = "with gaps used where they are informative", "auto"
         yield Specification("missingness", text, parameters={"missingness": how}, as_many=True)
 
-    def table_of(self, spec: Specification) -> Floats:
+    def table_of(self, spec: Specification) -> AnyFloats:
         """The table as the model would see it under another choice."""
         encoding, values = self.encoding, self.values
         if spec.categories:
             preparer = clone(self.preparer).set_params(categories="all")
             _, encoding, values = preparer._fit(self.table)
-            return np.asarray(encoding.encode(values), np.float64)[self.rows]
+            return encoding.encode(values)[self.rows]
         kept = [j for j, name in enumerate(encoding.names) if name not in spec.without]
         pick = partial(picked, at=kept)
         values = values[:, kept].copy()
@@ -261,7 +261,7 @@ class Questions:
             scale=spec.scale or self.preparer.scale, log=self.logs if spec.log is None else spec.log,
             clip=self.preparer.clip, column_weights=encoding.weights[kept] ** 2,
         )  # fmt: skip
-        return np.asarray(learnt.encode(values), np.float64)
+        return learnt.encode(values)
 
     def outcome(self, spec: Specification) -> OtherChoice:
         """The clusters under another choice, compared with those of the analysis."""
@@ -278,7 +278,7 @@ class Questions:
         same = k == self.analysis.n_clusters and agreement >= SAME
         return OtherChoice(spec.kind, spec.text, spec.columns, k, agreement, same)
 
-    def clustered(self, values: Floats, weights: Floats | None, spec: Specification) -> Labels:
+    def clustered(self, values: AnyFloats, weights: Floats | None, spec: Specification) -> Labels:
         k, model = self.analysis.n_clusters, clone(self.kpod).set_params(probability=False, checkpoint=None)
         model.set_params(**spec.parameters)
         with warnings.catch_warnings():

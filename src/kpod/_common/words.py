@@ -19,6 +19,11 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+def either(names: Sequence[str]) -> str:
+    """Names to choose from: a, b or c."""
+    return " or ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def kind_of(thing: object) -> str:
     """The type of something, and where that is from."""
     kind = type(thing)

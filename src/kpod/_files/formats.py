@@ -167,9 +167,15 @@ def from_rows(
         notes.append(
             rows_that_are_not_data.Found([texts(row) for row in rows[:start]], "first", "a title").left_out
         )
-    top_rows = [texts(row) for row in rows[start : start + rows_that_are_not_data.HEAD_ROWS]]
-    above = texts(rows[start - 1]) if start else []
-    names, n_headings, said = headings.names_of(top_rows, above, source, header=header, strict=strict)
+    filled = [j for j in range(width) if any(not is_empty(row[j]) for row in rows[start:])]
+    top_rows = [
+        texts([row[j] for j in filled]) for row in rows[start : start + rows_that_are_not_data.HEAD_ROWS]
+    ]
+    above = texts([rows[start - 1][j] for j in filled]) if start else []
+    found_names, n_headings, said = headings.names_of(top_rows, above, source, header=header, strict=strict)
+    names = [""] * width  # of columns without a cell, which are no columns
+    for j, name in zip(filled, found_names, strict=True):
+        names[j] = name
     notes += said
     merged = []
     for first, last, column in spans:

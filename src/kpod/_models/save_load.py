@@ -79,7 +79,7 @@ def check_steps(model: Any, steps: list[Any]) -> None:
     last = [name for name, kind in kinds.items() if hasattr(kind, "predict")]
     before = [name for name, kind in kinds.items() if hasattr(kind, "transform") and name not in last]
     raise TypeError(
-        f"Only a {' or '.join(last)} can be saved, alone or after one {' or '.join(before)}; "
+        f"Only a {either(last)} can be saved, alone or after one {either(before)}; "
         f"got {' '.join(repr(model).split())}. Use joblib.dump for other estimators, and open such files "
         "only where you trust who wrote them."
     )
