@@ -7,7 +7,7 @@ Two questions, asked of the same hidden entries:
 2. Would *correlation* predict them as well as more centers do? Columns that go up and down together
    within a cluster let many centers in a row trace a single elongated group. So at the number found,
    and at every smaller one, Gaussian mixtures whose columns may be correlated within clusters
-   (`kpod._mixture.em`) predict the same entries; where fewer clusters do it better that way, the number
+   predict the same entries; where fewer clusters do it better that way, the number
    is theirs. One correlated cluster is among them: the null hypothesis of no groups, with the same
    gaps, and nothing to simulate.
 """
