@@ -5,6 +5,7 @@ from __future__ import annotations
 from kpod._analysis.analysis import Analysis
 from kpod._columns.role_table import ColumnRole, RoleTable
 from kpod._common.notes import Note, Notes
+from kpod._findings.shapes import ShapeChoice
 from kpod._findings.stability import Stability
 from kpod._findings.sums_of_squares import ClusterSummary
 from kpod._missing.diagnosis import Diagnosis
@@ -23,5 +24,6 @@ __all__ = [
     "Notes",
     "Report",
     "RoleTable",
+    "ShapeChoice",
     "Stability",
 ]

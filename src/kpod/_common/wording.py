@@ -11,6 +11,7 @@ from typing import Any
 from kpod._common.errors import printable
 from kpod._common.notes import Note
 from kpod._common.options import option
+from kpod._common.shape_wording import shape_of_clusters
 from kpod._common.words import MOST_LISTED, counted, listed, number, percent, some
 
 LEAST_UNITS = 20
@@ -361,6 +362,7 @@ def one_column_outweighs(note: Note, share: float) -> str:
 
 
 WORDS: dict[str, Callable[..., str]] = {
+    "shape of the clusters": shape_of_clusters,
     "rows left out": rows_left_out,
     "other sheets": other_sheets,
     "merged cells": merged_cells,

@@ -242,7 +242,7 @@ CLASSES = {
             "gaps_": "b optional",
         },
         check_choice,
-        not_kept=("column_errors_", "model_"),
+        not_kept=("column_errors_", "model_", "shape_"),
     ),
     "MissingnessDecision": Entry("kpod._selection.informative", {"use": "b", "reason": "U"}),
 }
