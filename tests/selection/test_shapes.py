@@ -1,6 +1,7 @@
 """The shape of the clusters: chosen, said why, and handed out."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal, multivariate_t
@@ -8,10 +9,13 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 
-from kpod import KPOD, GaussianMixture, ObservedScaler, choose_k
+from kpod import KPOD, GaussianMixture, ObservedScaler, analyze, choose_k
+from kpod._analysis.analyze import fitted
+from kpod._common.progress import silent
 from kpod._findings.shapes import between, choose_shape
 from kpod._mixture.parameters import Parameters
 from kpod._mixture.tails import distances, gain_of_tails, round_with_tails
+from tests.helpers.command import kpod
 from tests.helpers.tables import as_csr
 
 
@@ -163,6 +167,42 @@ def test_round_clusters_with_tails_have_the_likelihood_of_the_t_density(rng):
     assert found.log_likelihood > best - 1
     assert found.log_likelihood > multivariate_normal(X.mean(axis=0), np.diag(X.var(axis=0))).logpdf(X).sum()
     assert found.bic(800) == -2 * found.log_likelihood + found.n_parameters * np.log(800)
+
+
+@pytest.mark.parametrize("numbers", [2, [2]], ids=["given", "chosen"])
+def test_an_analysis_fits_the_shape_that_holds(numbers, rng):
+    X, side = ridges(rng)
+    kpod = KPOD(2 if numbers == 2 else "auto", random_state=0)
+    model, choice, shaped = fitted(kpod, X, numbers, "auto", None, "table", silent)
+    assert isinstance(model, GaussianMixture)
+    assert adjusted_rand_score(side, model.labels_) > 0.8
+    assert (choice is None) == (numbers == 2)
+    note = shaped.named(["left", "right", "side"]).note
+    assert note.kind == "shape of the clusters"
+    assert note.values["more_by_round"] == ["left", "right"]
+    assert "the mixture separates side better" in note.text
+
+
+def test_a_shape_that_is_not_compared_is_a_note_of_the_analysis(rng):
+    X, _ = ridges(rng)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(d=np.where(X[:, 0] > 0, "u", "v"))
+    frame["d"] = frame["d"].where(np.arange(len(frame)) % 3 > 0, "w")
+    found = analyze(frame, 2, categories="all", shape="auto")
+    assert found.notes[0].values["reason"] == "categories"
+    assert "no Gaussian fits their indicators" in found.notes[0].text
+    assert not any(note.kind == "shape of the clusters" for note in analyze(frame, 2).notes)
+    with pytest.raises(ValueError, match="shape must be"):
+        analyze(frame, 2, shape="oval")
+
+
+def test_the_command_line_takes_a_shape(rng, tmp_path, monkeypatch):
+    data = tmp_path / "one.csv"
+    pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"]).to_csv(data, index=False)
+    result = kpod(monkeypatch, "fit", str(data), "-k", "1", "--shape", "auto", "-o", str(tmp_path / "o.csv"))
+    assert "The clusters are round: there is only one." in result.err
+    result = kpod(monkeypatch, "choose-k", str(data), "-k", "1-2", "--shape", "oval")
+    assert result.code == 2
+    assert "--shape" in result.err
 
 
 def test_between_is_the_share_of_variance_between_clusters(rng):

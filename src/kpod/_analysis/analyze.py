@@ -1,6 +1,6 @@
 """kpod.analyze: from a file or a data frame to everything there is to say about its clusters.
 
-    file or frame -> table -> TablePreparer -> choice of k -> KPOD -> Analysis
+    file or frame -> table -> TablePreparer -> choice of k -> KPOD -> choice of shape -> Analysis
 
 Each arrow is taken once: one file opened, one table prepared, one model fitted on all rows.
 """
@@ -28,6 +28,7 @@ from kpod._findings.asides import asides
 from kpod._findings.choose_k import choose_k
 from kpod._findings.clustering import Clustering
 from kpod._findings.profiles import followed
+from kpod._findings.shapes import ROUND, ShapeChoice, check_shape, choose_shape
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
@@ -51,6 +52,7 @@ def analyze(
     rows: str | None = None,
     items: str | None = None,
     values: str | None = None,
+    shape: str = "round",
     missingness: str = "ignore",
     algorithm: str = "hartigan",
     n_init: int | str = "auto",
@@ -81,6 +83,10 @@ def analyze(
         What the columns mean and how they are scaled; see `TablePreparer`.
     rows, items, values : str, default=None
         For ratings with a line each: the columns that say who rates, what is rated, and how.
+    shape : {"round", "auto", "full", "tied", "diag", "spherical", "tied_diag", "tied_spherical"}, \
+default="round"
+        The shape of the clusters: round as those of k-means, the one that holds, or a type of covariance of
+        `GaussianMixture`; see `kpod.choose_k`. A note says which it is and why.
     missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint
         How to cluster; see `KPOD`.
     progress : callable, default=None
@@ -107,6 +113,7 @@ def analyze(
     array([0, 0, 0, 0, 0], dtype=int32)
     """
     progress = progress or silent
+    check_shape(shape)
     preparer = TablePreparer(
         columns=columns, exclude=exclude, ids=ids, roles=roles, categories=categories, weight=weight,
         missing_values=missing_values, decimal=decimal, scale=scale, log=log, clip=clip,
@@ -122,7 +129,7 @@ def analyze(
     table = open_data(data, preparer, progress, reading)
     try:
         given = None if is_path(data) else data
-        return analyze_table(table, preparer, kpod, n_clusters, long_form, progress, given)
+        return analyze_table(table, preparer, kpod, n_clusters, long_form, progress, given, shape)
     except BaseException:
         table.close()
         raise
@@ -162,6 +169,7 @@ def analyze_table(
     long_form: Mapping[str, str | None],
     progress: Progress,
     given: Any = None,
+    shape: str = ROUND,
 ) -> Analysis:
     """Prepare a table, choose what was left open, and fit; each of them once."""
     from sklearn.pipeline import Pipeline
@@ -171,10 +179,14 @@ def analyze_table(
     progress(0, 0, "clustering")
     with noting() as notes:
         prepared = prepare(table, preparer, long_form)
-        kpod, choice = fitted(kpod, prepared.values, numbers, prepared.weights, table.source, progress)
-    pipeline = Pipeline([*prepared.steps, ("kpod", kpod)])
+        model, choice, shaped = fitted(
+            kpod, prepared.values, numbers, shape, prepared.weights, table.source, progress
+        )
+    pipeline = Pipeline([*prepared.steps, ("kpod" if isinstance(model, KPOD) else "mixture", model)])
     clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
-    about = Notes([*prepared.notes, *follows(prepared.table, prepared.usage, clustering), *notes])
+    on_shape = [] if shaped is None else [shaped.named(clustering.names).note]
+    followed_by = follows(prepared.table, prepared.usage, clustering)
+    about = Notes([*on_shape, *prepared.notes, *followed_by, *notes])
     return Analysis(
         prepared.table, prepared.usage, pipeline, clustering, notes=about, choice=choice,
         weights=prepared.weights, given=given, random_state=kpod.random_state,
@@ -183,16 +195,21 @@ def analyze_table(
 
 
 def fitted(
-    kpod: KPOD, values: Any, numbers: Any, weights: Any, source: str, progress: Progress
-) -> tuple[KPOD, KChoice | None]:
-    """The model; and why it has so many clusters, where that was left open."""
+    kpod: KPOD, values: Any, numbers: Any, shape: str, weights: Any, source: str, progress: Progress
+) -> tuple[Any, KChoice | None, ShapeChoice | None]:
+    """The model; and why it has so many clusters, and this shape, where that was left open."""
     with following(progress, kpod), naming(source):
         if isinstance(numbers, int):
             check_enough_rows(values, numbers)
-            return kpod.fit(values, sample_weight=weights), None
+            kpod.fit(values, sample_weight=weights)
+            if shape == ROUND:
+                return kpod, None, None
+            progress(0, 0, "comparing shapes")
+            model, shaped = choose_shape(values, kpod, shape, weights)
+            return model, None, shaped
         told = Part(progress, "choosing the number of clusters")
-        choice = choose_k(values, numbers, estimator=kpod, sample_weight=weights, progress=told)
-        return choice.model_, choice
+        choice = choose_k(values, numbers, shape=shape, estimator=kpod, sample_weight=weights, progress=told)
+        return choice.model_, choice, choice.shape_
 
 
 def check_enough_rows(values: Any, n_clusters: int) -> None:

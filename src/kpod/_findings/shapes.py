@@ -8,8 +8,10 @@ scales of their own), or where a t density would fit the clusters of the mixture
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -94,6 +96,13 @@ class ShapeChoice(ReadsAsText):
             "more_by_round": [str(name) for name in self.columns_[1]],
         }
         return Note("shape of the clusters", values=values)
+
+    def named(self, names: Sequence[str]) -> ShapeChoice:
+        """With the names of columns instead of their positions."""
+        more, less = (
+            [names[int(j)] if isinstance(j, Integral) else j for j in part] for part in self.columns_
+        )
+        return replace(self, columns_=(more, less))
 
     @property
     def sentence_(self) -> str:

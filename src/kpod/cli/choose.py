@@ -17,6 +17,7 @@ from kpod.cli.options import (
     out_file,
     preparing,
     reading,
+    shape,
 )
 from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 
@@ -29,6 +30,7 @@ from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 @preparing
 @reading
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
+@shape
 @checkpoint
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def choose_k(data: tuple[str, ...], report: str | None, as_json: bool, **options: Any) -> None:
