@@ -6,6 +6,7 @@ from kpod._analysis.analysis import Analysis
 from kpod._analysis.verdict import OtherChoice, Verdict
 from kpod._columns.role_table import ColumnRole, RoleTable
 from kpod._common.notes import Note, Notes
+from kpod._findings.shapes import ShapeChoice
 from kpod._findings.stability import Stability
 from kpod._findings.sums_of_squares import ClusterSummary, MixtureSummary
 from kpod._missing.diagnosis import Diagnosis
@@ -26,6 +27,7 @@ __all__ = [
     "OtherChoice",
     "Report",
     "RoleTable",
+    "ShapeChoice",
     "Stability",
     "Verdict",
 ]

@@ -1,102 +1,115 @@
 """EM on observed entries, against formulas that invert full covariance matrices row by row."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
 from kpod import KPOD
-from kpod._mixture import confidence, em
+from kpod._common.column_groups import ColumnGroups
+from kpod._mixture import confidence
+from kpod._mixture.iteration import run
+from kpod._mixture.parameters import Parameters
+from kpod._mixture.shape import Shape
+from kpod._selection.covered import PLAIN, Covered, HiddenEntries
+from kpod._selection.surprise import surprise_of_gaps
 from tests.helpers.tables import as_csr, clustered
 
 
+def covered(X, *, weights=None, hidden=None, seen=None):
+    """A table as `choose_k` fits mixtures to it, without some entries (rows and columns).
+
+    With the mask `seen`, gaps count.
+    """
+    rates = None if seen is None else np.average(seen, axis=0, weights=weights)
+    some = None if hidden is None else HiddenEntries(*hidden, np.zeros(len(hidden[0])))
+    return Covered.of(X, weights, some, ColumnGroups.none(X.shape[1]), rates)
+
+
+def in_own_units(of, m):
+    """Parameters in the units of the table that is given."""
+    units = of.entries.table.units
+    return m.rescaled(units.shift, units.scale)
+
+
 def some_mixture(rng, k, p, q, own):
-    return em.Mixture(
+    loadings = rng.normal(size=(k if own else 1, p, q))
+    variances = rng.uniform(0.5, 2, size=p)
+    return Parameters(
         rng.dirichlet(np.ones(k)),
         rng.normal(size=(k, p)),
-        rng.normal(size=(k if own else 1, p, q)),
-        rng.uniform(0.5, 2, size=p),
+        np.tile(variances, (k, 1)),
+        np.repeat(loadings, 1 if own else k, axis=0),
     )
 
 
 def slow_log_density(X, m):
     """log(share * density) of the observed entries, with the covariance matrix written out."""
-    out = np.empty((len(X), len(m.shares)))
+    out = np.empty((len(X), m.k))
     for i, row in enumerate(X):
         o = ~np.isnan(row)
-        for c in range(len(m.shares)):
-            loadings = m.loadings[c % len(m.loadings)][o]
-            covariance = loadings @ loadings.T + np.diag(m.variances[o])
-            density = multivariate_normal(m.centers[c, o], covariance).logpdf(row[o]) if o.any() else 0.0
+        for c in range(m.k):
+            covariance = m.covariance(c)[np.ix_(o, o)]
+            density = multivariate_normal(m.means[c, o], covariance).logpdf(row[o]) if o.any() else 0.0
             out[i, c] = np.log(m.shares[c]) + density
     return out
 
 
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("q", [0, 1, 3])
-def test_densities_and_predictions_are_those_of_the_full_covariance(q, own, rng):
+def test_predictions_are_those_of_the_full_covariance(q, own, rng):
     X, _ = clustered(rng, n_rows=40, missing=0.4)
+    of = covered(X)
+    z = of.entries.table.entries(np.arange(40))
     m = some_mixture(rng, 3, X.shape[1], q, own)
-    entries = em.Entries(X)
-    expected = slow_log_density(X - entries.means, m)
-    (part,) = entries.parts
-    found = em.expect(part, m)
-    assert_allclose(found.log_density + found.common[:, None], expected, rtol=1e-9)
-    assert_allclose(found.evidence(), np.logaddexp.reduce(expected, axis=1), rtol=1e-9)
+    expected = slow_log_density(z, m)
     posterior = np.exp(expected - np.logaddexp.reduce(expected, axis=1, keepdims=True))
+    assert_allclose(of.posterior(m), posterior, rtol=1e-9, atol=1e-12)
     rows, columns = np.nonzero(np.isnan(X))
-    predicted = em.predict_entries(entries, m, rows, columns)
-    for i, j, value in zip(rows, columns, predicted, strict=True):
+    units = of.entries.table.units
+    for i, j, value in zip(rows, columns, of.predict(m, rows, columns), strict=True):
         o = ~np.isnan(X[i])
         given = 0.0
         for c in range(3):
-            loadings = m.loadings[c % len(m.loadings)]
-            covariance = loadings @ loadings.T + np.diag(m.variances)
+            covariance = m.covariance(c)
             weights = np.linalg.solve(covariance[np.ix_(o, o)], covariance[o, j])
-            mean = m.centers[c, j] + weights @ ((X[i] - entries.means - m.centers[c])[o])
-            given += posterior[i, c] * mean
-        assert value == pytest.approx(given + entries.means[j])
+            given += posterior[i, c] * (m.means[c, j] + weights @ (z[i] - m.means[c])[o])
+        assert value == pytest.approx(given / units.scale + units.shift[j])
 
 
 @pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("q", [0, 1, 2])
-def test_the_likelihood_never_falls(q, own, rng, monkeypatch):
-    monkeypatch.setattr(em, "SHRINK_LOADINGS", 0.0)  # a prior trades likelihood for itself
-    monkeypatch.setattr(em, "PRIOR", 1e-9)
+@pytest.mark.parametrize("q", [1, 2])
+def test_the_likelihood_never_falls(q, own, rng):
     X, truth = clustered(rng, missing=0.3, spread=1.0)
-    entries = em.Entries(X)
-    m = em.from_labels(entries, truth, 5, isotropic=False)
-    for _ in range(q):
-        m = em.with_factor(entries, m)
-    m = m.own() if own else m
-    likelihoods = []
-    for _ in range(25):
-        m = em.step(entries, m, isotropic=False)
-        likelihoods.append(m.log_likelihood)
-    assert (np.diff(likelihoods) >= -1e-6 * np.abs(likelihoods[0])).all()
-    assert likelihoods[-1] > likelihoods[0]
+    of = covered(X)
+    m = of.with_factors(of.from_labels(truth, 5), q)
+    shape = Shape("tied_diag" if own else "tied", q)
+    free = replace(of.within, loading_rows=0.0)  # a prior trades likelihood for itself
+    found = run(of.entries, shape, m, free, 25, 0.0)
+    assert (np.diff(found.trace) >= -1e-6 * abs(found.trace[0])).all()
+    assert found.trace[-1] > found.trace[0]
+    assert (found.parameters.loadings[0] != found.parameters.loadings[1]).any() == own
 
 
 @pytest.mark.parametrize("q", [0, 2])
-def test_sparse_and_chunked_tables_give_the_same_mixture(q, rng, monkeypatch):
+def test_sparse_tables_give_the_same_mixture(q, rng):
     X, truth = clustered(rng, missing=0.5)
     weights = rng.uniform(0.5, 2, size=len(X))
+    hidden = tuple(at[::7] for at in np.nonzero(~np.isnan(X)))
 
     def fitted(X):
-        entries = em.Entries(X, weights)
-        m = em.from_labels(entries, truth, 5, isotropic=False)
-        for _ in range(q):
-            m = em.with_factor(entries, m)
-        m = em.run(entries, m, isotropic=False, n_steps=5, tol=0)
-        return m.shares, m.centers, m.variances, em.posterior(entries, m)
+        of = covered(X, weights=weights, hidden=hidden)
+        m = of.settled(of.from_labels(truth, 5), PLAIN)
+        m = of.with_factors(m, q) if q else m
+        own = in_own_units(of, m)
+        return own.shares, own.means, own.variances, of.posterior(m), of.predict(m, *hidden)
 
-    whole = fitted(X)
-    monkeypatch.setattr(em, "CHUNK", 37)
-    for other in (fitted(X), fitted(as_csr(X))):
-        for a, b in zip(whole, other, strict=True):
-            assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+    for a, b in zip(fitted(X), fitted(as_csr(X)), strict=True):
+        assert_allclose(a, b, rtol=1e-6, atol=1e-9)
 
 
 def test_weights_equal_repetition(rng):
@@ -214,24 +227,16 @@ def test_gaps_count_in_the_posterior_where_they_have_rates(rng):
     X = rng.normal(size=(200, 6))
     gone = np.where(labels[:, None] == 0, [0.8, 0.8, 0.8, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.8, 0.8, 0.8])
     X[rng.random(X.shape) < gone] = np.nan
-    entries = em.Entries(X)
-    m = em.from_labels(entries, labels, 2, isotropic=False, gaps=True)
-    plain = em.from_labels(entries, labels, 2, isotropic=False)
-    observed = ~np.isnan(X)
-    by_gaps = np.where(observed[:, None], m.rates, 1 - m.rates).prod(axis=2)
-    expected = by_gaps * em.posterior(entries, plain)
-    assert_allclose(em.posterior(entries, m), expected / expected.sum(axis=1, keepdims=True))
-    fitted = em.run(entries, m, isotropic=False, n_steps=20, tol=1e-3)
-    assert (em.posterior(entries, fitted).argmax(axis=1) == labels).mean() > 0.9
-    again = em.run(entries, plain, isotropic=False, n_steps=20, tol=1e-3)
+    with_gaps, without = covered(X, seen=~np.isnan(X)), covered(X)
+    m, plain = with_gaps.from_labels(labels, 2), without.from_labels(labels, 2)
+    by_gaps = np.where(~np.isnan(X)[:, None], m.rates, 1 - m.rates).prod(axis=2)
+    expected = by_gaps * without.posterior(plain)
+    assert_allclose(with_gaps.posterior(m), expected / expected.sum(axis=1, keepdims=True))
+    fitted = with_gaps.settled(m, PLAIN)
+    assert (with_gaps.posterior(fitted).argmax(axis=1) == labels).mean() > 0.9
+    again = without.settled(plain, PLAIN)
     assert again.rates is None
-    assert (em.posterior(entries, again).argmax(axis=1) == labels).mean() < 0.8
-    # From far off: at the end, what the priors cost may be more than what a step gains.
-    moved = em.from_labels(entries, np.roll(labels, 30), 2, isotropic=False, gaps=True)
-    steps = [moved]
-    for _ in range(5):
-        steps.append(em.step(entries, steps[-1], isotropic=False))
-    assert (np.diff([each.log_likelihood for each in steps[1:]]) > 0).all()
+    assert (without.posterior(again).argmax(axis=1) == labels).mean() < 0.8
 
 
 def gaps_of_each_class(rng, n=60, p=5, k=3):
@@ -247,33 +252,34 @@ def gaps_of_each_class(rng, n=60, p=5, k=3):
 @pytest.mark.parametrize("container", [np.asarray, as_csr])
 def test_hidden_entries_are_hidden_from_values_not_from_gaps(container, rng):
     X, labels, hidden = gaps_of_each_class(rng)
-    whole, covered = (em.Entries(container(X), hidden=some) for some in (None, hidden))
-    mixtures = [em.from_labels(entries, labels, 3, isotropic=True, gaps=True) for entries in (whole, covered)]
-    assert_allclose(mixtures[0].rates, mixtures[1].rates)
-    covered_X = X.copy()
-    covered_X[hidden] = np.nan
-    alone = em.from_labels(em.Entries(covered_X), labels, 3, isotropic=True)
-    assert_allclose(mixtures[1].centers, alone.centers)
-    stepped = [em.step(entries, mixtures[1], isotropic=True) for entries in (whole, covered)]
-    overall = (~np.isnan(X)).mean(axis=0)
-    assert_allclose(covered.seen_counts / 60, overall)
-    assert np.abs(stepped[0].rates - stepped[1].rates).max() < 0.1  # posteriors differ, masks do not
+    whole, some = (covered(container(X), hidden=h, seen=~np.isnan(X)) for h in (None, hidden))
+    m, part = whole.round_from_labels(labels, 3), some.round_from_labels(labels, 3)
+    assert_allclose(part.rates[:, :5], m.rates)
+    left = X.copy()
+    left[hidden] = np.nan
+    alone = covered(left)
+    assert_allclose(
+        in_own_units(some, part).means[:, :5], in_own_units(alone, alone.round_from_labels(labels, 3)).means
+    )
+    values = slow_log_density(some.entries.table.entries(np.arange(60)), part)  # shadows: the same in all
+    seen = np.where(~np.isnan(X)[:, None], part.rates[:, :5], 1 - part.rates[:, :5])
+    expected = np.exp(values - values.max(axis=1, keepdims=True)) * seen.prod(axis=2)
+    assert_allclose(some.posterior(part), expected / expected.sum(axis=1, keepdims=True), rtol=1e-7)
+    stepped = some.settled(part, PLAIN)
+    assert_allclose(stepped.rates[:, some.within.shadowed], stepped.rates[:, 5:])
 
 
 @pytest.mark.parametrize("container", [np.asarray, as_csr])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container, weighted, rng, monkeypatch):
-    monkeypatch.setattr(em, "CHUNK", 23)
-    monkeypatch.setattr(em, "COLUMNS_AT_ONCE", 3)
+    monkeypatch.setattr("kpod._selection.surprise.COLUMNS_AT_ONCE", 3)
     X, labels, hidden = gaps_of_each_class(rng)
     weights = rng.uniform(0.5, 2, size=60) if weighted else np.ones(60)
-    entries = em.Entries(container(X), weights, hidden=hidden)
-    m = em.from_labels(entries, labels, 3, isotropic=True, gaps=True)
-    seen = ~np.isnan(X)
-    covered = X.copy()
-    covered[hidden] = np.nan
-    values = slow_log_density(covered - entries.means, m)
-    likely = np.where(seen[:, None], m.rates, 1 - m.rates)  # rows, clusters, columns
+    of = covered(container(X), weights=weights, hidden=hidden, seen=~np.isnan(X))
+    m = of.round_from_labels(labels, 3)
+    seen, rates = ~np.isnan(X), m.rates[:, :5]
+    values = slow_log_density(of.entries.table.entries(np.arange(60)), m)
+    likely = np.where(seen[:, None], rates, 1 - rates)  # rows, clusters, columns
 
     def posterior(of_gaps):
         weight = np.exp(values) * of_gaps
@@ -286,19 +292,7 @@ def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container,
         others = posterior(np.delete(likely, j, axis=2).prod(axis=2))
         for i in range(60):
             without = np.arange(60) != i
-            rates = (r[without].T @ seen[without, j] + q[j]) / (r[without].sum(axis=0) + 1)
-            expected[i] -= 2 * np.log(others[i] @ (rates if seen[i, j] else 1 - rates))
-    assert_allclose(em.surprise_of_gaps(entries, m), expected)
-
-
-@pytest.mark.parametrize(("n", "own", "q"), [(5, 1, 1), (40, 3, 2), (3000, 1, 5), (700, 4, 6)])
-def test_many_matrices_are_inverted_at_once(rng, n, own, q):
-    """More numbers than are swept together, in some of the cases."""
-    half = rng.normal(size=(n, own, q, q)) * 10.0 ** rng.uniform(-3, 3, size=(n, own, 1, 1))
-    matrices = np.eye(q) + half @ half.swapaxes(2, 3)
-    given = matrices.copy()
-    inverses, log_determinants = em.inverted(matrices)
-    assert_array_equal(matrices, given)
-    unit = np.broadcast_to(np.eye(q), matrices.shape)
-    assert_allclose(matrices @ inverses, unit, atol=1e-8)
-    assert_allclose(log_determinants, np.linalg.slogdet(matrices)[1], rtol=1e-9, atol=1e-9)
+            leaving = (r[without].T @ seen[without, j] + q[j]) / (r[without].sum(axis=0) + 1)
+            expected[i] -= 2 * np.log(others[i] @ (leaving if seen[i, j] else 1 - leaving))
+    found = surprise_of_gaps(seen.astype(float), of.posterior(m), m.rates, weights, np.arange(1, 5))
+    assert_allclose(found, expected)

@@ -1,6 +1,6 @@
 """kpod.analyze: from a file or a data frame to everything there is to say about its clusters.
 
-    file or frame -> table -> TablePreparer -> choice of k -> KPOD -> Analysis
+    file or frame -> table -> TablePreparer -> choice of k -> KPOD -> choice of shape -> Analysis
 
 Each arrow is taken once: one file opened, one table prepared, one model fitted on all rows.
 """
@@ -28,6 +28,7 @@ from kpod._findings.asides import asides
 from kpod._findings.choose_k import choose_k
 from kpod._findings.clustering import Clustering
 from kpod._findings.profiles import followed
+from kpod._findings.shapes import ROUND, ShapeChoice, check_shape, choose_shape
 from kpod._inputs.lazy import lazy_kind
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def analyze(
     rows: str | None = None,
     items: str | None = None,
     values: str | None = None,
+    shape: str = "round",
     missingness: str = "ignore",
     algorithm: str = "hartigan",
     n_init: int | str = "auto",
@@ -99,6 +101,10 @@ def analyze(
         individual have in common.
     rows, items, values : str, default=None
         For ratings with a line each: the columns that say who rates, what is rated, and how.
+    shape : {"round", "auto", "full", "tied", "diag", "spherical", "tied_diag", "tied_spherical"}, \
+default="round"
+        The shape of the clusters: round as those of k-means, the one that holds, or a type of covariance of
+        `GaussianMixture`; see `kpod.choose_k`. A note says which it is and why.
     missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint
         How to cluster; see `KPOD`.
     verdict : bool, default=True
@@ -128,6 +134,7 @@ def analyze(
     array([0, 0, 0, 0, 0], dtype=int32)
     """
     progress = progress or silent
+    check_shape(shape)
     preparer = TablePreparer(
         columns=columns, exclude=exclude, ids=ids, roles=roles, categories=categories, weight=weight,
         missing_values=missing_values, decimal=decimal, scale=scale, log=log, clip=clip,
@@ -149,7 +156,7 @@ def analyze(
     try:
         arranged = arrange_rows(table, drop_rows, one_row_per, combine)
         given = None if is_path(data) or lazy_kind(data) or arranged is not table else data
-        analysis = analyze_table(arranged, preparer, kpod, n_clusters, long_form, progress, given)
+        analysis = analyze_table(arranged, preparer, kpod, n_clusters, long_form, progress, given, shape)
         if verdict:
             _ = analysis.verdict
         return analysis
@@ -214,6 +221,7 @@ def analyze_table(
     long_form: Mapping[str, str | None],
     progress: Progress,
     given: Any = None,
+    shape: str = ROUND,
 ) -> Analysis:
     """Prepare a table, choose what was left open, and fit; each of them once."""
     from sklearn.pipeline import Pipeline
@@ -223,10 +231,14 @@ def analyze_table(
     progress(0, 0, "clustering")
     with noting() as notes:
         prepared = prepare(table, preparer, long_form)
-        kpod, choice = fitted(kpod, prepared.values, numbers, prepared.weights, table.source, progress)
-    pipeline = Pipeline([*prepared.steps, ("kpod", kpod)])
+        model, choice, shaped = fitted(
+            kpod, prepared.values, numbers, shape, prepared.weights, table.source, progress
+        )
+    pipeline = Pipeline([*prepared.steps, ("kpod" if isinstance(model, KPOD) else "mixture", model)])
     clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
-    about = Notes([*prepared.notes, *follows(prepared.table, prepared.usage, clustering), *notes])
+    on_shape = [] if shaped is None else [shaped.named(clustering.names).note]
+    followed_by = follows(prepared.table, prepared.usage, clustering)
+    about = Notes([*on_shape, *prepared.notes, *followed_by, *notes])
     return Analysis(
         prepared.table, prepared.usage, pipeline, clustering, notes=about, choice=choice, numbers=numbers,
         weights=prepared.weights, given=given, random_state=kpod.random_state,
@@ -235,16 +247,21 @@ def analyze_table(
 
 
 def fitted(
-    kpod: KPOD, values: Any, numbers: Any, weights: Any, source: str, progress: Progress
-) -> tuple[KPOD, KChoice | None]:
-    """The model; and why it has so many clusters, where that was left open."""
+    kpod: KPOD, values: Any, numbers: Any, shape: str, weights: Any, source: str, progress: Progress
+) -> tuple[Any, KChoice | None, ShapeChoice | None]:
+    """The model; and why it has so many clusters, and this shape, where that was left open."""
     with following(progress, kpod), naming(source):
         if isinstance(numbers, int):
             check_enough_rows(values, numbers)
-            return kpod.fit(values, sample_weight=weights), None
+            kpod.fit(values, sample_weight=weights)
+            if shape == ROUND:
+                return kpod, None, None
+            progress(0, 0, "comparing shapes")
+            model, shaped = choose_shape(values, kpod, shape, weights)
+            return model, None, shaped
         told = Part(progress, "choosing the number of clusters")
-        choice = choose_k(values, numbers, estimator=kpod, sample_weight=weights, progress=told)
-        return choice.model_, choice
+        choice = choose_k(values, numbers, shape=shape, estimator=kpod, sample_weight=weights, progress=told)
+        return choice.model_, choice, choice.shape_
 
 
 def check_enough_rows(values: Any, n_clusters: int) -> None:

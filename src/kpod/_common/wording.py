@@ -12,6 +12,7 @@ from kpod._common import wording_tables
 from kpod._common.errors import printable
 from kpod._common.notes import Note
 from kpod._common.options import option
+from kpod._common.shape_wording import shape_of_clusters
 from kpod._common.words import MOST_LISTED, counted, listed, number, percent, some
 
 
@@ -365,6 +366,7 @@ def one_column_outweighs(note: Note, share: float) -> str:
 
 WORDS: dict[str, Callable[..., str]] = {
     **wording_tables.WORDS,
+    "shape of the clusters": shape_of_clusters,
     "rows left out": rows_left_out,
     "empty parts": empty_parts,
     "extra columns": extra_columns,

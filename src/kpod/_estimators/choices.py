@@ -53,11 +53,13 @@ class Choices:
     fit : the plan and the table; with the entries as an array or CSR array
     numbers : of clusters to choose from, or None for "auto"
     progress : told how far the search for the number is
+    shaped : whether what shape the clusters have is chosen later
     """
 
     fit: Fit
     numbers: Any = None
     progress: Progress | None = None
+    shaped: bool = False
 
     @property
     def plan(self) -> FitPlan:
@@ -167,12 +169,12 @@ class Choices:
         The number comes first then; shrinkage that helps makes more clusters affordable, so the number is
         chosen once more.
         """
-        choice = conclusion(search, self.numbers)
+        choice = conclusion(search, self.numbers, shaped=self.shaped)
         if plan.shrinkage is None:
             plan = replace(plan, shrinkage=search.best_shrinkage(choice.best_k_))
             if plan.shrinkage:
                 search = search.with_shrinkage(plan.shrinkage)
-                choice = conclusion(search, self.numbers)
+                choice = conclusion(search, self.numbers, shaped=self.shaped)
         tell = plan.lines.writer(1)
         if tell is not None:
             tell(choice.sentence_)

@@ -68,8 +68,8 @@ class GaussianMixture(ClusterMixin, MixtureModel):
 
     n_init : int or "auto", default="auto"
         The number of starts: the clusterings of `KPOD`, then rows far apart as means. All are run for a few
-        steps, and the most likely goes on. "auto" is 60. On a table of more than a million entries they are
-        run on a sample of the rows with that many.
+        steps, and the most likely goes on. "auto" is 60. On a table of more than 65,536 entries and 1,000
+        rows they are run on a sample of the rows with that many, on which the shape is chosen, too.
 
     max_iter : int, default=300
         The most steps of EM.

@@ -322,8 +322,16 @@ class KPOD(NearestCenter):
             warn(choice.sentence_)
         return self
 
-    def _fit(self, X: Any, sample_weight: Any, numbers: Any = None, progress: Progress | None = None) -> KPOD:
-        """Fit; `numbers` are those that `kpod.choose_k` chooses from."""
+    def _fit(
+        self,
+        X: Any,
+        sample_weight: Any,
+        numbers: Any = None,
+        progress: Progress | None = None,
+        *,
+        shaped: bool = False,
+    ) -> KPOD:
+        """Fit; `numbers` are those that `kpod.choose_k` chooses from, and with `shaped` a shape as well."""
         check_parameters(self)
         new = copy.copy(self)  # nothing of a fitted model changes before the new fit has succeeded
         with places.executor_for(X, self._n_threads()) as executor:
@@ -345,7 +353,7 @@ class KPOD(NearestCenter):
                 if checkpoint is not None:
                     plan = replace(plan, random_state=checkpoint.generator(plan.generator()))
                 fit = Fit(plan, table, executor, values, checkpoint)
-                decided = Choices(fit, numbers, progress).decide()
+                decided = Choices(fit, numbers, progress, shaped).decide()
                 solution = decided.solution or replace(fit, plan=decided.plan).solve()
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)

@@ -7,7 +7,7 @@ Two questions, asked of the same hidden entries:
 2. Would *correlation* predict them as well as more centers do? Columns that go up and down together
    within a cluster let many centers in a row trace a single elongated group. So at the number found,
    and at every smaller one, Gaussian mixtures whose columns may be correlated within clusters
-   (`kpod._mixture.em`) predict the same entries; where fewer clusters do it better that way, the number
+   predict the same entries; where fewer clusters do it better that way, the number
    is theirs. One correlated cluster is among them: the null hypothesis of no groups, with the same
    gaps, and nothing to simulate.
 """
@@ -24,6 +24,7 @@ from kpod._columns.preparer import TablePreparer
 from kpod._common.progress import Progress
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
+from kpod._findings.shapes import ROUND, check_shape, choose_shape
 from kpod._inputs import validation
 from kpod._selection.number import KChoice
 
@@ -32,6 +33,7 @@ def choose_k(
     X: Any,
     k: Any = "auto",
     *,
+    shape: str = "round",
     estimator: KPOD | Pipeline | None = None,
     sample_weight: Any = None,
     random_state: Any = None,
@@ -58,6 +60,13 @@ def choose_k(
     k : "auto" or iterable of int, default="auto"
         The numbers to choose from. "auto" is 1 to 10, and up to 40 for as long as more clusters
         predict better.
+    shape : {"round", "auto", "full", "tied", "diag", "spherical", "tied_diag", "tied_spherical"}, \
+default="round"
+        The shape of the clusters in `model_`. "round" is that of k-means, a KPOD. "auto" also fits a
+        `GaussianMixture` with as many clusters, and hands it out where it fits better: the groups are
+        stretched, correlated, or differ in size or spread. A type of covariance is fitted as asked for.
+        `shape_` says which it is, why, and where shapes disagree. The number of clusters is chosen in
+        the same way for all shapes.
     estimator : KPOD, or a pipeline that ends in one, default=None
         How to cluster; `n_clusters` is set here. The steps of a pipeline are fitted on X, and what they make
         of it is clustered. With the `checkpoint` of a KPOD, a search that was killed goes on where it was.
@@ -73,8 +82,8 @@ def choose_k(
     Returns
     -------
     KChoice
-        `best_k_`, `sentence_`, `table_`, and the fitted `model_`, a KPOD or, where there is something to do
-        before it, a pipeline; see there.
+        `best_k_`, `sentence_`, `table_`, and the fitted `model_`: a KPOD, a GaussianMixture where `shape`
+        says so, or a pipeline where there is something to do before it; see there.
 
     Notes
     -----
@@ -93,6 +102,7 @@ def choose_k(
     >>> choice.model_.n_clusters
     4
     """
+    check_shape(shape)
     estimator = KPOD() if estimator is None else estimator
     if isinstance(estimator, KPOD) and validation.is_frame(X) and validation.text_columns(X):
         estimator = make_pipeline(TablePreparer(), estimator)
@@ -102,8 +112,9 @@ def choose_k(
         for _, step in steps:
             X = X if step in (None, "passthrough") else step.fit_transform(X)
         choice = choose_k(
-            X, k, estimator=last, sample_weight=sample_weight, random_state=random_state, progress=progress
-        )
+            X, k, shape=shape, estimator=last, sample_weight=sample_weight, random_state=random_state,
+            progress=progress,
+        )  # fmt: skip
         return replace(choice, model_=Pipeline([*steps, (name, choice.model_)]))
     if isinstance(estimator, MiniBatchKPOD):
         raise TypeError(
@@ -119,7 +130,11 @@ def choose_k(
         model._progress_line = estimator._progress_line
     if random_state is not None:
         model.set_params(random_state=random_state)
-    choice = model._fit(X, sample_weight, k, progress).choice_
+    choice = model._fit(X, sample_weight, k, progress, shaped=shape != ROUND).choice_
     del model.choice_
     model.__dict__.pop("_progress_line", None)
-    return replace(choice, model_=model.set_params(n_clusters=choice.best_k_))
+    model.set_params(n_clusters=choice.best_k_)
+    if shape == ROUND:
+        return replace(choice, model_=model)
+    found, about = choose_shape(X, model, shape, sample_weight)
+    return replace(choice, model_=found, shape_=about)

@@ -17,14 +17,22 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
-from kpod._common.blas import one_thread
 from kpod._common.column_groups import ColumnGroups
 from kpod._common.typing import Floats, Labels
-from kpod._mixture import em
+from kpod._engine.executors import Executor
+from kpod._engine.table import make_table
+from kpod._mixture.chunks import chunks
+from kpod._mixture.expectation import Entries
+from kpod._mixture.iteration import from_labels, run, smallest_variances
+from kpod._mixture.maximisation import Constraints
+from kpod._mixture.parameters import Prior
+from kpod._mixture.shape import Shape
 
 STEPS = 200
 TOL = 1e-5  # of log-likelihood a row
+SMALLEST_VARIANCE = 1e-6  # of the variance of a column, so that constant columns divide nothing
 MOST_ROWS = 50_000  # that the mixture is fitted on; a probability to two digits needs no more
 
 
@@ -38,16 +46,20 @@ class SoftClustering:
     column_means: Floats
 
     def probabilities(self, X: Any) -> Floats:
-        """P(cluster | observed entries) for each row (n, k); the shares where nothing is observed."""
-        p = len(self.column_means)
+        """P(cluster | observed entries) for each row (n, k); the shares where nothing is observed.
+
+        What all clusters share of a distance is left out: of a row far out, it would leave no digits for the
+        differences.
+        """
         means = np.nan_to_num(self.column_means)
-        m = em.Mixture(
-            self.shares,
-            np.nan_to_num(self.centers - means),
-            np.zeros((1, p, 0)),
-            np.full(p, self.variance),
-        )
-        return np.vstack([em.expect(part, m).posterior() for part in em.parts(X, means)])
+        centers = np.nan_to_num(self.centers - means)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.shares)
+        found = [
+            logs + values @ (centers / self.variance).T - mask @ (centers**2 / (2 * self.variance)).T
+            for values, mask in chunks(X, means)
+        ]
+        return np.asarray(softmax(np.vstack(found), axis=1))
 
 
 def soften(
@@ -64,19 +76,27 @@ def soften(
     if X.shape[0] > MOST_ROWS:
         chosen = np.linspace(0, X.shape[0] - 1, MOST_ROWS).astype(np.intp)
         X, labels, weight = X[chosen], labels[chosen], weight[chosen]
-    entries = em.Entries(X, weight, groups=groups)
-    start = em.from_labels(entries, labels, k, isotropic=True)
-    with one_thread():
-        m = em.run(entries, start, isotropic=True, n_steps=STEPS, tol=TOL)
-    live, first = entries.counts > 0, entries.groups.first
-    observed = float(entries.counts[first].sum())
-    fitted = min(k * float((live & first).sum()), observed / 2)
-    variance = float(m.variances[live].mean()) if live.any() else 1.0
+    table = make_table(X, Executor(), weights=weight, groups=groups)
+    entries, shape = Entries(table, Executor()), Shape("tied_spherical")
+    counts, first = table.about.weights, table.groups.first
+    observed = float(counts[first].sum())
+    within = Constraints(
+        smallest_variances(table.variances, table.live, SMALLEST_VARIANCE),
+        table.fallback,
+        Prior(),
+        columns_per_entry=float(counts.sum()) / max(observed, 1e-300),
+    )
+    start = from_labels(entries, shape, labels, k, within)
+    m = run(entries, shape, start, within, STEPS, TOL).parameters.rescaled(
+        table.units.shift, table.units.scale
+    )
+    fitted = min(k * float((table.live & first).sum()), observed / 2)
+    variance = float(m.variances[0, 0]) if table.live.any() else 1.0
     return SoftClustering(
         m.shares,
-        np.where(live, m.centers + entries.means, np.nan),
+        np.where(table.live, m.means, np.nan),
         variance * observed / max(observed - fitted, 1e-300),
-        np.where(live, entries.means, np.nan),
+        table.column_means,
     )
 
 

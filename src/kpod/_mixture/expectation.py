@@ -35,6 +35,18 @@ class Sums(NamedTuple):
     parts: tuple[Floats, ...]
 
 
+class Expected(NamedTuple):
+    """Of each row: probabilities of the clusters (n, k), log-likelihood (n,), and what is known of factors.
+
+    These are their means (n, q, k) and the lower triangles of their covariances (n, q (q + 1) / 2, k).
+    """
+
+    posterior: Floats
+    evidence: Floats
+    scores: Floats | None
+    covariances: Floats | None
+
+
 @dataclass
 class Range:
     """Rows of a block, and how they are ordered by their patterns of gaps, once that was asked for."""
@@ -129,16 +141,26 @@ class Entries:
 
     def posterior(self, parameters: Parameters) -> tuple[Floats, Floats]:
         """Probability of each cluster for each row (n, k), and the log-likelihood of each row."""
-        model = parameters.model()
-        posterior, evidence = np.empty((self.table.n_rows, parameters.k)), np.empty(self.table.n_rows)
+        found = self.expected(parameters)
+        return found.posterior, found.evidence
+
+    def expected(self, parameters: Parameters, *, factors: bool = False) -> Expected:
+        """What the E step expects of each row; of its factors, if asked for."""
+        model, n, k, q = parameters.model(), self.table.n_rows, parameters.k, parameters.q
+        posterior, evidence = np.empty((n, k)), np.empty(n)
+        with_factors = factors and q > 0
+        scores = np.empty((n, q, k)) if with_factors else None
+        covariances = np.empty((n, q * (q + 1) // 2, k)) if with_factors else None
 
         def of(rows: Range) -> None:
-            out = posterior[rows.at], evidence[rows.at]
+            own_scores = None if scores is None else scores[rows.at]
+            own_covariances = None if covariances is None else covariances[rows.at]
+            of_rows = posterior[rows.at], evidence[rows.at], own_scores, own_covariances
             with rows.opened() as (opened, space):
-                expect(opened, rows, model, *out, None, None, space)
+                expect(opened, rows, model, *of_rows, space)
 
         self.each(of)
-        return posterior, evidence
+        return Expected(posterior, evidence, scores, covariances)
 
 
 def expect(

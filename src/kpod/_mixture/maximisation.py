@@ -6,12 +6,12 @@ written out are sums of products, kept above the floor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpod._common.typing import Floats
+from kpod._common.typing import Floats, Positions
 from kpod._kernels.maximum import NOTHING, maximise_factors
 from kpod._mixture.expectation import Sums
 from kpod._mixture.parameters import SMALLEST_RATE, Parameters, Prior
@@ -25,6 +25,10 @@ class Constraints:
     `floor` (p,) is the smallest variance of each column, `fallback` (p,) the mean where a cluster observes
     nothing, `silent` (p,) says which columns have the same mean and variance in all clusters. Where gaps
     count, `observed` (p,) is the share of rows that observe each column, 0.5 where its gaps say nothing.
+    `shadowed` has the column that each of the last columns stands for, of which an entry only says that one
+    is observed whose value is hidden. `loading_rows` without correlation stand behind every loading, and the
+    variance of round clusters is multiplied by `columns_per_entry`, where the indicators of a category are
+    one entry.
     """
 
     floor: Floats
@@ -32,13 +36,16 @@ class Constraints:
     prior: Prior
     silent: NDArray[np.bool_] | None = None
     observed: Floats | None = None
+    shadowed: Positions = field(default_factory=lambda: np.zeros(0, np.intp))
+    loading_rows: float = 0.0
+    columns_per_entry: float = 1.0
 
     def log_density(self, of: Parameters) -> float:
         """What is added to the log-likelihood: by the prior, and by a row behind each rate."""
         found = self.prior.log_density(of)
         if of.rates is not None and self.observed is not None:
             rates = np.log(of.rates) * self.observed + np.log(1 - of.rates) * (1 - self.observed)
-            found += float(rates.sum())
+            found += float(rates[:, : len(self.observed) - of.n_shadows].sum())
         return found
 
 
@@ -51,9 +58,14 @@ def maximise(shape: Shape, old: Parameters, sums: Sums, within: Constraints) -> 
         weights, seen = sums.parts[0], sums.parts[3]
     else:
         weights, seen = sums.parts[1][0, : old.k], sums.parts[0][:, 0, : old.k].T
+    n_shadows = len(within.shadowed)
+    if n_shadows:
+        seen = seen.copy()
+        seen[:, within.shadowed] += seen[:, -n_shadows:]
+        seen[:, -n_shadows:] = seen[:, within.shadowed]
     rates = (seen + within.observed) / (weights + 1)[:, None]
     rates = np.clip(rates, SMALLEST_RATE, 1 - SMALLEST_RATE)
-    return replace(found, rates=np.where(within.observed == 0.5, 0.5, rates))
+    return replace(found, rates=np.where(within.observed == 0.5, 0.5, rates), n_shadows=n_shadows)
 
 
 def of_whole(shape: Shape, old: Parameters, sums: Sums, within: Constraints) -> Parameters:
@@ -103,6 +115,9 @@ def triangle(packed: Floats, q: int) -> Floats:
 
 def of_factors(shape: Shape, old: Parameters, sums: Sums, within: Constraints) -> Parameters:
     columns, clusters = sums.parts
+    if within.loading_rows:
+        of = slice(old.k if shape.own_loadings else 1)
+        columns[:, [3 + 2 * shape.q + i * (i + 3) // 2 for i in range(shape.q)], of] += within.loading_rows
     means, variances, loadings = (np.empty_like(a) for a in (old.means, old.variances, old.loadings))
     silent = np.zeros(len(within.floor), np.uint8) if within.silent is None else within.silent.view(np.uint8)
     prior = within.prior
@@ -111,4 +126,6 @@ def of_factors(shape: Shape, old: Parameters, sums: Sums, within: Constraints) -
         prior.rows, prior.variances if prior.rows else within.floor, within.floor, within.fallback, silent,
         means, variances, loadings,
     )  # fmt: skip
+    if shape.round:
+        variances *= within.columns_per_entry
     return Parameters(shares_of(clusters[0, : old.k]), means, variances, loadings, None, old.rates)

@@ -15,7 +15,8 @@ class Parameters:
     """Shares (k,), means (k, p), and covariances: `whole` (1 or k, p, p), or variances and loadings.
 
     These are (k, p) and (k, p, q) also where clusters have them in common. `rates` (k, p) is how often each
-    cluster observes a column where gaps count, else None; it is 0.5 in a column that says nothing.
+    cluster observes a column where gaps count, else None; it is 0.5 in a column that says nothing. Of the
+    last `n_shadows` columns, an entry only says that one is observed whose value is hidden.
     """
 
     shares: Floats
@@ -24,6 +25,7 @@ class Parameters:
     loadings: Floats
     whole: Floats | None = None
     rates: Floats | None = None
+    n_shadows: int = 0
 
     @property
     def k(self) -> int:
@@ -40,6 +42,7 @@ class Parameters:
         offsets = None
         if self.rates is not None:
             speaks = self.rates[0] != 0.5
+            speaks[len(speaks) - self.n_shadows :] = False
             shares = shares + np.log(1 - self.rates[:, speaks]).sum(axis=1)
             offsets = np.log(1 / self.rates - 1)
         if self.whole is not None:
@@ -48,13 +51,14 @@ class Parameters:
 
     def in_order(self, order: Positions) -> Parameters:
         """With the clusters in another order."""
-        return Parameters(
-            self.shares[order],
-            self.means[order],
-            self.variances[order],
-            self.loadings[order],
-            self.whole if self.whole is None or len(self.whole) == 1 else self.whole[order],
-            None if self.rates is None else self.rates[order],
+        return replace(
+            self,
+            shares=self.shares[order],
+            means=self.means[order],
+            variances=self.variances[order],
+            loadings=self.loadings[order],
+            whole=self.whole if self.whole is None or len(self.whole) == 1 else self.whole[order],
+            rates=None if self.rates is None else self.rates[order],
         )
 
     def rescaled(self, shift: Floats, scale: float) -> Parameters:

@@ -13,7 +13,7 @@ class Shape:
     """A type of covariance, as scikit-learn names it, and a number of factors or None for whole matrices.
 
     With factors, covariances are loadings times their transpose plus a diagonal: "tied" has both in common,
-    "diag" the loadings only, "full" neither.
+    "diag" the loadings only, "tied_diag" the diagonal only, "full" neither.
     """
 
     covariance_type: str
@@ -36,7 +36,7 @@ class Shape:
 
     @property
     def own_loadings(self) -> bool:
-        return bool(self.n_factors) and self.covariance_type == "full"
+        return bool(self.n_factors) and self.covariance_type in ("full", "tied_diag")
 
     @property
     def q(self) -> int:

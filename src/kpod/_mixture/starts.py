@@ -24,7 +24,7 @@ from kpod._mixture.maximisation import Constraints
 from kpod._mixture.parameters import Parameters, Prior
 from kpod._mixture.shape import Shape
 
-SAMPLE_ENTRIES = 1 << 20  # places in the table that starts are tried on,
+SAMPLE_ENTRIES = 1 << 16  # places in the table that starts are tried on,
 FEWEST_ROWS = 1000  # and rows of it at the least
 HALF = 0.5  # of the whole table's variances around a row that is a start
 SHORT = ((5, 4), (15, 3))  # steps of a round, and one of how many starts goes on

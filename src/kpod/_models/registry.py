@@ -372,7 +372,7 @@ CLASSES = {
             "n_separate_": "i optional",
         },
         check_choice,
-        not_kept=("column_errors_", "model_"),
+        not_kept=("column_errors_", "model_", "shape_"),
     ),
     "MissingnessDecision": Entry("kpod._selection.informative", {"use": "b", "reason": "U"}),
 }

@@ -11,6 +11,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from kpod._common.words import either
+
 
 def save(
     model: Any,

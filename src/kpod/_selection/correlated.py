@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
@@ -16,9 +16,12 @@ from kpod._common.column_groups import ColumnGroups, Contrasts
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.executors import Executor
 from kpod._engine.table import Table
-from kpod._mixture import em
+from kpod._mixture.chunks import centered
+from kpod._mixture.parameters import Parameters
 from kpod._selection import holdout
+from kpod._selection.covered import PLAIN, Covered, HiddenEntries
 from kpod._selection.holdout import Errors, Fold, above, smallest_within
+from kpod._selection.surprise import surprise_of_gaps
 from kpod._selection.trials import NOISE, Ticker, Trials, counted, work_of_fit
 
 MOST_MIXTURE_ENTRIES = 200_000
@@ -26,8 +29,6 @@ MOST_GAP_CELLS = 5_000_000  # observed or not, of all folds that gaps are predic
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 16, 24)  # tried in turn for as long as more help
 MOST_OWN_FACTORS = 4
 STEPS_EXPECTED = 4  # of adding factors, to foresee how long they take
-MIXTURE_STEPS = 20
-MIXTURE_TOL = 3e-3  # of log-likelihood a row
 FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this number and below
 
 
@@ -78,10 +79,6 @@ def most_mixture_rows(table: Table) -> int:
     return max(200, int(MOST_MIXTURE_ENTRIES / max(1, table.n_entries / table.n_rows)))
 
 
-def settled(entries: em.Entries, m: em.Mixture) -> em.Mixture:
-    return em.run(entries, m, isotropic=False, n_steps=MIXTURE_STEPS, tol=MIXTURE_TOL)
-
-
 class Mixtures:
     """Mixtures with correlated columns, on the folds of a search.
 
@@ -110,45 +107,60 @@ class Mixtures:
         self.reduced = Reduced.of(values if len(rows) == table.n_rows else values[rows], table.groups)
         self.groups = self.reduced.groups
         self.folds = [self.reduced.hidden(some_of(fold, rows)) for fold in folds]
-        self.entries = [self.entries_without(fold) for fold in self.folds]
+        self.seen_rates = self.rates_of_columns() if trials.gaps else None
+        self.covered = [self.without(fold) for fold in self.folds]
         self.tried: dict[int, Correlated] = {}
 
-    def entries_without(self, fold: HiddenEntries | None) -> em.Entries:
+    def without(self, fold: HiddenEntries | None) -> Covered:
         """What mixtures are fitted to, but for what a fold hides."""
-        hidden = None if fold is None else (fold.rows, fold.columns)
-        return em.Entries(self.reduced.values, self.weights, hidden=hidden, groups=self.groups)
+        return Covered.of(self.reduced.values, self.weights, fold, self.groups, self.seen_rates)
 
-    def each(self, change: Callable[[em.Entries, Any], em.Mixture], start: list[Any]) -> list[em.Mixture]:
-        """Change the mixture of every fold and let it settle, the folds side by side."""
+    @cached_property
+    def seen(self) -> Any:
+        """The mask of the table."""
+        return centered(self.reduced.values, np.zeros(len(self.groups.source)))[1]
 
-        def of_fold(number: int) -> em.Mixture:
-            entries = self.entries[number]
-            return settled(entries, change(entries, start[number]))
+    def rates_of_columns(self) -> Floats:
+        """The share of rows that observe each column."""
+        weights = np.ones(len(self.rows)) if self.weights is None else self.weights
+        return np.asarray(self.seen.T @ weights / max(float(weights.sum()), 1e-300))
+
+    def each(self, change: Callable[[Covered, Any], Parameters], start: list[Any]) -> list[Parameters]:
+        """Change the mixture of every fold, the folds side by side."""
+
+        def of_fold(number: int) -> Parameters:
+            return change(self.covered[number], start[number])
 
         return self.executor.map(of_fold, range(len(self.folds)))
 
-    def errors(self, fitted: list[em.Mixture]) -> Errors:
+    def errors(self, fitted: list[Parameters]) -> Errors:
         surprise = self.surprise(fitted) if self.trials.gaps else None
         return self.trials.with_gaps(self.errors_on_values(fitted), surprise)
 
-    def errors_on_values(self, fitted: list[em.Mixture]) -> Errors:
+    def errors_on_values(self, fitted: list[Parameters]) -> Errors:
         def of_fold(number: int) -> Floats:
             fold = self.folds[number]
-            predicted = em.predict_entries(self.entries[number], fitted[number], fold.rows, fold.columns)
-            return (fold.values - predicted) ** 2
+            predicted = self.covered[number].predict(fitted[number], fold.rows, fold.columns)
+            return np.asarray((fold.values - predicted) ** 2)
 
         squared = self.executor.map(of_fold, range(len(self.folds)))
         return holdout.add_up(
             (len(self.rows), len(self.groups.source)), self.folds, squared, self.weights, self.groups
         )
 
-    def surprise(self, fitted: list[em.Mixture]) -> Floats:
+    def surprise(self, fitted: list[Parameters]) -> Floats:
         """How unexpected the gaps of each row are, in the mean of some folds."""
         n_cells = len(self.rows) * self.groups.n_sources
         some = range(max(1, min(len(self.folds), MOST_GAP_CELLS // n_cells)))
+        weights = np.ones(len(self.rows)) if self.weights is None else self.weights
+        rates = self.seen_rates
+        assert rates is not None
+        speaks = np.flatnonzero((rates > 0) & (rates < 1) & self.groups.first)
 
         def of_fold(number: int) -> Floats:
-            return em.surprise_of_gaps(self.entries[number], fitted[number])
+            of, posterior = fitted[number], self.covered[number].posterior(fitted[number])
+            assert of.rates is not None
+            return surprise_of_gaps(self.seen, posterior, of.rates, weights, speaks)
 
         found: Floats = np.mean(self.executor.map(of_fold, some), axis=0)
         return found
@@ -159,8 +171,8 @@ class Mixtures:
         A row whose values say little of its cluster is predicted by all clusters that its gaps allow.
         """
         fitted = [
-            em.from_labels(entries, label[self.rows], k, isotropic=True, gaps=True)
-            for entries, label in zip(self.entries, labels, strict=True)
+            covered.round_from_labels(label[self.rows], k)
+            for covered, label in zip(self.covered, labels, strict=True)
         ]
         with one_thread():
             return self.errors_on_values(fitted), self.surprise(fitted)
@@ -174,10 +186,7 @@ class Mixtures:
         known = [c.best for c in self.tried.values()]
         labels = self.trials.by_k[k].labels
         common = self.each(
-            lambda entries, label: em.from_labels(
-                entries, label[self.rows], k, isotropic=False, gaps=self.trials.gaps
-            ),
-            labels,
+            lambda covered, label: covered.settled(covered.from_labels(label[self.rows], k), PLAIN), labels
         )
         plain = self.errors(common)
         found = Correlated(plain, plain, 0, plain, 0)
@@ -189,7 +198,7 @@ class Mixtures:
             q = min(q, most)  # noqa: PLW2901
             self.ticker.plan(1)
             self.ticker.tell(f"{counted(k)}, correlated")
-            common = self.each(partial(em.with_factors, number=q - before), common)
+            common = self.each(partial(Covered.with_factors, n_more=q - before), common)
             errors = self.errors(common)
             waited += self.waited_for(k, waited)
             gain = found.common.mean - errors.mean
@@ -203,7 +212,7 @@ class Mixtures:
             # What clusters have of their own shows in common, too, if less clearly.
             try_own = try_own and q <= MOST_OWN_FACTORS
             if try_own and found.n_common:
-                own = self.each(lambda _, m: m.own(), common)
+                own = self.each(Covered.with_own_loadings, common)
                 errors = self.errors(own)
                 try_own = errors.mean < found.own.mean
                 if try_own:
@@ -269,13 +278,13 @@ class Mixtures:
         """Adjusted Rand index of the clusters and the groups of the mixture with correlated columns."""
         k, own = verdict.k, verdict.kind == "own"
         found, labels = self.tried[k], self.trials.by_k[k].whole.labels[self.rows]
-        entries = self.entries_without(None)
+        whole = self.without(None)
         with one_thread():
-            m = settled(entries, em.from_labels(entries, labels, k, isotropic=False, gaps=self.trials.gaps))
+            m = whole.settled(whole.from_labels(labels, k), PLAIN)
             for _ in range(found.n_own if own else found.n_common):
-                m = settled(entries, em.with_factor(entries, m))
-            m = settled(entries, m.own()) if own else m
-            groups = em.posterior(entries, m).argmax(axis=1)
+                m = whole.with_factors(m, 1)
+            m = whole.with_own_loadings(m) if own else m
+            groups = whole.posterior(m).argmax(axis=1)
         return float(adjusted_rand_score(labels, groups))
 
     def as_well(self, fewer: int, more: int) -> str:
@@ -293,14 +302,6 @@ class Mixtures:
 def predicted(gaps: bool) -> str:
     """What numbers of clusters are compared by."""
     return "hidden values and gaps" if gaps else "hidden values"
-
-
-class HiddenEntries(NamedTuple):
-    """Entries that a fold hides, row by row."""
-
-    rows: Positions
-    columns: Positions
-    values: Floats
 
 
 @dataclass(frozen=True)

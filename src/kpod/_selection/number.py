@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kpod._common.notebook import ReadsAsText
+from kpod._common.options import in_the_shell, option
 from kpod._common.typing import Floats
 from kpod._common.words import percent
 from kpod._selection.correlated import Verdict, predicted
@@ -59,9 +60,11 @@ class KChoice(ReadsAsText):
     n_separate_ : int
         How many separate groups the clusters form: with rows as dense between two of them as inside, they
         are one.
-    model_ : KPOD, Pipeline or None
-        Fitted with `best_k_` clusters on the whole table; a pipeline where one was given; None in
-        `KPOD.choice_`, whose owner is that model.
+    model_ : KPOD, GaussianMixture, Pipeline or None
+        Fitted with `best_k_` clusters on the whole table, of the shape that `shape_` says; a pipeline where
+        one was given; None in `KPOD.choice_`, whose owner is that model.
+    shape_ : ShapeChoice or None
+        What shape the clusters have, and why; None where they were to be round.
     """
 
     best_k_: int
@@ -77,9 +80,11 @@ class KChoice(ReadsAsText):
     gaps_: bool = False
     n_separate_: int = 1
     model_: Any = None
+    shape_: Any = None
 
     def __str__(self) -> str:
-        return f"{self.text_table()}\n\n{self.sentence_}"
+        shape = "" if self.shape_ is None else f" {self.shape_.sentence_}"
+        return f"{self.text_table()}\n\n{self.sentence_}{shape}"
 
     def text_table(self) -> str:
         """The table as text."""
@@ -116,8 +121,11 @@ def _number(value: float, form: str) -> str:
     return format(value, form) if np.isfinite(value) else ""
 
 
-def conclusion(search: Search, among: Any = None) -> KChoice:
-    """What comes of trying some numbers of clusters, None for "auto": in numbers and in words."""
+def conclusion(search: Search, among: Any = None, *, shaped: bool = False) -> KChoice:
+    """What comes of trying some numbers of clusters, None for "auto": in numbers and in words.
+
+    With `shaped`, what shape they have is chosen and said later.
+    """
     extendable = search.try_all("auto" if among is None else among)
     verdict = search.verdict()
     search.settle(verdict.k)
@@ -142,7 +150,7 @@ def conclusion(search: Search, among: Any = None) -> KChoice:
         best_k_=verdict.k,
         clear_=not reason,
         reason_=reason,
-        sentence_=in_words(search, verdict, reason),
+        sentence_=in_words(search, verdict, reason, shaped=shaped),
         table_=table,
         column_errors_=np.array([e.column_means for e in errors]),
         centers_k_=verdict.by_centers,
@@ -218,7 +226,7 @@ def rival(curve: dict[int, Errors], k: int) -> int | None:
     return min(filter(is_rival, curve), key=lambda n: curve[n].mean, default=None)
 
 
-def in_words(search: Search, verdict: Verdict, reason: str) -> str:
+def in_words(search: Search, verdict: Verdict, reason: str, *, shaped: bool = False) -> str:
     """The finding as a reader without statistics would want it."""
     k, curve = verdict.k, verdict.curve
     them = "them and the gaps" if search.gaps else "them"
@@ -256,11 +264,13 @@ def in_words(search: Search, verdict: Verdict, reason: str) -> str:
             sentences.append(
                 f"k-means, which knows nothing of correlation, would have asked for {verdict.by_centers}."
             )
-        agreement = search.mixtures.agreement(verdict)
+        agreement = 1.0 if shaped else search.mixtures.agreement(verdict)
         if agreement < DISAGREEMENT:
+            shape_auto = option("--shape", "auto")
+            where = shape_auto if in_the_shell() else f"`kpod.choose_k` with {shape_auto}"
             sentences.append(
                 "The groups found that way are not round, and the clusters of k-means match them only in "
-                f"part (adjusted Rand index {agreement:.2f})."
+                f"part (adjusted Rand index {agreement:.2f}); {where} compares other shapes."
             )
     if search.table.n_rows < search.usable:
         sentences.append(f"The choice is based on a random sample of {search.table.n_rows:,} rows.")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kpod._common.typing import Floats, Labels
-from kpod._mixture import em
+from kpod._mixture.chunks import chunks
 
 AS_DENSE = 0.9  # of the density around the centers: at the border of two groups it is less
 AT_BORDER, AROUND = 0.15, (0.35, 0.65)  # from the border, in distances of the centers
@@ -31,15 +31,15 @@ def n_apart(X: Any, labels: Labels, centers: Floats) -> int:
     k = len(centers)
     means = np.nan_to_num(centers).mean(axis=0)
     offsets = np.nan_to_num(centers - means)
-    parts = list(em.parts(X, means))
-    distances = np.vstack([part.mask @ (offsets**2).T - 2 * (part.values @ offsets.T) for part in parts])
+    parts = list(chunks(X, means))
+    distances = np.vstack([mask @ (offsets**2).T - 2 * (values @ offsets.T) for values, mask in parts])
     group = np.arange(k)
     for a in range(k):
         for b in range(a + 1, k):
             rows = np.flatnonzero((labels == a) | (labels == b))
             if group[a] == group[b] or len(rows) < FEWEST:
                 continue
-            between = np.concatenate([part.mask @ (offsets[a] - offsets[b]) ** 2 for part in parts])[rows]
+            between = np.concatenate([mask @ (offsets[a] - offsets[b]) ** 2 for _, mask in parts])[rows]
             enough = between >= 0.8 * np.median(between)
             rows, between = rows[enough], np.maximum(between[enough], 1e-300)
             from_border = np.abs(distances[rows, a] - distances[rows, b]) / (2 * between)

@@ -18,6 +18,7 @@ from kpod.cli.options import (
     out_file,
     preparing,
     reading,
+    shape,
 )
 from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 
@@ -30,6 +31,7 @@ from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 @preparing
 @reading
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
+@shape
 @checkpoint
 @log_json
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

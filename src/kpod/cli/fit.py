@@ -18,6 +18,7 @@ from kpod.cli.options import (
     out_file,
     preparing,
     reading,
+    shape,
 )
 from kpod.cli.outputs import check_label, check_outputs, check_types, command_line, output_for, say, written
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     "million entries are observed; 1 for ratings of that size]",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
+@shape
 @checkpoint
 @click.option(
     "--missingness",

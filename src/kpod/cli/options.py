@@ -10,6 +10,9 @@ import click
 
 from kpod._common.errors import InputError, printable
 
+SHAPES = ("full", "tied", "diag", "spherical", "tied_diag", "tied_spherical")
+"""Types of covariance of a mixture."""
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -54,6 +57,14 @@ def in_files(name: str) -> Decorator:
     )
 
 
+shape = click.option(
+    "--shape",
+    type=click.Choice(["round", "auto", *SHAPES]),
+    default="round",
+    show_default=True,
+    help="The shape of the clusters: round as those of k-means, or stretched, correlated, of different "
+    "spreads (a Gaussian mixture); auto compares them and says why.",
+)
 checkpoint = click.option(
     "--checkpoint",
     metavar="DIR",
@@ -330,6 +341,7 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
         "rows",
         "items",
         "values",
+        "shape",
         "missingness",
         "algorithm",
         "shrinkage",

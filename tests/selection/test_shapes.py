@@ -1,0 +1,215 @@
+"""The shape of the clusters: chosen, said why, and handed out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal, multivariate_t
+from sklearn.datasets import load_iris
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+
+from kpod import KPOD, GaussianMixture, ObservedScaler, analyze, choose_k
+from kpod._analysis.analyze import fitted
+from kpod._common.progress import silent
+from kpod._findings.shapes import between, choose_shape
+from kpod._mixture.parameters import Parameters
+from kpod._mixture.tails import distances, gain_of_tails, round_with_tails
+from tests.helpers.command import kpod
+from tests.helpers.tables import as_csr
+
+
+def ridges(rng, n=200, missing=0.1):
+    """Two parallel ridges, which k-means cuts across, with a third column that tells them apart."""
+    side = np.arange(n) % 2
+    along = rng.normal(size=n)
+    X = np.column_stack([4 * along, 4 * along + 3 * side, 2 * side]) + 0.4 * rng.normal(size=(n, 3))
+    X[rng.random(X.shape) < missing] = np.nan
+    X[np.isnan(X).all(axis=1), 2] = 0.0
+    return X, side
+
+
+def own_scales(rng, n=500):
+    """Round groups of rows with scales of their own, which no Gaussian fits."""
+    y = rng.integers(3, size=n)
+    X = 3 * np.kron(np.eye(3), np.ones(2))[y] + rng.normal(size=(n, 6)) / np.sqrt(rng.gamma(1, 1, (n, 1)))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X, y
+
+
+def test_stretched_groups_are_handed_out_as_a_mixture(rng):
+    X, side = ridges(rng)
+    choice = choose_k(X, [2], shape="auto", random_state=0)
+    model, about = choice.model_, choice.shape_
+    assert isinstance(model, GaussianMixture)
+    assert adjusted_rand_score(side, model.labels_) > 0.8
+    assert (about.reason_, about.shape_) == ("better", about.compared_)
+    round_model = KPOD(2, random_state=0).fit(X)
+    assert about.agreement_ == adjusted_rand_score(round_model.labels_, model.labels_)
+    assert_array_equal(about.table_.sum(axis=1), np.bincount(round_model.labels_))
+    assert_array_equal(about.table_.sum(axis=0), np.bincount(model.labels_))
+    assert about.columns_ == ([2], [0, 1])
+    assert about.sentence_.startswith("The clusters are not round: ")
+    assert about.sentence_ in str(choice)
+    sizes = " and ".join(map(str, np.sort(np.bincount(round_model.labels_))[::-1]))
+    assert f"Round clusters would be others: sizes {sizes} instead of" in about.sentence_
+
+
+def test_without_the_word_clusters_are_round_and_the_sentence_says_where_to_get_others():
+    X = load_iris().data.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 5.0
+    X = ObservedScaler().fit_transform(X)
+    plain, shaped = (choose_k(X, [2, 3], shape=shape, random_state=0) for shape in ("round", "auto"))
+    assert plain.shape_ is None
+    assert isinstance(plain.model_, KPOD)
+    assert "`kpod.choose_k` with shape='auto' compares other shapes." in plain.sentence_
+    assert "compares other shapes" not in shaped.sentence_
+    assert plain.best_k_ == shaped.best_k_ == 3
+    truth = load_iris().target
+    assert adjusted_rand_score(truth, shaped.model_.labels_) > 0.75
+    assert adjusted_rand_score(truth, plain.model_.labels_) < 0.7
+
+
+def test_rows_with_scales_of_their_own_stay_round(rng):
+    X, _ = own_scales(rng)
+    model = KPOD(3, random_state=0).fit(X)
+    found, about = choose_shape(X, model, "auto")
+    assert found is model
+    assert about.shape_ == "round"
+    assert about.reason_ == "rows with scales of their own"
+    assert about.degrees_ < 5
+    assert about.bics_["round, heavy tails"] < about.bics_[about.compared_] < about.bics_["round"]
+    assert "round clusters with heavy tails fit better" in about.sentence_
+
+
+def test_a_shape_that_is_asked_for_is_handed_out(rng):
+    X, _ = ridges(rng)
+    names = ["a", "b", "c"]
+    pipeline = make_pipeline(ObservedScaler(), KPOD())
+    choice = choose_k(X, [2], shape="diag", estimator=pipeline, random_state=0)
+    assert choice.model_[-1].covariance_type == choice.model_[-1].covariance_type_ == "diag"
+    assert choice.shape_.reason_ == "asked for"
+    kpod = KPOD(2, random_state=0).fit(X)
+    _, about = choose_shape(as_csr(X), kpod, "tied")
+    assert about.columns_ == ([], [])
+    _, about = choose_shape(X, kpod, "tied", names=names)
+    assert set(about.columns_[1]) <= set(names)
+    with pytest.raises(ValueError, match="shape must be 'round', 'auto' or one of"):
+        choose_k(X, [2], shape="oval")
+
+
+def test_weights_are_repetition(rng):
+    X, _ = ridges(rng, 120)
+    times = rng.integers(1, 3, size=len(X))
+    many = np.repeat(X, times, axis=0)
+    kpod = KPOD(2, random_state=0)
+    _, weighted = choose_shape(X, kpod.fit(X, sample_weight=times), "auto", times)
+    _, repeated = choose_shape(many, kpod.fit(many), "auto")
+    assert weighted.reason_ == repeated.reason_
+    assert_allclose(list(weighted.bics_.values()), list(repeated.bics_.values()), rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (as_csr, "sparse"),
+        (lambda X: np.column_stack([X, X[:, 0] > 0, X[:, 0] <= 0]), "categories"),
+        (lambda X: np.hstack([X] * 67), "many columns"),
+    ],
+)
+def test_what_is_not_compared_stays_round_and_that_is_said(make, reason, rng):
+    table = make(ridges(rng, missing=0.0)[0])
+    model = KPOD(2, random_state=0).fit(table)
+    found, about = choose_shape(table, model, "auto")
+    assert found is model
+    assert about.reason_ == reason
+    assert about.sentence_.startswith("The clusters are round: ")
+    assert np.isnan(about.agreement_)
+    if reason == "categories":
+        with pytest.raises(ValueError, match="categories, whose indicators no Gaussian fits"):
+            choose_shape(table, model, "full")
+
+
+def test_one_cluster_has_no_shape(rng):
+    X = rng.normal(size=(60, 3))
+    assert choose_k(X, [1], shape="auto", random_state=0).shape_.reason_ == "one cluster"
+
+
+def test_distances_and_what_a_t_density_adds(rng):
+    X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 1.0
+    whole = np.cov(rng.normal(size=(4, 50)))[None]
+    one = Parameters(np.ones(1), rng.normal(size=(1, 4)), np.ones((1, 4)), np.zeros((1, 4, 0)), whole)
+    found = distances(X, np.zeros(200, np.int32), one)
+    for row, value in zip(X, found, strict=True):
+        o = ~np.isnan(row)
+        off = row[o] - one.means[0, o]
+        assert value == pytest.approx(off @ np.linalg.solve(whole[0][np.ix_(o, o)], off))
+    counts, weights = np.full(5000, 6.0), np.ones(5000)
+    normal = rng.chisquare(6, 5000)
+    assert gain_of_tails(normal, counts, weights)[0] < 0.002
+    gain, degrees = gain_of_tails(normal / (rng.chisquare(4, 5000) / 4), counts, weights)
+    assert gain > 0.03
+    assert degrees in (3.0, 4.0, 5.0)
+
+
+def test_round_clusters_with_tails_have_the_likelihood_of_the_t_density(rng):
+    """One cluster with independent columns of its own scale: the density of SciPy at what was fitted."""
+    X = rng.normal(size=(800, 3)) / np.sqrt(rng.chisquare(3, (800, 1)) / 3) * [1, 2, 3] + [5, 0, -2]
+    found = round_with_tails(X, np.zeros(800, np.int32), 1, np.ones(800))
+    best = max(
+        multivariate_t(np.median(X, axis=0), np.diag(scale * X.var(axis=0)), df=df).logpdf(X).sum()
+        for scale in (0.1, 0.2, 0.3, 0.4, 0.6)
+        for df in (2, 3, 4)
+    )
+    assert found.log_likelihood > best - 1
+    assert found.log_likelihood > multivariate_normal(X.mean(axis=0), np.diag(X.var(axis=0))).logpdf(X).sum()
+    assert found.bic(800) == -2 * found.log_likelihood + found.n_parameters * np.log(800)
+
+
+@pytest.mark.parametrize("numbers", [2, [2]], ids=["given", "chosen"])
+def test_an_analysis_fits_the_shape_that_holds(numbers, rng):
+    X, side = ridges(rng)
+    kpod = KPOD(2 if numbers == 2 else "auto", random_state=0)
+    model, choice, shaped = fitted(kpod, X, numbers, "auto", None, "table", silent)
+    assert isinstance(model, GaussianMixture)
+    assert adjusted_rand_score(side, model.labels_) > 0.8
+    assert (choice is None) == (numbers == 2)
+    note = shaped.named(["left", "right", "side"]).note
+    assert note.kind == "shape of the clusters"
+    assert note.values["more_by_round"] == ["left", "right"]
+    assert "the mixture separates side better" in note.text
+
+
+def test_a_shape_that_is_not_compared_is_a_note_of_the_analysis(rng):
+    X, _ = ridges(rng)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(d=np.where(X[:, 0] > 0, "u", "v"))
+    frame["d"] = frame["d"].where(np.arange(len(frame)) % 3 > 0, "w")
+    found = analyze(frame, 2, categories="all", shape="auto")
+    assert found.notes[0].values["reason"] == "categories"
+    assert "no Gaussian fits their indicators" in found.notes[0].text
+    assert not any(note.kind == "shape of the clusters" for note in analyze(frame, 2).notes)
+    with pytest.raises(ValueError, match="shape must be"):
+        analyze(frame, 2, shape="oval")
+
+
+def test_the_command_line_takes_a_shape(rng, tmp_path, monkeypatch):
+    data = tmp_path / "one.csv"
+    pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"]).to_csv(data, index=False)
+    result = kpod(monkeypatch, "fit", str(data), "-k", "1", "--shape", "auto", "-o", str(tmp_path / "o.csv"))
+    assert "The clusters are round: there is only one." in result.err
+    result = kpod(monkeypatch, "choose-k", str(data), "-k", "1-2", "--shape", "oval")
+    assert result.code == 2
+    assert "--shape" in result.err
+
+
+def test_between_is_the_share_of_variance_between_clusters(rng):
+    X = rng.normal(size=(50, 3))
+    X[:, 2] = 1.0
+    labels = rng.integers(2, size=50)
+    X[:, 1] = labels
+    shares = between(X, labels)
+    means = np.array([X[labels == c, 0].mean() for c in (0, 1)])[labels]
+    assert_allclose(shares, [means.var() / X[:, 0].var(), 1.0, 0.0])
