@@ -24,6 +24,7 @@ from kpod._common.typing import AnyFloats, Floats, Labels, Positions
 from kpod._common.words import counted, listed, some
 from kpod._estimators.kpod import KPOD
 from kpod._findings.choose_k import choose_k
+from kpod._findings.models import Model, is_mixture
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
@@ -55,7 +56,7 @@ class OtherChoice:
     Attributes
     ----------
     kind : str
-        "logarithms", "scale", "extreme rows", "column", "categories", "missingness" or "seed".
+        "logarithms", "scale", "extreme rows", "column", "categories", "missingness", "shape" or "seed".
     text : str
         The choice in words: "with logarithms of income".
     columns : tuple of str
@@ -139,7 +140,7 @@ class Questions:
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
-        self.kpod: KPOD = analysis._clustering.kpod
+        self.model: Model = analysis._clustering.kpod
         self.preparer: TablePreparer = analysis.model[0]
         self.table, self.labels = analysis._table, np.asarray(analysis.labels)
         seed = analysis._random_state
@@ -166,6 +167,8 @@ class Questions:
         yield from self.about_rows()
         yield from self.about_columns()
         yield from self.about_gaps()
+        if is_mixture(self.model):
+            yield Specification("shape", "with round clusters")
         yield Specification("seed", "with another seed", parameters={"random_state": int(self.seed) + 1})
 
     def about_scales(self) -> Iterator[Specification]:
@@ -229,7 +232,7 @@ class Questions:
         names = self.encoding.names
         if len(names) < 3 or self.analysis.n_clusters < 2:
             return []
-        centers, counts = np.asarray(self.kpod.cluster_centers_), np.asarray(self.kpod.counts_, np.float64)
+        centers, counts = np.asarray(self.model.cluster_centers_), np.asarray(self.model.counts_, np.float64)
         means = (counts * np.nan_to_num(centers)).sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
         between = np.nansum(counts * (centers - means) ** 2, axis=0)
         by_column = np.array([block.sum() for block in self.encoding.blocks(between[None, :])])
@@ -240,7 +243,7 @@ class Questions:
     def about_gaps(self) -> Iterator[Specification]:
         if np.isnan(self.values).mean() < GAPS:
             return
-        if getattr(self.kpod, "missingness_", self.kpod.missingness) == "informative":
+        if getattr(self.model, "missingness_", self.model.missingness) == "informative":
             text, how = "with gaps ignored", "ignore"
         else:
             text, how = "with gaps used where they are informative", "auto"
@@ -279,17 +282,26 @@ class Questions:
         return OtherChoice(spec.kind, spec.text, spec.columns, k, agreement, same)
 
     def clustered(self, values: AnyFloats, weights: Floats | None, spec: Specification) -> Labels:
-        k, model = self.analysis.n_clusters, clone(self.kpod).set_params(probability=False, checkpoint=None)
-        model.set_params(**spec.parameters)
+        """The labels of the rows under another choice; of a mixture, at the same number and in its shape."""
+        k, model = self.analysis.n_clusters, self.model_for(spec)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of rows without values and of starts: they are not the result
-            if self.analysis.choice is None or spec.as_many:
-                return np.asarray(model.set_params(n_clusters=k).fit(values, sample_weight=weights).labels_)
+            if self.analysis.choice is None or spec.as_many or is_mixture(self.model):
+                return np.asarray(model.fit(values, sample_weight=weights).labels_)
             numbers = self.analysis._numbers
             numbers = range(1, k + MORE + 1) if isinstance(numbers, str) else numbers
             return np.asarray(
                 choose_k(values, numbers, estimator=model, sample_weight=weights).model_.labels_
             )
+
+    def model_for(self, spec: Specification) -> Any:
+        k, model = self.analysis.n_clusters, self.model
+        if spec.kind == "shape":
+            return KPOD(k, random_state=self.seed)
+        if is_mixture(model):
+            shape = {"covariance_type": model.covariance_type_, "n_factors": model.n_factors_}
+            return clone(model).set_params(n_components=k, **shape, **spec.parameters)
+        return clone(model).set_params(n_clusters=k, probability=False, checkpoint=None, **spec.parameters)
 
 
 def verdict_on(analysis: Analysis) -> Verdict:
