@@ -223,10 +223,10 @@ def em_step() -> None:
     """The fastest EM step of 20,000 x 20, k = 5, with 2 factors in common, on one and two threads."""
     from kpod._engine.executors import threads
     from kpod._engine.table import make_table
-    from kpod._mixture.expectation import Entries
-    from kpod._mixture.iteration import from_labels, smallest_variances
-    from kpod._mixture.maximisation import Constraints, maximise
-    from kpod._mixture.parameters import Prior
+    from kpod._mixture.em.expectation import Entries
+    from kpod._mixture.em.iteration import from_labels, smallest_variances
+    from kpod._mixture.em.maximisation import Constraints, maximise
+    from kpod._mixture.em.parameters import Prior
     from kpod._mixture.shape import Shape
 
     rng = np.random.default_rng(0)

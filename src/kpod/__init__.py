@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kpod import datasets, metrics, missingness, plot
     from kpod._analysis.analyze import analyze
-    from kpod._columns.preparer import TablePreparer
-    from kpod._estimators.gaussian_mixture import GaussianMixture
+    from kpod._columns.preparing.preparer import TablePreparer
     from kpod._estimators.kpod import KPOD
     from kpod._estimators.mini_batch import MiniBatchKPOD
-    from kpod._estimators.scaler import ObservedScaler
+    from kpod._estimators.mixture.gaussian_mixture import GaussianMixture
+    from kpod._estimators.observed_scaler import ObservedScaler
     from kpod._files.opening import read
     from kpod._files.pieces.scanning import scan
     from kpod._findings.choose_k import choose_k
@@ -50,11 +50,11 @@ __all__ = [
 _HOMES = {
     "analyze": "kpod._analysis.analyze",
     "read": "kpod._files.opening",
-    "GaussianMixture": "kpod._estimators.gaussian_mixture",
+    "GaussianMixture": "kpod._estimators.mixture.gaussian_mixture",
     "KPOD": "kpod._estimators.kpod",
     "MiniBatchKPOD": "kpod._estimators.mini_batch",
-    "ObservedScaler": "kpod._estimators.scaler",
-    "TablePreparer": "kpod._columns.preparer",
+    "ObservedScaler": "kpod._estimators.observed_scaler",
+    "TablePreparer": "kpod._columns.preparing.preparer",
     "choose_k": "kpod._findings.choose_k",
     "load": "kpod._models.save_load",
     "on_dask": "kpod._inputs.places",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kpod._analysis.analysis import Analysis
 from kpod._analysis.verdict import OtherChoice, Verdict
-from kpod._columns.role_table import ColumnRole, RoleTable
+from kpod._columns.preparing.role_table import ColumnRole, RoleTable
 from kpod._common.notes import Note, Notes
 from kpod._findings.shapes import ShapeChoice
 from kpod._findings.stability import Stability

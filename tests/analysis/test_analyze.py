@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import kpod
-from kpod._columns.encoding import Encoding
-from kpod._columns.preparer import TablePreparer
+from kpod._columns.preparing.encoding import Encoding
+from kpod._columns.preparing.preparer import TablePreparer
 from kpod._engine.fit import Fit
 from kpod._estimators.nearest_center import NearestCenter
 from kpod._files import reading

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from kpod import KPOD
-from kpod._common.words import percent
+from kpod._common.sentences.formatting import percent
 from kpod.datasets import load_incomplete_wine
 from kpod.missingness import diagnose
 from tests.conftest import FIRST_SEED

@@ -5,8 +5,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from kpod._columns.preparing.column_values import whole_numbers
 from kpod._columns.roles import decide, facts
-from kpod._columns.usage import whole_numbers
 from tests.helpers.command import kpod
 
 

@@ -13,13 +13,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod as package
 from kpod import KPOD, ObservedScaler, TablePreparer
+from kpod._columns.preparing.columns_in_use import choose_columns
 from kpod._columns.table_notes import notes_on
-from kpod._columns.usage import choose_columns
 from kpod._common.errors import InputError
 from kpod._files.reading import read_table
 from kpod._findings.cautions import cautions
-from kpod._findings.clustering import Clustering
-from kpod._findings.profiles import Aside, cramers_v, profile
+from kpod._findings.columns_not_clustered import Aside, cramers_v, profile
+from kpod._findings.fitted_clusters.clustering import Clustering
 from tests.helpers.command import kpod as run_here
 
 pytestmark = pytest.mark.usefixtures("shell")
@@ -422,7 +422,7 @@ def test_save_and_load(tmp_path, people, before):
 def test_what_cannot_be_saved_is_refused(tmp_path, people):
     frame = pd.read_csv(people)[["height", "weight"]]
     model = make_pipeline(StandardScaler(), StandardScaler(), KPOD(2, random_state=0)).fit(frame)
-    with pytest.raises(TypeError, match="Only a KPOD, MiniBatchKPOD or GaussianMixture can be saved"):
+    with pytest.raises(TypeError, match="Only a KPOD, GaussianMixture or MiniBatchKPOD can be saved"):
         package.save(model, tmp_path / "m")
 
 

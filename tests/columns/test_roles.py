@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kpod._columns.inspection import inspect
+from kpod._columns.column_inspection import inspect
 from kpod._columns.missing_codes import MissingCodes, from_options
 from kpod._columns.notations import date_notation
 from kpod._columns.roles import decide, facts, ordered

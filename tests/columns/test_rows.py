@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from kpod import TablePreparer, analyze
-from kpod._columns.frames import table_of
+from kpod._columns.preparing.frames import table_of
 from kpod._columns.rows.choice import arrange_rows
 from kpod._columns.rows.duplicates import copies
 from kpod._common.errors import InputError

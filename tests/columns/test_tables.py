@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from kpod._analysis.describe import describe
-from kpod._columns import missing_codes, tables, usage
+from kpod._columns import missing_codes, tables
+from kpod._columns.preparing import columns_in_use
 from kpod._common.errors import InputError
 from kpod._files import reading, writing
 from kpod._files.text import delimited
@@ -46,8 +47,8 @@ def test_a_thousands_separator_is_not_taken_for_a_decimal_comma(tmp_path):
     table = read(tmp_path, 'a;b\n"1,234";1\n"5,678";2\n')
     assert table.dialect.decimal == "."
     with pytest.raises(InputError, match=r"column 'a': '1,234' may be 1234 or 1\.234; specify --decimal"):
-        usage.choose_columns(table)
-    assert usage.choose_columns(table, exclude=["a"]).used == ["b"]
+        columns_in_use.choose_columns(table)
+    assert columns_in_use.choose_columns(table, exclude=["a"]).used == ["b"]
     assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=",").columns[0].values[0] == 1.234
     assert read(tmp_path, 'a;b\n"1,234";1\n', decimal=".").columns[0].values[0] == 1234
 
@@ -68,7 +69,7 @@ def test_points_of_other_columns_stay_decimal_points_beside_a_decimal_comma(tmp_
     with pytest.raises(
         InputError, match=r"column 'b': '1\.050' may be 1050 or 1\.050; specify --decimal ',' "
     ):
-        usage.choose_columns(unclear)
+        columns_in_use.choose_columns(unclear)
 
 
 def test_where_nothing_tells_what_a_point_divides_it_is_asked(tmp_path):
@@ -78,7 +79,7 @@ def test_where_nothing_tells_what_a_point_divides_it_is_asked(tmp_path):
     with pytest.raises(
         InputError, match=r"column 'a': '5\.922' may be 5922 or 5\.922; specify --decimal ',' "
     ):
-        usage.choose_columns(read(tmp_path, text))
+        columns_in_use.choose_columns(read(tmp_path, text))
     assert_array_equal(read(tmp_path, text, decimal=",").columns[0].values, [5922, 11606])
     assert_array_equal(read(tmp_path, text, decimal=".").columns[0].values, [5.922, 11.606])
 
@@ -96,7 +97,7 @@ def test_where_nothing_tells_what_a_point_divides_it_is_asked(tmp_path):
 )
 def test_three_decimals_are_decimals_in_files_with_decimal_points(tmp_path, text):
     table = read(tmp_path, text)
-    assert usage.choose_columns(table).used == ["a", "b"]
+    assert columns_in_use.choose_columns(table).used == ["a", "b"]
     assert_array_equal(table.columns[0].values[:2], [5.922, 11.606])
 
 
@@ -137,7 +138,7 @@ def test_numbers_as_people_write_them(tmp_path, cells, numbers):
 def test_mostly_numbers_as_people_write_them_and_a_word_is_an_error(tmp_path, text, column):
     table = read(tmp_path, text, strict=True)
     with pytest.raises(InputError, match=rf"'{column}': 'k\.A\.' is not a number .* --missing 'k\.A\.'"):
-        usage.choose_columns(table, columns=[column])
+        columns_in_use.choose_columns(table, columns=[column])
 
 
 def test_several_codes_in_a_cell_show_no_decimal_comma(tmp_path):
@@ -240,7 +241,7 @@ def test_kinds_of_typed_columns(tmp_path):
         "int": "integer", "float": "number", "truth": "true/false", "text": "text", "category": "text",
         "digits": "integer", "day": "date", "lists": "", "nothing": "empty",
     }  # fmt: skip
-    assert usage.choose_columns(table).used == ["int", "float", "truth", "digits"]
+    assert columns_in_use.choose_columns(table).used == ["int", "float", "truth", "digits"]
 
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)

@@ -20,8 +20,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import feather
 
 from kpod import KPOD, ObservedScaler
+from kpod._columns.preparing.columns_in_use import choose_columns
 from kpod._columns.table_notes import notes_on
-from kpod._columns.usage import choose_columns
 from kpod._common.errors import InputError
 from kpod._files import memory_limits
 from kpod._files.reading import read_table

@@ -17,7 +17,7 @@ from kpod._engine import checkpoint, executors, windows
 from kpod._files import memory_limits
 from kpod._files.pieces import large_table, scanning, source
 from kpod._files.places.part import Part
-from kpod._findings import entries
+from kpod._findings.fitted_clusters import entries
 from tests.helpers.command import kpod as run
 from tests.helpers.tables import clustered
 

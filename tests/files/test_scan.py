@@ -396,7 +396,7 @@ def test_a_real_small_disk(tmp_path, X):
 
 
 def test_sizes_in_words():
-    from kpod._common.words import size_text
+    from kpod._common.sentences.formatting import size_text
 
     assert [size_text(n) for n in (12, 1200, 2.5e6, 3.21e9, 4e12)] == [
         "12 bytes", "1.2 kB", "2.5 MB", "3.2 GB", "4,000.0 GB",
@@ -409,7 +409,7 @@ def test_sizes_in_words():
 @pytest.mark.filterwarnings("ignore:2 of")
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_report_says_the_same(scale, tmp_path, X, monkeypatch):
-    from kpod._findings import clustering, entries
+    from kpod._findings.fitted_clusters import clustering, entries
 
     monkeypatch.setattr(entries, "CHUNK_ENTRIES", 1 << 10)
     monkeypatch.setattr(clustering, "MOST_COMPARED", 1 << 9)
@@ -429,7 +429,7 @@ def test_the_report_says_the_same(scale, tmp_path, X, monkeypatch):
 
 
 def test_patterns_of_gaps_are_counted_in_pieces(monkeypatch):
-    from kpod._findings import entries
+    from kpod._findings.fitted_clusters import entries
 
     monkeypatch.setattr(entries, "CHUNK_ENTRIES", 64)
     rng = np.random.default_rng(0)

@@ -72,7 +72,7 @@ def random_rows(X, k, rng, n=3):
 
 def values_in(table, usage):
     """The columns of an inspected table that are used, before they are scaled."""
-    from kpod._columns.new_rows import values_of
-    from kpod._columns.usage import levels_of
+    from kpod._columns.preparing.column_values import levels_of
+    from kpod._columns.preparing.new_rows import values_of
 
     return values_of(table, usage.used, usage.kinds(table), levels_of(table, usage))[0]

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import kpod
 from kpod import KPOD
-from kpod._common.words import best_found, starts_text
+from kpod._common.sentences.formatting import best_found, starts_text
 from kpod.missingness import mcar
 from tests.helpers.command import kpod as command
 from tests.helpers.tables import as_csr, clustered

@@ -15,10 +15,11 @@ import kpod
 from kpod import GaussianMixture
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
-from kpod._mixture import cells, expectation, iteration, starts
-from kpod._mixture.expectation import Entries
-from kpod._mixture.maximisation import Constraints, above_floor
-from kpod._mixture.parameters import Parameters, Prior
+from kpod._mixture import cells, starts
+from kpod._mixture.em import expectation, iteration
+from kpod._mixture.em.expectation import Entries
+from kpod._mixture.em.maximisation import Constraints, above_floor
+from kpod._mixture.em.parameters import Parameters, Prior
 from kpod._mixture.shape import SHAPES, Shape
 from tests.helpers.tables import as_csr, as_csr_for_engine, clustered
 

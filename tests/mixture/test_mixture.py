@@ -12,8 +12,8 @@ from sklearn.mixture import GaussianMixture
 from kpod import KPOD
 from kpod._common.column_groups import ColumnGroups
 from kpod._mixture import confidence
-from kpod._mixture.iteration import run
-from kpod._mixture.parameters import Parameters
+from kpod._mixture.em.iteration import run
+from kpod._mixture.em.parameters import Parameters
 from kpod._mixture.shape import Shape
 from kpod._selection.covered import PLAIN, Covered, HiddenEntries
 from kpod._selection.surprise import surprise_of_gaps

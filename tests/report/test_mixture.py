@@ -16,9 +16,9 @@ import kpod
 from kpod import GaussianMixture, ObservedScaler, TablePreparer, plot, stability, summary
 from kpod._analysis.analyze import analyze_table, open_data
 from kpod._common.progress import silent
-from kpod._findings import within
-from kpod._findings.clustering import Clustering
-from kpod._findings.models import wild_cells
+from kpod._findings.fitted_clusters import within
+from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.fitted_clusters.models import wild_cells
 from kpod.missingness import mcar
 
 DISPLAYS = [getattr(plot, name) for name in plot.__all__ if name != "ChooseKDisplay"]
@@ -233,7 +233,7 @@ def test_the_summary_is_a_likelihood(own, frame):
 
 
 def test_stability_fits_the_same_kind_of_model(own, frame, monkeypatch):
-    from kpod._estimators import gaussian_mixture
+    from kpod._estimators.mixture import gaussian_mixture
 
     seen, fit = [], gaussian_mixture.fit_mixture
 

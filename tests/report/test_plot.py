@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import kpod
 from kpod import KPOD, plot
-from kpod._findings.clustering import Clustering
+from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod.missingness import mcar
 from kpod.plot import _display, _gaps, _rows
 from tests.helpers.tables import clustered

@@ -18,9 +18,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, plot
-from kpod._common.wording import title
+from kpod._common.sentences.note_sentences import title
 from kpod._findings.cautions import cautions
-from kpod._findings.clustering import Clustering
+from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._report import page
 from kpod.datasets import load_incomplete_wine, make_mixture, make_ratings
 from kpod.missingness import mcar
@@ -461,10 +461,10 @@ def test_a_very_large_table_is_drawn_from_a_sample_that_is_said(monkeypatch, rng
         model = KPOD(4, random_state=0).fit(X)
     full = kpod.report(model, X)
     assert full.data["sampled"] == 0
-    monkeypatch.setattr("kpod._findings.clustering.MOST_ROWS", 1000)
+    monkeypatch.setattr("kpod._findings.fitted_clusters.clustering.MOST_ROWS", 1000)
     monkeypatch.setattr("kpod.plot._columns.MOST_ROWS", 1000)
-    monkeypatch.setattr("kpod._findings.entries.MANY_ENTRIES", 5000)
-    monkeypatch.setattr("kpod._findings.entries.CHUNK_ENTRIES", 2000)
+    monkeypatch.setattr("kpod._findings.fitted_clusters.entries.MANY_ENTRIES", 5000)
+    monkeypatch.setattr("kpod._findings.fitted_clusters.entries.CHUNK_ENTRIES", 2000)
     part = kpod.report(model, X)
     assert part.data["sampled"] == 1000
     assert "a random sample of 1,000 rows" in part.html
@@ -535,7 +535,7 @@ def test_a_few_gaps_are_not_none(rng):
 
 def test_another_table_of_the_same_size_gets_labels_of_its_own():
     """Without gaps, the counts behind the centers do not tell one table from another."""
-    from kpod._findings.clustering import Clustering
+    from kpod._findings.fitted_clusters.clustering import Clustering
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3)) + 6 * (np.arange(60) % 3)[:, None]

@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from kpod import KPOD, ObservedScaler, TablePreparer, choose_k, load, save
 from kpod._selection import search
-from kpod._selection.correlated import Verdict
+from kpod._selection.correlated import NumberVerdict
 from kpod._selection.holdout import Errors
 from kpod._selection.number import rival, why_unclear
 from kpod._selection.separation import n_apart
@@ -258,7 +258,7 @@ def test_separate_clusters_raise_doubts_about_one_correlated_group(rng):
         errors = curve(rng, one, two)
         trials = SimpleNamespace(by_k=errors, errors=errors)
         search = SimpleNamespace(trials=trials, gaps=False, n_apart=lambda k: apart)
-        return why_unclear(search, Verdict(1, 2, True, errors, "common", ""), True)
+        return why_unclear(search, NumberVerdict(1, 2, True, errors, "common", ""), True)
 
     assert "these are separate" in reason(3.0, 3.1, apart=2)
     assert reason(3.0, 3.1, apart=1) == ""

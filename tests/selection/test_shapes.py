@@ -13,7 +13,7 @@ from kpod import KPOD, GaussianMixture, ObservedScaler, analyze, choose_k
 from kpod._analysis.analyze import fitted
 from kpod._common.progress import silent
 from kpod._findings.shapes import between, choose_shape
-from kpod._mixture.parameters import Parameters
+from kpod._mixture.em.parameters import Parameters
 from kpod._mixture.tails import distances, gain_of_tails, round_with_tails
 from tests.helpers.command import kpod
 from tests.helpers.tables import as_csr

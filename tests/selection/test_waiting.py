@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kpod import KPOD, choose_k
-from kpod._common.waiting import LONG, Wait, duration, seconds_left
+from kpod._common.long_waits import LONG, Wait, duration, seconds_left
 from kpod.cli.progress import Progress
 from tests.helpers.command import kpod as run
 from tests.helpers.tables import clustered

@@ -11,8 +11,8 @@ import numpy as np
 
 from kpod._analysis import summaries, text
 from kpod._analysis.verdict import Verdict, verdict_on
+from kpod._columns.preparing.columns_in_use import ColumnUsage
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import ColumnUsage
 from kpod._common.errors import InputError
 from kpod._common.notes import Notes
 from kpod._common.progress import Progress, silent
@@ -20,8 +20,8 @@ from kpod._common.typing import Floats, Labels
 from kpod._findings.asides import asides
 from kpod._findings.cautions import cautions
 from kpod._findings.certainty import how_sure
-from kpod._findings.clustering import Clustering
-from kpod._findings.models import is_mixture
+from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.fitted_clusters.models import is_mixture
 from kpod._findings.stability import Stability, stability
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def labelled_frame(given: Any, table: TableFile, labels: Labels) -> Any:
     """The table that was given with a column more."""
     import narwhals.stable.v2 as nw
 
-    from kpod._columns.frames import frame_kind
+    from kpod._columns.preparing.frames import frame_kind
     from kpod._files.output import with_labels
 
     name = "cluster"
@@ -312,7 +312,7 @@ def as_native(content: Any) -> Any:
 
 
 def frame_like(given: Any, data: dict[str, Any]) -> Any:
-    from kpod._columns.frames import as_frame, frame_kind
+    from kpod._columns.preparing.frames import as_frame, frame_kind
 
     kind = frame_kind(given)
     if kind != "array":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod._analysis.analysis import FEW_ROWS, Analysis
-from kpod._columns.preparer import TablePreparer
+from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.options import option
@@ -26,8 +26,8 @@ from kpod._common.warnings import EmptyRowsWarning, RoundClustersWarning
 from kpod._estimators.kpod import KPOD
 from kpod._findings.asides import asides
 from kpod._findings.choose_k import choose_k
-from kpod._findings.clustering import Clustering
-from kpod._findings.profiles import followed
+from kpod._findings.columns_not_clustered import followed
+from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.shapes import ROUND, ShapeChoice, check_shape, choose_shape
 from kpod._inputs.lazy import lazy_kind
 

@@ -13,15 +13,15 @@ from scipy import sparse
 from kpod._analysis.analyze import noting
 from kpod._analysis.summaries import summary_of_data
 from kpod._columns.missing_codes import both
-from kpod._columns.new_rows import check_columns
-from kpod._columns.preparer import TablePreparer
-from kpod._columns.usage import ColumnUsage
+from kpod._columns.preparing.columns_in_use import ColumnUsage
+from kpod._columns.preparing.new_rows import check_columns
+from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.options import option
 from kpod._common.progress import Progress, silent
-from kpod._common.words import counted, listed
-from kpod._estimators.scaler import ObservedScaler
+from kpod._common.sentences.formatting import counted, listed
+from kpod._estimators.observed_scaler import ObservedScaler
 from kpod._files.opening import open_table
 from kpod._files.pieces.scanning import chunks
 from kpod._files.ratings import as_ratings
@@ -30,7 +30,7 @@ from kpod._models.raw_tables import for_raw_tables
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
-    from kpod._models.archive import Model
+    from kpod._models.file_format import Model
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ def apply(
     **reading: Any,
 ) -> Applied:
     """Open a model and a table in one or several files, in which every row comes out again."""
-    from kpod._models import archive
+    from kpod._models import file_format
 
     with noting() as notes:
-        opened = archive.load(model)
+        opened = file_format.load(model)
         pipeline = for_raw_tables(opened)
     preparer = pipeline[0]
     table = open_table(

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from kpod._columns.inspection import gaps_of
+from kpod._columns.column_inspection import gaps_of
+from kpod._columns.preparing.columns_in_use import USED
 from kpod._columns.relations.same_information import same_information
 from kpod._columns.table_notes import odd_notes, same_notes
 from kpod._columns.tables import Column, TableFile, missing_option, two_ways
-from kpod._columns.usage import USED
 from kpod._common.notes import Note
-from kpod._common.words import finite
-from kpod._findings.entries import patterns_of_gaps
-from kpod._missing.diagnosis import Whole
+from kpod._common.sentences.formatting import finite
+from kpod._findings.fitted_clusters.entries import patterns_of_gaps
+from kpod._missing.diagnosis import ComparedTable
 
 
 def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def about_gaps(missing: Any, table: TableFile) -> dict[str, Any]:
     """What the gaps go with: of text and identifiers only the gaps are looked at, not the values."""
     n_complete = int((~missing.any(axis=1)).sum())
     names = [column.name for column in table.columns]
-    whole = Whole(names, missing.mean(axis=0), len(missing), n_complete, None)
+    whole = ComparedTable(names, missing.mean(axis=0), len(missing), n_complete, None)
     values = np.full((len(whole.rows), len(whole.columns)), np.nan)
     for place, j in enumerate(whole.columns):
         column = table.columns[j]

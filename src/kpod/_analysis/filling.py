@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._analysis.applying import Applied
-from kpod._columns.inspection import is_text
+from kpod._columns.column_inspection import is_text
 from kpod._columns.notations.spelling import Notation
 from kpod._columns.tables import Column, TableFile
 from kpod._common.notes import Note

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kpod._columns.encoding import Encoding
+from kpod._columns.preparing.column_values import weights_of
+from kpod._columns.preparing.columns_in_use import ColumnUsage, choose_columns
+from kpod._columns.preparing.encoding import Encoding
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import ColumnUsage, choose_columns, weights_of
 from kpod._common.errors import InputError
 from kpod._common.notes import Notes
 from kpod._common.options import in_the_shell, option
 
 if TYPE_CHECKING:
-    from kpod._columns.preparer import TablePreparer
+    from kpod._columns.preparing.preparer import TablePreparer
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def prepare_ratings(
     table: TableFile, preparer: TablePreparer, long_form: Mapping[str, str | None]
 ) -> Prepared:
     """The sparse table that lines of ratings are: what is not there is missing."""
-    from kpod._estimators.scaler import ObservedScaler
+    from kpod._estimators.observed_scaler import ObservedScaler
     from kpod._files.ratings import as_ratings
 
     ratings = as_ratings(table, long_form)

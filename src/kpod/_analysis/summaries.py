@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kpod._common.notes import Note
-from kpod._common.wording import title
-from kpod._common.words import best_found, finite
-from kpod._findings import within
+from kpod._common.sentences.formatting import best_found, finite
+from kpod._common.sentences.note_sentences import title
 from kpod._findings.certainty import starts_of, why_this_number
-from kpod._findings.models import is_mixture
+from kpod._findings.fitted_clusters import within
+from kpod._findings.fitted_clusters.models import is_mixture
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
-    from kpod._columns.preparer import TablePreparer
+    from kpod._columns.preparing.columns_in_use import ColumnUsage
+    from kpod._columns.preparing.preparer import TablePreparer
     from kpod._columns.tables import TableFile
-    from kpod._columns.usage import ColumnUsage
-    from kpod._findings.clustering import Clustering
+    from kpod._findings.fitted_clusters.clustering import Clustering
     from kpod._findings.stability import Stability
     from kpod._selection.number import KChoice
 

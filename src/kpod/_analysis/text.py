@@ -7,7 +7,7 @@ from typing import Any
 
 from kpod._common.errors import printable
 from kpod._common.options import in_the_shell, option
-from kpod._common.words import counted, listed, percent
+from kpod._common.sentences.formatting import counted, listed, percent
 
 MOST_NAMES = 40
 MOST_ASIDE = 12

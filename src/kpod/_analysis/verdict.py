@@ -17,18 +17,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from kpod._columns.encoding import NUMBER, Encoding, is_binary, learn_encoding
+from kpod._columns.preparing.encoding import NUMBER, Encoding, is_binary, learn_encoding
 from kpod._common.errors import printable
 from kpod._common.notebook import ReadsAsText
+from kpod._common.sentences.formatting import counted, listed, some
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
-from kpod._common.words import counted, listed, some
 from kpod._estimators.kpod import KPOD
 from kpod._findings.choose_k import choose_k
-from kpod._findings.models import Model, is_mixture
+from kpod._findings.fitted_clusters.models import Model, is_mixture
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
-    from kpod._columns.preparer import TablePreparer
+    from kpod._columns.preparing.preparer import TablePreparer
 
 SAME = 0.8
 """The adjusted Rand index from which two clusterings of as many clusters are the same."""

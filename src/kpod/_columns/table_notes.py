@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._columns.preparing.column_values import codes_of, decoded
+from kpod._columns.preparing.columns_in_use import LEAST_RUNS, LONG_RUN, ColumnUsage, days_of, occurs, typical
 from kpod._columns.relations.few_columns import few_columns
 from kpod._columns.relations.same_information import Same
 from kpod._columns.relations.shared_codes import shared_codes
@@ -18,16 +20,6 @@ from kpod._columns.rows.aggregates import aggregates
 from kpod._columns.rows.duplicates import copies
 from kpod._columns.rows.repeated import repeated_units
 from kpod._columns.tables import FILE, Column, TableFile
-from kpod._columns.usage import (
-    LEAST_RUNS,
-    LONG_RUN,
-    ColumnUsage,
-    codes_of,
-    days_of,
-    decoded,
-    occurs,
-    typical,
-)
 from kpod._common.notes import Note, Notes
 from kpod._common.typing import Floats
 

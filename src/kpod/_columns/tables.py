@@ -17,8 +17,8 @@ from kpod._columns.roles.facts import Role
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option
+from kpod._common.sentences.formatting import percent, some
 from kpod._common.typing import AnyFloats, Floats
-from kpod._common.words import percent, some
 
 SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",

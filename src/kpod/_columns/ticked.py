@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.inspection import gaps_of
+from kpod._columns.column_inspection import gaps_of
 from kpod._columns.roles.facts import Role
 from kpod._columns.roles.vocabulary import words
 from kpod._columns.tables import Column

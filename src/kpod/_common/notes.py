@@ -1,6 +1,7 @@
 """Notes and cautions as data: what kind, about which columns, with which values.
 
-They are worded in one place, `kpod._common.wording`, when they are read: in the shell or in Python.
+They are worded in one place, `_common/sentences/note_sentences.py`, when they are read: for the shell or
+for Python.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ class Note:
     Attributes
     ----------
     kind : str
-        What it is about, such as "equal columns" or "rows left out"; `kpod._common.wording` has them all.
+        What it is about, such as "equal columns" or "rows left out"; all of them are in
+        `kpod._common.sentences.note_sentences`.
     columns : tuple of str
         The columns it is about, if any.
     values : dict
@@ -35,7 +37,7 @@ class Note:
 
     @property
     def text(self) -> str:
-        from kpod._common.wording import sentence
+        from kpod._common.sentences.note_sentences import sentence
 
         return sentence(self)
 

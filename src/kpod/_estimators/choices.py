@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from kpod._common.long_waits import Wait, long_wait
 from kpod._common.progress import Progress
+from kpod._common.sentences.formatting import counted
 from kpod._common.typing import Labels
-from kpod._common.waiting import Wait, long_wait
 from kpod._common.warnings import EmptyRowsWarning, warn
-from kpod._common.words import counted
 from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
 from kpod._engine.fit import QUIET, Fit, FitPlan

@@ -12,9 +12,9 @@ from scipy import sparse
 from kpod._common.column_groups import ColumnGroups
 from kpod._common.notes import Note
 from kpod._common.progress import Progress
+from kpod._common.sentences.formatting import starts_text
 from kpod._common.typing import Floats, Positions
 from kpod._common.warnings import RoundClustersWarning, warn
-from kpod._common.words import starts_text
 from kpod._engine.fit import Fit, FitPlan
 from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table, make_table, with_groups

@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from kpod._common.sentences.formatting import percent
 from kpod._common.typing import Floats
 from kpod._common.warnings import warn
-from kpod._common.words import percent
 from kpod._engine.blocks import Units, some_rows
 from kpod._engine.executors import Executor, threads
 from kpod._engine.fit import Fit, FitPlan, format_objective, iteration_callback, start_at

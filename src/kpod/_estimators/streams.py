@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from kpod._common.sentences.formatting import some
 from kpod._common.typing import AnyFloats, Floats
-from kpod._common.words import some
 from kpod._engine.executors import Executor
 from kpod._engine.solvers.minibatch import Running
 from kpod._engine.solvers.order import Order

@@ -13,11 +13,11 @@ import numpy as np
 
 from kpod._common.errors import InputError, printable
 from kpod._common.progress import Progress
+from kpod._common.sentences.formatting import size_text
 from kpod._common.system import memory_errors
 from kpod._common.typing import AnyFloats
-from kpod._common.words import size_text
 from kpod._engine.blocks import csr_of
-from kpod._estimators.scaler import ObservedScaler
+from kpod._estimators.observed_scaler import ObservedScaler
 from kpod._files.pieces.scanning import CHUNK_ENTRIES, Decoded, chunks, fitted_scaler
 from kpod._files.pieces.scratch import Scratch
 from kpod._files.pieces.source import Source

@@ -33,7 +33,9 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
 def check_path(path: Any) -> None:
     """Refuse what cannot be the name of a file."""
     if not isinstance(path, str | os.PathLike):
-        from kpod._common.words import kind_of  # which loads NumPy, and `kpod --help` needs none
+        from kpod._common.sentences.formatting import (
+            kind_of,  # which loads NumPy, and `kpod --help` needs none
+        )
 
         raise TypeError(f"The name of a file must be text or a path, got {kind_of(path)}.")
     if "\0" in os.fspath(path):

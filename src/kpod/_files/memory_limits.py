@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from kpod._common.errors import InputError, printable
-from kpod._common.words import size_text
+from kpod._common.sentences.formatting import size_text
 
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 PACKED = {GZIP: "gzip", ZSTD: "zstd", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 
-from kpod._columns.frames import check_pyarrow
+from kpod._columns.preparing.frames import check_pyarrow
 from kpod._common.errors import InputError
 from kpod._common.options import option
 from kpod._common.progress import Progress, silent

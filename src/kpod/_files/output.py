@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kpod._columns.inspection import EXACT, is_text
+from kpod._columns.column_inspection import EXACT, is_text
+from kpod._columns.preparing.column_values import words_of
 from kpod._columns.tables import SUFFIXES, Column, TableFile
-from kpod._columns.usage import words_of
 from kpod._files.atomic import is_folder, written_folder
 from kpod._files.writing import format_of, write_table
 

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from kpod._columns.inspection import inspect
+from kpod._columns.column_inspection import inspect
+from kpod._columns.preparing.column_values import words_of
+from kpod._columns.preparing.columns_in_use import ColumnUsage
 from kpod._columns.roles.facts import Role
 from kpod._columns.tables import TableFile, check_numeric, shown
-from kpod._columns.usage import ColumnUsage, words_of
 from kpod._common.errors import InputError, printable
 from kpod._common.options import option
-from kpod._common.words import listed
+from kpod._common.sentences.formatting import listed
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from kpod._columns.inspect_table import look_at_columns
 from kpod._columns.locations import Cells, Lines
 from kpod._columns.missing_codes import MissingCodes
+from kpod._columns.table_inspection import look_at_columns
 from kpod._columns.tables import Column, TableFile
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option
-from kpod._files import formats, memory_limits
+from kpod._files import foreign_formats, memory_limits
 from kpod._files.text import headings
 from kpod._files.text.delimited import (
     NO_ROWS,
@@ -59,13 +59,13 @@ def read_table(
     place: Lines | Cells | None = None
     notes: list[Note] = []
     try:
-        kind = formats.kind_of(data)
+        kind = foreign_formats.kind_of(data)
         if sheet is not None and kind != "workbook":
             raise InputError(f"{source}: not a workbook; {option('--sheet')} only applies to workbooks.")
         if is_typed(data):
             raw = read_typed(data)
         elif kind:
-            raw, notes, place = formats.read_other(
+            raw, notes, place = foreign_formats.read_other(
                 data, kind, source, sheet, missing, every_row=every_row, header=header, strict=strict
             )
         else:

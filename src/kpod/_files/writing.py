@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.inspection import EXACT, is_text
+from kpod._columns.column_inspection import EXACT, is_text
 from kpod._columns.tables import SUFFIXES, Dialect, TableFile, shown
 from kpod._common.errors import InputError, printable
 from kpod._files.atomic import naming, written_whole
-from kpod._files.formats import imported
+from kpod._files.foreign_formats import imported
 
 BATCH = 1 << 16
 BATCH_CELLS = 1 << 22

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kpod._columns.preparing.columns_in_use import ColumnUsage
     from kpod._columns.tables import TableFile
-    from kpod._columns.usage import ColumnUsage
 
 
 def asides(table: TableFile, choice: ColumnUsage) -> list[Any]:
@@ -14,8 +14,9 @@ def asides(table: TableFile, choice: ColumnUsage) -> list[Any]:
     import pyarrow.compute as pc
 
     from kpod._columns.notations import dates
-    from kpod._columns.usage import days_of, words_of
-    from kpod._findings.profiles import Aside
+    from kpod._columns.preparing.column_values import words_of
+    from kpod._columns.preparing.columns_in_use import days_of
+    from kpod._findings.columns_not_clustered import Aside
 
     out = []
     for name in choice.aside:

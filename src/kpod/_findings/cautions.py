@@ -1,4 +1,8 @@
-"""What to be careful about in a clustering, the gravest first."""
+"""What to be careful about in a clustering, the gravest first.
+
+A new caution is a `Note` that one of the functions here yields, and its sentence in
+`_common/sentences/note_sentences.py`; print, JSON and report take it from there.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from kpod._common.notes import Note, Notes
-from kpod._common.words import MOST_LISTED
+from kpod._common.sentences.formatting import MOST_LISTED
 from kpod._findings.certainty import rows_elsewhere
-from kpod._findings.clustering import FEW, Clustering
-from kpod._findings.entries import MappedEntries
-from kpod._findings.models import is_mixture
+from kpod._findings.fitted_clusters.clustering import FEW, Clustering
+from kpod._findings.fitted_clusters.entries import MappedEntries
+from kpod._findings.fitted_clusters.models import is_mixture
+from kpod._findings.fitted_clusters.within import wild_cells_of
 from kpod._findings.stability import Stability, unstable
-from kpod._findings.within import wild_cells_of
 
 CONTRADICTED = 0.5
 """The share of a cluster's rows that belong more probably to others, from which it is not to be trusted."""

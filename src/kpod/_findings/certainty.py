@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from kpod._common.sentences.formatting import MOST_LISTED, counted, listed, percent, some, starts_text
 from kpod._common.typing import Positions
-from kpod._common.words import MOST_LISTED, counted, listed, percent, some, starts_text
-from kpod._findings.clustering import Clustering
+from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.stability import Stability, unstable
 from kpod._selection.number import KChoice
 

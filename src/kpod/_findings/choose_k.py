@@ -20,7 +20,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from kpod._columns.preparer import TablePreparer
+from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.progress import Progress
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD

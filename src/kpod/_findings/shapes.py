@@ -21,8 +21,8 @@ from sklearn.metrics import adjusted_rand_score
 from kpod._common.notebook import ReadsAsText
 from kpod._common.notes import Note
 from kpod._common.typing import Floats, Labels, Positions
-from kpod._estimators.gaussian_mixture import GaussianMixture
 from kpod._estimators.kpod import KPOD
+from kpod._estimators.mixture.gaussian_mixture import GaussianMixture
 from kpod._inputs import validation
 from kpod._mixture.search import KEPT_CLUSTERINGS
 from kpod._mixture.shape import SHAPES, Shape

@@ -17,12 +17,12 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
 from kpod._common.notebook import ReadsAsText
+from kpod._common.sentences.formatting import listed
 from kpod._common.typing import Floats, Labels, Positions
-from kpod._common.words import listed
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import threads
 from kpod._engine.table import make_table
-from kpod._findings.models import model_and_table
+from kpod._findings.fitted_clusters.models import model_and_table
 from kpod._inputs import validation
 from kpod._selection import holdout
 

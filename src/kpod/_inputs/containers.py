@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kpod._common.words import kind_of
+from kpod._common.sentences.formatting import kind_of
 from kpod._inputs.lazy import lazy_kind
 
 LOADERS = ("toPandas", "to_pandas", "df", "collect", "compute")

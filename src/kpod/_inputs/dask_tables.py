@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kpod._common.sentences.formatting import kind_of, some
 from kpod._common.typing import Floats
-from kpod._common.words import kind_of, some
 from kpod._engine.blocks import Block, Units, block_of
 from kpod._engine.executors import Executor
 from kpod._engine.workers import worker

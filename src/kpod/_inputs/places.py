@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kpod._common.words import kind_of
+from kpod._common.sentences.formatting import kind_of
 from kpod._engine.executors import Executor, threads
 from kpod._engine.workers import dask_executor
 from kpod._engine.workers.dask_executor import ACTIVE

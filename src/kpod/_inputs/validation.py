@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from kpod._common import words
+from kpod._common.sentences import formatting
+from kpod._common.sentences.formatting import some
 from kpod._common.typing import AnyFloats, Floats
 from kpod._common.warnings import warn
-from kpod._common.words import some
 from kpod._engine.table import Table
 from kpod._inputs import containers, conversion
 from kpod._inputs.conversion import ENCODE
@@ -330,7 +330,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
         weights = weights.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
-            f"sample_weight must be a number for each row of X, got {words.kind_of(sample_weight)} with "
+            f"sample_weight must be a number for each row of X, got {formatting.kind_of(sample_weight)} with "
             "something else."
         ) from error
     if weights.ndim == 0:

@@ -198,7 +198,9 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     stored = np.flatnonzero(~np.isnan(values.data))
     of_column = np.bincount(values.indices[stored], minlength=n_columns)
     of_row = np.diff(np.searchsorted(stored, values.indptr))
-    whole = Whole(names, (n_rows - of_column) / n_rows, n_rows, int((of_row == n_columns).sum()), labels)
+    whole = ComparedTable(
+        names, (n_rows - of_column) / n_rows, n_rows, int((of_row == n_columns).sum()), labels
+    )
     dense = _dense(values, whole.rows, whole.columns)
     return whole.diagnosis(np.isnan(dense), dense)
 
@@ -242,12 +244,12 @@ def by_source(values: Floats, names: list[str]) -> tuple[Floats, list[str]]:
 def diagnose_gaps(gaps: Gaps, values: Floats, names: Sequence[str], labels: Any = None) -> Diagnosis:
     """The same from gaps and values; NaN in `values` where nothing but the gaps is to be looked at."""
     n_complete = int((~gaps.any(axis=1)).sum())
-    whole = Whole(list(names), gaps.mean(axis=0), len(gaps), n_complete, labels)
+    whole = ComparedTable(list(names), gaps.mean(axis=0), len(gaps), n_complete, labels)
     at = np.ix_(whole.rows, whole.columns)
     return whole.diagnosis(gaps[at], values[at].astype(np.float64))
 
 
-class Whole:
+class ComparedTable:
     """What is known of the whole table, and the rows and columns of it that are compared."""
 
     def __init__(

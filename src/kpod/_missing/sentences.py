@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kpod._common.options import option
+from kpod._common.sentences.formatting import counted, listed, percent, some
 from kpod._common.typing import Floats
-from kpod._common.words import counted, listed, percent, some
 from kpod._missing.association import (
     IN_TURN,
     LEVEL,

@@ -17,8 +17,8 @@ from scipy.special import logsumexp
 
 from kpod._common.typing import Floats
 from kpod._engine.blocks import Units
-from kpod._mixture.completion import given_observed
-from kpod._mixture.parameters import Parameters
+from kpod._mixture.em.completion import given_observed
+from kpod._mixture.em.parameters import Parameters
 
 Mask = NDArray[np.bool_]
 

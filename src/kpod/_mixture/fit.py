@@ -11,10 +11,10 @@ from kpod._common.typing import Floats, Labels
 from kpod._engine.executors import Executor
 from kpod._engine.table import Table
 from kpod._mixture.cells import ROUNDS, Prices, bitmap
-from kpod._mixture.expectation import Entries
-from kpod._mixture.iteration import Solution, run, smallest_variances
-from kpod._mixture.maximisation import Constraints
-from kpod._mixture.parameters import Parameters, Prior
+from kpod._mixture.em.expectation import Entries
+from kpod._mixture.em.iteration import Solution, run, smallest_variances
+from kpod._mixture.em.maximisation import Constraints
+from kpod._mixture.em.parameters import Parameters, Prior
 from kpod._mixture.search import AUTO_STARTS, Search, candidates
 from kpod._mixture.shape import Shape
 from kpod._mixture.silent import can_be_silent, select

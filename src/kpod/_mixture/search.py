@@ -9,9 +9,9 @@ import numpy as np
 
 from kpod._common.typing import Labels
 from kpod._engine.executors import Executor
-from kpod._mixture.iteration import Solution, from_labels, with_factors
-from kpod._mixture.maximisation import Constraints
-from kpod._mixture.parameters import Parameters
+from kpod._mixture.em.iteration import Solution, from_labels, with_factors
+from kpod._mixture.em.maximisation import Constraints
+from kpod._mixture.em.parameters import Parameters
 from kpod._mixture.shape import WITH_FACTORS, Shape
 from kpod._mixture.starts import Sample, around, best_of, one_cluster, prior_of
 

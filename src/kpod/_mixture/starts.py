@@ -18,10 +18,10 @@ from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS, Fit, FitPlan
 from kpod._engine.table import Table, make_table
-from kpod._mixture.expectation import Entries
-from kpod._mixture.iteration import Solution, from_labels, run
-from kpod._mixture.maximisation import Constraints
-from kpod._mixture.parameters import Parameters, Prior
+from kpod._mixture.em.expectation import Entries
+from kpod._mixture.em.iteration import Solution, from_labels, run
+from kpod._mixture.em.maximisation import Constraints
+from kpod._mixture.em.parameters import Parameters, Prior
 from kpod._mixture.shape import Shape
 
 SAMPLE_ENTRIES = 1 << 16  # places in the table that starts are tried on,

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kpod._columns.encoding import PLAIN, Encoding
 from kpod._columns.missing_codes import from_options
-from kpod._columns.preparer import TablePreparer
+from kpod._columns.preparing.encoding import PLAIN, Encoding
+from kpod._columns.preparing.preparer import TablePreparer
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from kpod._models.archive import Model
+    from kpod._models.file_format import Model
 
 
 def for_raw_tables(model: Model) -> Pipeline:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kpod._common.words import either
+from kpod._common.sentences.formatting import either
 
 
 def save(
@@ -50,7 +50,7 @@ def save(
     """
     from kpod._columns.missing_codes import as_options, both
     from kpod._files.atomic import check_path
-    from kpod._models import archive
+    from kpod._models import file_format
 
     check_path(path)
     steps = model.steps if isinstance(model, Pipeline) else [("kpod", model)]
@@ -68,16 +68,16 @@ def save(
         raise ValueError(f"column_names must be {n_columns} different names, got {len(set(names))}.")
     pipeline = Pipeline([*steps[:-1], (steps[-1][0], last)])
     codes = as_options(both(missing_values, None))
-    archive.save(archive.Model(pipeline, names, codes, named=named), path)
+    file_format.save(file_format.Model(pipeline, names, codes, named=named), path)
 
 
 def check_steps(model: Any, steps: list[Any]) -> None:
     """Refuse what a file could not hold."""
-    from kpod._models import registry
+    from kpod._models import saved_classes
 
-    if all(registry.is_listed(step) for step in steps) and registry.are_steps(steps):
+    if all(saved_classes.is_listed(step) for step in steps) and saved_classes.are_steps(steps):
         return
-    kinds = {name: registry.class_of(name) for name in registry.CLASSES}
+    kinds = {name: saved_classes.class_of(name) for name in saved_classes.CLASSES}
     last = [name for name, kind in kinds.items() if hasattr(kind, "predict")]
     before = [name for name, kind in kinds.items() if hasattr(kind, "transform") and name not in last]
     raise TypeError(
@@ -89,7 +89,7 @@ def check_steps(model: Any, steps: list[Any]) -> None:
 
 def without_names(step: Any) -> Any:
     """A copy without the names of its columns, which a file keeps once."""
-    from kpod._columns.preparer import TablePreparer
+    from kpod._columns.preparing.preparer import TablePreparer
 
     out = copy.copy(step)
     if not isinstance(out, TablePreparer) and hasattr(out, "feature_names_in_"):
@@ -128,10 +128,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     from kpod._files.atomic import check_path
-    from kpod._models import archive
+    from kpod._models import file_format
 
     check_path(path)
-    opened = archive.load(path)
+    opened = file_format.load(path)
     first = opened.pipeline.steps[0][1]
     if opened.named:
         first.feature_names_in_ = np.asarray(opened.columns, dtype=object)

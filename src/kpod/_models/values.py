@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kpod._models import registry
+from kpod._models import saved_classes
 
 SIZES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 DTYPES = {name: np.dtype(name) for name in ("bool", *SIZES)}
@@ -49,7 +49,7 @@ def from_json(node: Any, read_array: Callable[[str], Any]) -> Any:
         return read_array(content)
     if kind in MAKERS:
         return MAKERS[kind](from_json(content, read_array))
-    return registry.make(kind, {key: from_json(one, read_array) for key, one in content.items()})
+    return saved_classes.make(kind, {key: from_json(one, read_array) for key, one in content.items()})
 
 
 def to_json(value: Any, arrays: list[Any]) -> Any:
@@ -73,12 +73,12 @@ def parts_of(value: Any, arrays: list[Any]) -> tuple[str, Any]:
     if type(value) is float:
         return "float", repr(value)
     if not isinstance(value, np.generic | np.ndarray):
-        name, state = registry.state_of(value)
+        name, state = saved_classes.state_of(value)
         return name, {key: to_json(one, arrays) for key, one in state.items()}
     if value.dtype == object:
         return "objects", [list(value.shape), [to_json(one, arrays) for one in value.ravel()]]
     if value.dtype not in DTYPES.values() and (value.dtype.kind != "U" or isinstance(value, np.generic)):
-        raise registry.ForeignError(f"{value.dtype} of NumPy")
+        raise saved_classes.ForeignError(f"{value.dtype} of NumPy")
     if isinstance(value, np.generic):
         return value.dtype.name, to_json(value.item(), arrays)
     arrays.append(np.asarray(value, order="C"))

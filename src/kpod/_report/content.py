@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kpod._common.words import counted, number, percent, some
-from kpod._findings import within
+from kpod._common.sentences.formatting import counted, number, percent, some
 from kpod._findings.certainty import why_this_number
-from kpod._findings.clustering import FEW, Clustering
-from kpod._findings.models import is_mixture
+from kpod._findings.fitted_clusters import within
+from kpod._findings.fitted_clusters.clustering import FEW, Clustering
+from kpod._findings.fitted_clusters.models import is_mixture
 
 if TYPE_CHECKING:
     from kpod._findings.stability import Stability

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any
 from kpod import __version__
 from kpod._common.errors import printable
 from kpod._common.notes import Notes
-from kpod._common.wording import title
-from kpod._common.words import number, percent, some
+from kpod._common.sentences.formatting import number, percent, some
+from kpod._common.sentences.note_sentences import title
 from kpod._files.atomic import check_writable, written_whole
 from kpod._findings.asides import asides
 from kpod._findings.cautions import cautions
 from kpod._findings.certainty import how_sure, starts_of
-from kpod._findings.clustering import Clustering
-from kpod._findings.models import NO_TABLE, is_mixture
-from kpod._findings.profiles import Aside
-from kpod._findings.profiles import profile as profile_of
+from kpod._findings.columns_not_clustered import Aside
+from kpod._findings.columns_not_clustered import profile as profile_of
+from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.fitted_clusters.models import NO_TABLE, is_mixture
 from kpod._inputs import validation
 from kpod._report.content import (
     MOST_COLUMNS,
@@ -134,8 +134,8 @@ def report(
 
 def asides_of(frame: Any, n_rows: int) -> list[Aside]:
     """The columns of a data frame, for their profiles."""
-    from kpod._columns.frames import table_of
-    from kpod._columns.usage import ColumnUsage
+    from kpod._columns.preparing.columns_in_use import ColumnUsage
+    from kpod._columns.preparing.frames import table_of
 
     validation.refuse_dask(frame, "profile")
     table = table_of(frame)

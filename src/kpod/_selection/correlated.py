@@ -16,8 +16,8 @@ from kpod._common.column_groups import ColumnGroups, Contrasts
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.executors import Executor
 from kpod._engine.table import Table
-from kpod._mixture.chunks import centered
-from kpod._mixture.parameters import Parameters
+from kpod._mixture.em.chunks import centered
+from kpod._mixture.em.parameters import Parameters
 from kpod._selection import holdout
 from kpod._selection.covered import PLAIN, Covered, HiddenEntries
 from kpod._selection.holdout import Errors, Fold, above, smallest_within
@@ -58,7 +58,7 @@ class Correlated:
 
 
 @dataclass
-class Verdict:
+class NumberVerdict:
     """The number of clusters, and what it rests on.
 
     `curve` holds the errors that decided: of centers, or (`correlated`) of mixtures with a `common`
@@ -228,7 +228,7 @@ class Mixtures:
         self.ticker.step(more * work_of_fit(k))
         return more
 
-    def verdict(self, by_centers: int) -> Verdict:
+    def verdict(self, by_centers: int) -> NumberVerdict:
         """Choose again, from the number that centers ask for downwards."""
         tried = self.tried
         fewer = sorted((k for k in self.trials.by_k if k < by_centers), reverse=True)
@@ -257,7 +257,7 @@ class Mixtures:
             doubt = self.as_well(1, k)
         matters = k < by_centers or above(tried[k].plain, curve[k]) > NOISE
         if not matters:
-            return Verdict(k, by_centers, False, self.trials.errors, None, doubt, self.best_errors)
+            return NumberVerdict(k, by_centers, False, self.trials.errors, None, doubt, self.best_errors)
         # Would more clusters than centers ask for help, too? Then neither number is to be trusted.
         more = min((n for n in self.trials.by_k if n > by_centers), default=None)
         if k == by_centers and more is not None and not doubt:
@@ -268,13 +268,13 @@ class Mixtures:
                     f"columns are correlated within clusters, and more than {k} clusters still predict "
                     "better, perhaps only because they follow that correlation more closely"
                 )
-        return Verdict(k, by_centers, True, curve, kind, doubt, self.best_errors)
+        return NumberVerdict(k, by_centers, True, curve, kind, doubt, self.best_errors)
 
     @property
     def best_errors(self) -> dict[int, Errors]:
         return {k: found.best for k, found in self.tried.items()}
 
-    def agreement(self, verdict: Verdict) -> float:
+    def agreement(self, verdict: NumberVerdict) -> float:
         """Adjusted Rand index of the clusters and the groups of the mixture with correlated columns."""
         k, own = verdict.k, verdict.kind == "own"
         found, labels = self.tried[k], self.trials.by_k[k].whole.labels[self.rows]

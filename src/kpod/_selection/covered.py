@@ -18,11 +18,11 @@ from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.blocks import csr_of
 from kpod._engine.executors import Executor
 from kpod._engine.table import Table, make_table
-from kpod._mixture.expectation import Entries
-from kpod._mixture.iteration import from_labels, run, smallest_variances
-from kpod._mixture.maximisation import Constraints
-from kpod._mixture.parameters import Parameters, Prior
-from kpod._mixture.prediction import Observed, add_factors, predict_entries
+from kpod._mixture.em.expectation import Entries
+from kpod._mixture.em.iteration import from_labels, run, smallest_variances
+from kpod._mixture.em.maximisation import Constraints
+from kpod._mixture.em.parameters import Parameters, Prior
+from kpod._mixture.em.prediction import Observed, add_factors, predict_entries
 from kpod._mixture.shape import Shape
 from kpod._selection import holdout
 

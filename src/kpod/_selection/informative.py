@@ -28,8 +28,8 @@ from scipy import sparse
 
 from kpod._common.column_groups import ColumnGroups
 from kpod._common.notebook import ReadsAsText
+from kpod._common.sentences.formatting import SMALLEST, counted, percent
 from kpod._common.typing import Floats, Labels, Positions
-from kpod._common.words import SMALLEST, counted, percent
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import Executor
 from kpod._engine.table import Table, make_table

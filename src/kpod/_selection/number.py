@@ -9,9 +9,9 @@ import numpy as np
 
 from kpod._common.notebook import ReadsAsText
 from kpod._common.options import in_the_shell, option
+from kpod._common.sentences.formatting import percent
 from kpod._common.typing import Floats
-from kpod._common.words import percent
-from kpod._selection.correlated import Verdict, predicted
+from kpod._selection.correlated import NumberVerdict, predicted
 from kpod._selection.holdout import Errors, above
 from kpod._selection.search import Search
 
@@ -179,7 +179,7 @@ def too_little(reason: str) -> KChoice:
     )
 
 
-def why_unclear(search: Search, verdict: Verdict, extendable: bool) -> str:
+def why_unclear(search: Search, verdict: NumberVerdict, extendable: bool) -> str:
     """The reason why the choice is not clear; empty if it is."""
     k, curve, last, hidden = verdict.k, verdict.curve, max(search.trials.by_k), predicted(search.gaps)
     if k == last and len(search.trials.by_k) > 1 and k > 1:
@@ -226,7 +226,7 @@ def rival(curve: dict[int, Errors], k: int) -> int | None:
     return min(filter(is_rival, curve), key=lambda n: curve[n].mean, default=None)
 
 
-def in_words(search: Search, verdict: Verdict, reason: str, *, shaped: bool = False) -> str:
+def in_words(search: Search, verdict: NumberVerdict, reason: str, *, shaped: bool = False) -> str:
     """The finding as a reader without statistics would want it."""
     k, curve = verdict.k, verdict.curve
     them = "them and the gaps" if search.gaps else "them"

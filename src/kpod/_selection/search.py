@@ -1,6 +1,6 @@
 """The search behind `choose_k`: what is tried, on which hidden entries, and which number that makes.
 
-Every number of clusters is judged by the squared error on the same hidden entries; `Verdict` says what
+Every number of clusters is judged by the squared error on the same hidden entries; `NumberVerdict` says what
 follows. The constants were chosen on tables of other seeds than those of `python -m benchmarks choose`.
 """
 
@@ -15,14 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from kpod._common.blas import one_thread
+from kpod._common.long_waits import Wait
 from kpod._common.progress import Progress
-from kpod._common.waiting import Wait
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import Executor
 from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table, make_table
 from kpod._selection import holdout
-from kpod._selection.correlated import Mixtures, Verdict, most_mixture_rows
+from kpod._selection.correlated import Mixtures, NumberVerdict, most_mixture_rows
 from kpod._selection.holdout import Fold, smallest_within
 from kpod._selection.separation import n_apart
 from kpod._selection.trials import NOISE, Ticker, Trial, Trials, counted, work_of_fit
@@ -213,10 +213,10 @@ class Search:
         whole = self.trials.by_k[k].whole
         return n_apart(self.values, whole.labels, self.table.units.back(whole.centers))
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> NumberVerdict:
         by_centers = self.trials.choice
         if by_centers == 1:
-            return Verdict(1, 1, False, self.trials.errors, None, "")
+            return NumberVerdict(1, 1, False, self.trials.errors, None, "")
         with one_thread():
             return self.mixtures.verdict(by_centers)
 

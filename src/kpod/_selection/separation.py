@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kpod._common.typing import Floats, Labels
-from kpod._mixture.chunks import chunks
+from kpod._mixture.em.chunks import chunks
 
 AS_DENSE = 0.9  # of the density around the centers: at the border of two groups it is less
 AT_BORDER, AROUND = 0.15, (0.35, 0.65)  # from the border, in distances of the centers

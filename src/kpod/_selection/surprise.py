@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from kpod._common.typing import Floats, Positions
-from kpod._mixture.parameters import SMALLEST_RATE
+from kpod._mixture.em.parameters import SMALLEST_RATE
 
 COLUMNS_AT_ONCE = 256
 

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kpod._common.long_waits import Wait
 from kpod._common.progress import Progress
 from kpod._common.typing import Floats, Labels
-from kpod._common.waiting import Wait
 from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table
 from kpod._selection.holdout import Errors, smallest_within

@@ -362,7 +362,7 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
 
 def roles_of(texts: Sequence[str]) -> dict[str, str | list[str]]:
     """--as COLUMN=ROLE; an order may follow: --as size=ordered:small,medium,large."""
-    from kpod._columns.usage import DECIDED
+    from kpod._columns.preparing.columns_in_use import DECIDED
 
     out: dict[str, str | list[str]] = {}
     for text in texts:

@@ -86,7 +86,7 @@ class Progress:
 
     def announce(self, seconds: float) -> None:
         """That a choice will take long."""
-        from kpod._common.waiting import long_wait
+        from kpod._common.long_waits import long_wait
 
         self.say(long_wait(seconds, "-k 3"))
 

@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from kpod._analysis.text import about_data, dialect_text, divide_anyway, fit_lines, marks_text
 from kpod._common.errors import printable
-from kpod._common.words import counted, listed, number, percent
+from kpod._common.sentences.formatting import counted, listed, number, percent
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis

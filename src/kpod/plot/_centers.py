@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 
+from kpod._common.sentences.formatting import counted
 from kpod._common.typing import Floats, Labels
-from kpod._common.words import counted
-from kpod._findings.clustering import Clustering
+from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod.plot._display import FAINT, INK, MUTED, Display, colour, short, tidy
 
 DIVERGING = LinearSegmentedColormap.from_list("kpod", ["#0b5394", "#6fa8dc", "#eeeeee", "#f0a868", "#b45309"])

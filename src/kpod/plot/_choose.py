@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from kpod._common.typing import Floats, Positions
 from kpod._findings.choose_k import choose_k
-from kpod._findings.models import model_and_table
+from kpod._findings.fitted_clusters.models import model_and_table
 from kpod._selection.number import KChoice
 from kpod.plot._display import INK, MUTED, PALETTE, Display, tidy
 

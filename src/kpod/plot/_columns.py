@@ -9,9 +9,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from kpod._common.sentences.formatting import percent
 from kpod._common.typing import Floats
-from kpod._common.words import percent
-from kpod._findings.clustering import MOST_ROWS, Clustering
+from kpod._findings.fitted_clusters.clustering import MOST_ROWS, Clustering
 from kpod.plot._display import (
     INK,
     Display,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kpod._common.typing import Floats
-from kpod._findings.clustering import Clustering
+from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod.missingness import Diagnosis
 from kpod.plot._display import INK, Display, heading, short, tidy
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kpod._common.errors import printable
 from kpod._common.typing import Floats, Labels
-from kpod._findings.clustering import Clustering
+from kpod._findings.fitted_clusters.clustering import Clustering
 
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", ">"]

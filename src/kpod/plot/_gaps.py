@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 
+from kpod._common.sentences.formatting import counted, percent
 from kpod._common.typing import Floats
-from kpod._common.words import counted, percent
-from kpod._findings.clustering import Clustering
-from kpod._findings.entries import DenseEntries
+from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.fitted_clusters.entries import DenseEntries
 from kpod.plot._display import Display, colour, draw_members, heading, short, tidy
 
 MOST_IMAGE_ROWS = 600

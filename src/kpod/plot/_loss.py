@@ -9,8 +9,8 @@ from matplotlib.ticker import MaxNLocator
 from sklearn.utils.validation import check_is_fitted
 
 from kpod._common.typing import Floats
-from kpod._findings.clustering import Clustering
-from kpod._findings.models import Model, is_mixture, split
+from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.fitted_clusters.models import Model, is_mixture, split
 from kpod.plot._display import INK, PALETTE, Display, tidy
 
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kpod._common.typing import Floats
-from kpod._findings.clustering import Clustering
-from kpod._findings.models import is_mixture
+from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.fitted_clusters.models import is_mixture
 from kpod.plot._display import INK, Display, colour, heading, tidy
 
 

@@ -9,10 +9,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Ellipse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from kpod._common.sentences.formatting import counted
 from kpod._common.typing import Floats, Labels, Positions
-from kpod._common.words import counted
-from kpod._findings.clustering import Clustering
-from kpod._findings.models import is_mixture
+from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.fitted_clusters.models import is_mixture
 from kpod.plot._display import (
     INK,
     Display,

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.inspection import is_text
+from kpod._columns.column_inspection import is_text
 from kpod._columns.roles.calendar import PARTS, plain
 from kpod._columns.roles.facts import SAMPLE, Facts, Role, tokens
 from kpod._columns.roles.ordered import order_of

@@ -11,8 +11,9 @@ from itertools import combinations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._columns.preparing.column_values import decoded
+from kpod._columns.preparing.columns_in_use import ColumnUsage, can_name
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import ColumnUsage, can_name, decoded
 from kpod._common.notes import Note
 
 SMALL = 0.25

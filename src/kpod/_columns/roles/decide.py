@@ -1,7 +1,8 @@
 """What a column is to a clustering: a measurement, a label, an identifier, a date, a code.
 
 Decided from the column's name and its content, with the reason in plain words. Whoever decides
-otherwise says so (`--as COLUMN=ROLE`); nothing here changes a value.
+otherwise says so (`--as COLUMN=ROLE`); nothing here changes a value. A new role is decided in this folder;
+`preparing/columns_in_use.py` says which roles are used.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from kpod._columns.roles.calendar import calendar, year_note
+from kpod._columns.roles.codes import coded_category, identifier, postcodes
 from kpod._columns.roles.facts import (
     Contents,
     Facts,
     Role,
     observed_sample,
 )
-from kpod._columns.roles.identifiers import coded_category, identifier, postcodes
 from kpod._columns.roles.suspected_codes import code_notes
 from kpod._columns.roles.text_roles import ALL_THE_SAME, role_of_text
 from kpod._common.notes import Note

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kpod._columns.preparing.column_values import codes_of, words_of
+from kpod._columns.preparing.columns_in_use import ColumnUsage, can_name
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import ColumnUsage, can_name, codes_of, words_of
 from kpod._common.typing import Floats
 
 SUM = re.compile(

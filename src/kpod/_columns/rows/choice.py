@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kpod._columns.preparing.column_values import codes_of, words_of
+from kpod._columns.preparing.columns_in_use import USED, choose_columns, days_of
 from kpod._columns.rows.aggregates import aggregates
 from kpod._columns.rows.duplicates import copies
 from kpod._columns.tables import Column, TableFile, shown
-from kpod._columns.usage import USED, choose_columns, codes_of, days_of, words_of
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from kpod._columns.roles.identifiers import ROW_NUMBERS
+from kpod._columns.preparing.column_values import codes_of
+from kpod._columns.preparing.columns_in_use import can_name
+from kpod._columns.roles.codes import ROW_NUMBERS
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import can_name, codes_of
 from kpod._common.typing import Floats
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kpod._columns.preparing.column_values import codes_of, decoded
+from kpod._columns.preparing.columns_in_use import ColumnUsage, can_name
 from kpod._columns.tables import TableFile
-from kpod._columns.usage import ColumnUsage, can_name, codes_of, decoded
 from kpod._common.notes import Note
 
 LEAST_UNITS = 20

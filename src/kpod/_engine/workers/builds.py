@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kpod import _kernels
-from kpod._common.words import some
+from kpod._common.sentences.formatting import some
 
 DISTRIBUTION = "scikit-kpod"
 

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from kpod._common.sentences.formatting import counted
 from kpod._common.warnings import warn
-from kpod._common.words import counted
 
 SECONDS_A_ROUND = 1.0
 SECONDS_TO_WARNING = 10.0

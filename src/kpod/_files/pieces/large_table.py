@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kpod._columns import inspection as kinds
-from kpod._columns.inspect_table import settle_decimal
+from kpod._columns import column_inspection as kinds
 from kpod._columns.missing_codes import MissingCodes
+from kpod._columns.preparing.columns_in_use import ColumnUsage
 from kpod._columns.roles.facts import SAMPLE
+from kpod._columns.table_inspection import settle_decimal
 from kpod._columns.tables import Column, TableFile, check_numeric, shown
 from kpod._columns.tally import Tally
-from kpod._columns.usage import ColumnUsage
 from kpod._common.errors import InputError
 from kpod._common.options import option
 from kpod._common.progress import Progress
+from kpod._common.sentences.formatting import size_text
 from kpod._common.typing import Floats
-from kpod._common.words import size_text
 from kpod._engine.windows import gathered
-from kpod._files import formats, memory_limits
+from kpod._files import foreign_formats, memory_limits
 from kpod._files.output import has_plain_numbers
 from kpod._files.pieces.scanning import Decoded, Decoder
 from kpod._files.pieces.source import Source
@@ -65,7 +65,7 @@ def may_be_scanned(part: Part) -> bool:
     except OSError:
         return False
     packed = memory_limits.packing(head) or head[:4] == b"FEA1"
-    return bool(head) and not packed and formats.kind_of(head) is None
+    return bool(head) and not packed and foreign_formats.kind_of(head) is None
 
 
 def fits(part: Part) -> bool:

@@ -18,15 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns import inspection as kinds
+from kpod._columns import column_inspection as kinds
 from kpod._columns.missing_codes import as_number, spellings
 from kpod._columns.tables import Column, precision, shown
 from kpod._columns.tally import Tally
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Notes
 from kpod._common.progress import Progress
+from kpod._common.sentences.formatting import size_text, some
 from kpod._common.typing import AnyFloats, Floats
-from kpod._common.words import size_text, some
 from kpod._engine.windows import release
 from kpod._files.pieces.scratch import Scratch
 from kpod._files.pieces.source import Source
@@ -37,7 +37,7 @@ from kpod._inputs.lazy import lazy_kind
 from kpod._inputs.scanned import ScannedTable
 
 if TYPE_CHECKING:
-    from kpod._estimators.scaler import ObservedScaler
+    from kpod._estimators.observed_scaler import ObservedScaler
 
 ARRAYS = (".npy", ".npz")
 CHUNK_ENTRIES = 1 << 20
@@ -368,7 +368,9 @@ def chunks(values: AnyFloats) -> Iterator[AnyFloats]:
 def fitted_scaler(scale: bool | ObservedScaler, table: ScannedTable) -> ObservedScaler | None:
     if scale is False:
         return None
-    from kpod._estimators.scaler import ObservedScaler  # with scikit-learn, which takes seconds to load
+    from kpod._estimators.observed_scaler import (
+        ObservedScaler,  # with scikit-learn, which takes seconds to load
+    )
 
     if isinstance(scale, ObservedScaler):
         if scale.n_features_in_ != table.shape[1]:

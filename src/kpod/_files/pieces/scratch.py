@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from kpod._common.errors import InputError, printable
+from kpod._common.sentences.formatting import size_text
 from kpod._common.system import HAS_LOCKS, allocate, lock, memory_errors
 from kpod._common.typing import AnyFloats
-from kpod._common.words import size_text
 from kpod._engine.windows import SCRATCH
 
 PREFIX, SUFFIX = "kpod-", SCRATCH

@@ -15,13 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from kpod._columns import inspection as column_kinds
+from kpod._columns import column_inspection as column_kinds
 from kpod._columns.tables import Dialect, shown
 from kpod._common.errors import InputError
 from kpod._common.notes import Note
 from kpod._common.options import option
-from kpod._common.words import some
-from kpod._files import formats, memory_limits
+from kpod._common.sentences.formatting import some
+from kpod._files import foreign_formats, memory_limits
 from kpod._files.pieces.queries import QuerySource, parts_of
 from kpod._files.pieces.source import ArrowSource, EmptyPartError, ParquetSource, Source
 from kpod._files.pieces.text_source import TextOptions, TextSource
@@ -48,7 +48,7 @@ def open_source(part: Part, options: TextOptions, filters: Any = None) -> Source
         return ParquetSource(part, filters)
     if head[:6] == b"ARROW1" or head[:4] == delimited.STREAM:
         return ArrowSource(part, filters)
-    if head[:4] == b"FEA1" or memory_limits.packing(head) or formats.kind_of(head):
+    if head[:4] == b"FEA1" or memory_limits.packing(head) or foreign_formats.kind_of(head):
         raise InputError(
             f"{part.name}: cannot be read in pieces; only CSV, Parquet, Arrow and Feather (version 2) files "
             "can."

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from kpod._common.progress import Progress
-from kpod._common.words import size_text
+from kpod._common.sentences.formatting import size_text
 from kpod._files import memory_limits
 from kpod._files.pieces.queries import QuerySource
 from kpod._files.pieces.scratch import Scratch, naming

@@ -14,7 +14,7 @@ from typing import Any
 
 from kpod._columns.tables import SUFFIXES
 from kpod._common.errors import InputError, printable
-from kpod._common.words import kind_of, some
+from kpod._common.sentences.formatting import kind_of, some
 from kpod._files.atomic import check_path, is_url
 from kpod._files.places.hive import is_key, with_keys
 from kpod._files.places.lakes import check_no_lake, delta_parts, is_delta

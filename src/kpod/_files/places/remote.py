@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from kpod._columns.tables import SUFFIXES
 from kpod._common.errors import InputError, printable
-from kpod._common.words import kind_of, some
+from kpod._common.sentences.formatting import kind_of, some
 from kpod._files.atomic import is_url
 from kpod._files.places import hive, lakes
 from kpod._files.places.part import Part, naming_place, without_secrets

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from kpod._common.errors import InputError, printable
-from kpod._common.words import size_text
+from kpod._common.sentences.formatting import size_text
 from kpod._files import memory_limits
 from kpod._files.sandbox import frames
 

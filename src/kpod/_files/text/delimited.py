@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._columns import locations
-from kpod._columns.inspection import inspect
+from kpod._columns.column_inspection import inspect
 from kpod._columns.locations import Lines
 from kpod._columns.notations import number_formats
 from kpod._columns.tables import Dialect

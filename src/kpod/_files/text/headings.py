@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from kpod._columns.inspection import NUMBER
+from kpod._columns.column_inspection import NUMBER
 from kpod._columns.tables import shown
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note

@@ -16,8 +16,8 @@ import numpy as np
 
 from kpod._columns.missing_codes import spellings
 from kpod._common.notes import Note
+from kpod._common.sentences.note_sentences import rows_that_hold
 from kpod._common.typing import Floats
-from kpod._common.wording import rows_that_hold
 
 NUMBER = re.compile(r"[-+(]?\s*[$€£¥]?\s*\d[\d.,' \u00a0]*(?:[eE][-+]?\d+)?\s*[%$€£¥]?\)?")
 TOTALS = {

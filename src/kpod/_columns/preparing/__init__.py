@@ -1,0 +1,1 @@
+"""From a raw table to the matrix that is clustered."""

@@ -1,0 +1,1 @@
+"""The Gaussian mixture, with scikit-learn's conventions."""

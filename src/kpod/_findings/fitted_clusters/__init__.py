@@ -1,0 +1,1 @@
+"""A fitted model seen together with a table."""

@@ -1,0 +1,1 @@
+"""The steps of EM, over the blocks of a table."""

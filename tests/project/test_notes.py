@@ -1,0 +1,23 @@
+"""Notes and their sentences: every kind that the code makes can be worded."""
+
+import ast
+from pathlib import Path
+
+from kpod._common.sentences.note_sentences import WORDS
+
+ROOT = Path(__file__).parents[2]
+
+
+def kinds_made():
+    for path in (ROOT / "src/kpod").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Note" and node.args:
+                for constant in ast.walk(node.args[0]):
+                    if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
+                        yield constant.value, path.name
+
+
+def test_every_kind_of_note_has_its_sentence():
+    made = dict(kinds_made())
+    assert len(made) > 40
+    assert not set(made) - set(WORDS), {kind: made[kind] for kind in set(made) - set(WORDS)}
