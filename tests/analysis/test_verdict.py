@@ -156,3 +156,16 @@ def test_what_is_not_in_memory_has_no_verdict(tmp_path):
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
 def test_any_random_state_will_do(random_state):
     assert kpod.analyze(three_groups(), 3, random_state=random_state).verdict.others
+
+
+def test_mixtures_keep_their_shape_under_other_choices():
+    """Two long groups side by side, which round clusters cut across."""
+    rng = np.random.default_rng(0)
+    along = rng.normal(0, 6, 160)
+    table = pd.DataFrame({"x": along, "y": along}) + rng.normal(0, 0.4, (160, 2))
+    table["y"] += np.repeat([0, 6], 80)
+    analysis = kpod.analyze(table, 2, shape="tied")
+    found = tried(analysis)
+    assert found["shape"].text == "with round clusters"
+    assert not found["shape"].same
+    assert all(other.same for kind, other in found.items() if kind != "shape")
