@@ -94,7 +94,9 @@ def test_whole_table_is_fitted_once(monkeypatch, tmp_path, command, numbers):
 
     monkeypatch.setattr(Choices, "decide", counted_decide)
     monkeypatch.setattr(Fit, "solve", counted_solve)
-    options = ["--missingness", "auto", "-o", tmp_path / "out.csv"] if command == "fit" else []
+    options = (
+        ["--missingness", "auto", "--no-verdict", "-o", tmp_path / "out.csv"] if command == "fit" else []
+    )
     report = ["--report", tmp_path / "report.html"]
     result = kpod(monkeypatch, command, tmp_path / "t.csv", "-k", numbers, *options, *report)
     assert result.code == 0, result.err

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -311,7 +312,8 @@ def verdict_on(analysis: Analysis) -> Verdict:
     others = []
     for number, spec in enumerate(specifications):
         analysis._progress(number, len(specifications), f"trying other choices: {spec.text}")
-        others.append(questions.outcome(spec))
+        with suppress(ValueError):  # too little is left to choose a number from, for example: not tried
+            others.append(questions.outcome(spec))
     groups = kind_of_groups(analysis)
     n_rows = len(questions.rows)
     sampled = n_rows if n_rows < int((questions.labels >= 0).sum()) else None
@@ -342,6 +344,8 @@ def in_words(analysis: Analysis, groups: str, others: list[OtherChoice], sampled
         "given": f"{counted(k, 'cluster')}, as asked for",
     }[groups]
     kept = sum(other.same for other in others)
+    if not others:
+        return f"{said}."
     if kept == len(others):
         held = f"the same under all {len(others)} other choices" if kept > 1 else "the same with another seed"
     else:

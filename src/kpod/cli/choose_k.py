@@ -60,7 +60,7 @@ def choose_k(
         Progress(False, log_json) as progress,
         opened(data, options, progress) as table,
     ):
-        analysis = analyze(table, progress=progress, **analysis_options(options))
+        analysis = analyze(table, verdict=False, progress=progress, **analysis_options(options))
         if report:
             draw(analysis, progress).save(report)
         summary = analysis.to_dict()
