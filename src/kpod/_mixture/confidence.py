@@ -31,7 +31,7 @@ from kpod._mixture.em.parameters import Prior
 from kpod._mixture.shape import Shape
 
 STEPS = 200
-TOL = 1e-6  # of log-likelihood a row
+TOL = 1e-5  # of log-likelihood a row
 SMALLEST_VARIANCE = 1e-6  # of the variance of a column, so that constant columns divide nothing
 MOST_ROWS = 50_000  # that the mixture is fitted on; a probability to two digits needs no more
 
@@ -85,6 +85,7 @@ def soften(
         table.fallback,
         Prior(),
         columns_per_entry=float(counts.sum()) / max(observed, 1e-300),
+        more_entries=float(counts.sum()) - observed,
     )
     start = from_labels(entries, shape, labels, k, within)
     m = run(entries, shape, start, within, STEPS, TOL).parameters.rescaled(

@@ -26,9 +26,9 @@ class Constraints:
     nothing, `silent` (p,) says which columns have the same mean and variance in all clusters. Where gaps
     count, `observed` (p,) is the share of rows that observe each column, 0.5 where its gaps say nothing.
     `shadowed` has the column that each of the last columns stands for, of which an entry only says that one
-    is observed whose value is hidden. `loading_rows` without correlation stand behind every loading, and the
-    variance of round clusters is multiplied by `columns_per_entry`, where the indicators of a category are
-    one entry.
+    is observed whose value is hidden. `loading_rows` without correlation stand behind every loading. Where
+    the indicators of a category are one entry, `columns_per_entry` multiplies the variance of round clusters,
+    and `more_entries` are those that the likelihood counts beside it.
     """
 
     floor: Floats
@@ -39,13 +39,19 @@ class Constraints:
     shadowed: Positions = field(default_factory=lambda: np.zeros(0, np.intp))
     loading_rows: float = 0.0
     columns_per_entry: float = 1.0
+    more_entries: float = 0.0
 
     def log_density(self, of: Parameters) -> float:
-        """What is added to the log-likelihood: by the prior, and by a row behind each rate."""
+        """What is added to the log-likelihood.
+
+        By the prior, by a row behind each rate, and for entries that it counts more than once.
+        """
         found = self.prior.log_density(of)
         if of.rates is not None and self.observed is not None:
             rates = np.log(of.rates) * self.observed + np.log(1 - of.rates) * (1 - self.observed)
             found += float(rates[:, : len(self.observed) - of.n_shadows].sum())
+        if self.more_entries:
+            found += 0.5 * self.more_entries * float(np.log(2 * np.pi * of.variances[0, 0]))
         return found
 
 
