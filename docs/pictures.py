@@ -13,7 +13,7 @@ def look(gallery_conf, name):
 
 ORDER = [
     *("first_look", "how_it_works", "against_imputing", "algorithms"),
-    *("choose_k", "no_groups", "confidence", "stability"),
+    *("choose_k", "no_groups", "not_round", "confidence", "stability"),
     *("gaps_that_speak", "gaps_that_mislead"),
     *("fertility", "penguins", "digits", "photograph"),
     *("ratings", "from_disk", "stream"),

@@ -306,7 +306,7 @@ CALLS = {
     "ObservedScaler.transform": lambda X: dense(SCALER.transform(X)),
     "ObservedScaler.inverse_transform": lambda X: dense(SCALER.inverse_transform(X)),
     "ObservedScaler.row_means": SCALER.row_means,
-    "choose_k": lambda X: kpod.choose_k(X, [1, 2], random_state=0).model_.labels_,
+    "choose_k": lambda X: kpod.choose_k(X, [1, 2], estimator=KPOD(), random_state=0).model_.labels_,
     "stability": lambda X: kpod.stability(MODEL, X, n_resamples=1, random_state=0).ari_,
     "summary": lambda X: kpod.summary(MODEL, X).within_ss_,
     "diagnose": lambda X: missingness.diagnose(X).missing,

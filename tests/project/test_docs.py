@@ -71,3 +71,10 @@ def test_links_and_pictures_are_there_and_small(page):
                 file = ROOT / "examples" / f"{file.name}.py"
             assert file.exists(), target
             assert file.stat().st_size < 150_000, target
+
+
+def test_every_example_has_its_place_in_the_gallery():
+    from docs.pictures import ORDER
+
+    examples = {path.stem.removeprefix("plot_") for path in (ROOT / "examples").glob("plot_*.py")}
+    assert sorted(ORDER) == sorted(examples)

@@ -56,7 +56,8 @@ def choose_k(
     ----------
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
         The table. Columns count by their scale: standardise them first unless they share a unit. A data frame
-        with columns that are no numbers is prepared by `TablePreparer`, which puts them on one scale.
+        with columns that are no numbers is prepared by `TablePreparer`, which puts them on one scale, unless
+        there is an `estimator`.
     k : "auto" or iterable of int, default="auto"
         The numbers to choose from. "auto" is 1 to 10, and up to 40 for as long as more clusters
         predict better.
@@ -103,9 +104,9 @@ default="round"
     4
     """
     check_shape(shape)
-    estimator = KPOD() if estimator is None else estimator
-    if isinstance(estimator, KPOD) and validation.is_frame(X) and validation.text_columns(X):
-        estimator = make_pipeline(TablePreparer(), estimator)
+    if estimator is None:
+        raw = validation.is_frame(X) and bool(validation.text_columns(X))
+        estimator = make_pipeline(TablePreparer(), KPOD()) if raw else KPOD()
     if isinstance(estimator, Pipeline):
         validation.refuse_dask(X)  # before scikit-learn's transformers load it
         *steps, (name, last) = clone(estimator).steps
