@@ -101,8 +101,7 @@ def analyze(
         individual have in common.
     rows, items, values : str, default=None
         For ratings with a line each: the columns that say who rates, what is rated, and how.
-    shape : {"round", "auto", "full", "tied", "diag", "spherical", "tied_diag", "tied_spherical"}, \
-default="round"
+    shape : "round", "auto" or a type of covariance, default="round"
         The shape of the clusters: round as those of k-means, the one that holds, or a type of covariance of
         `GaussianMixture`; see `kpod.choose_k`. A note says which it is and why.
     missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint

@@ -61,8 +61,7 @@ def choose_k(
     k : "auto" or iterable of int, default="auto"
         The numbers to choose from. "auto" is 1 to 10, and up to 40 for as long as more clusters
         predict better.
-    shape : {"round", "auto", "full", "tied", "diag", "spherical", "tied_diag", "tied_spherical"}, \
-default="round"
+    shape : "round", "auto" or a type of covariance, default="round"
         The shape of the clusters in `model_`. "round" is that of k-means, a KPOD. "auto" also fits a
         `GaussianMixture` with as many clusters, and hands it out where it fits better: the groups are
         stretched, correlated, or differ in size or spread. A type of covariance is fitted as asked for.

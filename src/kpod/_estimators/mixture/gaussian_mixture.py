@@ -193,8 +193,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
     .. [1] Ghahramani & Jordan (1994). Supervised learning from incomplete data via an EM approach. NIPS 6.
     .. [2] Ghahramani & Hinton (1996). The EM algorithm for mixtures of factor analyzers.
     .. [3] Biernacki, Celeux & Govaert (2003). Choosing starting values for the EM algorithm for getting the
-    highest
-       likelihood in multivariate Gaussian mixture models.
+       highest likelihood in multivariate Gaussian mixture models.
 
     Examples
     --------
