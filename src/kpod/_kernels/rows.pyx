@@ -10,7 +10,6 @@ Whatever is handed to a kernel is checked here, in `Rows`, `Workspace` and `Sums
 typed views of the kernels themselves; a mismatch is a TypeError or ValueError, never a misread.
 """
 
-from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
