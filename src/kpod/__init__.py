@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kpod._findings.choose_k import choose_k
     from kpod._findings.stability import stability
     from kpod._findings.sums_of_squares import summary
-    from kpod._inputs.places import on_dask
+    from kpod._inputs.choose_executor import on_dask
     from kpod._models.save_load import load, save
     from kpod._report.page import report
 
@@ -57,7 +57,7 @@ _HOMES = {
     "TablePreparer": "kpod._columns.preparing.preparer",
     "choose_k": "kpod._findings.choose_k",
     "load": "kpod._models.save_load",
-    "on_dask": "kpod._inputs.places",
+    "on_dask": "kpod._inputs.choose_executor",
     "report": "kpod._report.page",
     "save": "kpod._models.save_load",
     "scan": "kpod._files.pieces.scanning",

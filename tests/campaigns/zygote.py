@@ -55,13 +55,13 @@ def serve(requests):
 
 
 def parse(message, fds):
-    """What `child.main` does, in a process that has done all its imports."""
-    from kpod._files.sandbox import child
+    """What `parsers.main` does, in a process that has done all its imports."""
+    from kpod._files.sandbox import parsers
 
     for fd, at in zip(fds, (0, 1), strict=True):
         os.dup2(fd, at)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     sys.argv = ["", "", message.decode()]
     sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
-    child.main()
+    parsers.main()
     os._exit(0)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from kpod._common.errors import InputError
 from kpod._files.reading import read_table
-from kpod._files.sandbox import child, frames, parent, sheets
+from kpod._files.sandbox import frames, parent, parsers, sheets
 
 HEADER = [f"c{j}" for j in range(8)]
 BODY = [[i * j % 7 + 0.5 for j in range(8)] for i in range(39)]
@@ -213,14 +213,14 @@ def depth_of(value):
 @given(json_values, st.integers(1, 8))
 def test_the_depth_of_json_is_that_of_what_it_means(value, deepest):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "DEEPEST", deepest)
+        patch.setattr(parsers, "DEEPEST", deepest)
         text = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        assert child.is_deep(text) == (depth_of(value) > deepest)
+        assert parsers.is_deep(text) == (depth_of(value) > deepest)
 
 
 def test_the_depth_of_json_takes_one_pass():
     """Quotation marks that are escaped where no string is open: each is looked at once."""
-    assert not child.is_deep(rb"\"" * 3_000_000)
+    assert not parsers.is_deep(rb"\"" * 3_000_000)
 
 
 def test_rows_of_different_columns_do_not_fill_the_memory(tmp_path, monkeypatch):
@@ -253,7 +253,7 @@ def test_a_repeated_cell_does_not_fill_the_memory(tmp_path):
 LIMITED = """
 import json, os, signal, sys
 sys.path[:] = json.loads(sys.argv[1])
-from kpod._files.sandbox.child import limit
+from kpod._files.sandbox.parsers import limit
 request = json.loads(sys.argv[2])
 limit(request["memory"], request["seconds"])
 """
@@ -288,7 +288,7 @@ import json, os, sys
 sys.path[:] = json.loads(sys.argv[1])
 import pyreadstat
 pyreadstat.read_sav = lambda *_, **__: os.abort()
-from kpod._files.sandbox.child import main
+from kpod._files.sandbox.parsers import main
 main()
 """
 

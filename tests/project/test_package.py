@@ -60,7 +60,7 @@ EXTRAS = {
     "cli/": ["cli"],
     "_inputs/scanned.py": ["files"],
     "_inputs/dask_tables.py": ["dask"],
-    "_inputs/places.py": ["dask"],
+    "_inputs/choose_executor.py": ["dask"],
     "_engine/workers/": ["dask"],
 }
 

@@ -2,7 +2,8 @@
 
 An executor knows nothing of what it runs. Whatever is merged from its results has the same bits
 in any order, because the sums of a `Partial` are exact; another executor, on processes or on a
-cluster, is a subclass of `Executor` with a `place`, `map` and `accumulate` of its own.
+cluster, is a subclass of `Executor` with a `place`, `map` and `accumulate` of its own (`workers/`), which
+`_inputs/choose_executor.py` chooses.
 """
 
 from __future__ import annotations

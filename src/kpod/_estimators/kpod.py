@@ -23,7 +23,7 @@ from kpod._estimators.fitted import column_names, fitted_attributes, store_fitte
 from kpod._estimators.nearest_center import MIXTURE, NearestCenter
 from kpod._estimators.parameters import check_parameters, check_place, check_table, is_auto
 from kpod._estimators.plan import checkpoint_of, drawn_from, init_of
-from kpod._inputs import places, validation
+from kpod._inputs import choose_executor, validation
 from kpod._mixture.confidence import soften
 from kpod._mixture.roundness import roundness
 from kpod._selection.informative import MissingnessDecision
@@ -334,7 +334,7 @@ class KPOD(NearestCenter):
         """Fit; `numbers` are those that `kpod.choose_k` chooses from, and with `shaped` a shape as well."""
         check_parameters(self)
         new = copy.copy(self)  # nothing of a fitted model changes before the new fit has succeeded
-        with places.executor_for(X, self._n_threads()) as executor:
+        with choose_executor.executor_for(X, self._n_threads()) as executor:
             algorithm = check_place(self, X, executor)
             values = new._validate(X, executor, reset=True)
             if sparse.issparse(values) and self._fills_in():

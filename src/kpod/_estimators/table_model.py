@@ -15,7 +15,7 @@ from kpod._common.typing import Floats
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.table import Table, make_table
-from kpod._inputs import dask_tables, lazy, places, validation
+from kpod._inputs import choose_executor, dask_tables, lazy, validation
 
 
 class TableModel(BaseEstimator):
@@ -75,7 +75,7 @@ class TableModel(BaseEstimator):
         """
         check_is_fitted(self)
         n_threads = self._n_threads()
-        with threads(n_threads) if here else places.executor_for(X, n_threads) as executor:
+        with threads(n_threads) if here else choose_executor.executor_for(X, n_threads) as executor:
             values = self._validate(X, executor, reset=False)
             weights = validation.check_weights(sample_weight, values.shape[0])
             table = make_table(values, executor, weights=weights, units=self._units())

@@ -1,7 +1,7 @@
 """Files people send: workbooks, Stata, SPSS and SAS, JSON Lines, compressed ones. Each as an Arrow table.
 
 What a file is, is told by its first bytes. The packages that read workbooks and statistics files
-are optional; an absent one is named. A new format is told by `kind_of`, parsed in `sandbox/child.py` (a
+are optional; an absent one is named. A new format is told by `kind_of`, parsed in `sandbox/parsers.py` (a
 process of its own), and made a table here.
 """
 
@@ -28,7 +28,7 @@ from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._files.memory_limits import ZIP
 from kpod._files.sandbox import parent
-from kpod._files.sandbox.child import PROGRAMS
+from kpod._files.sandbox.parsers import PROGRAMS
 from kpod._files.text import headings, rows_that_are_not_data
 
 OLE = b"\xd0\xcf\x11\xe0"

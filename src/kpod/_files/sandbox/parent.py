@@ -36,7 +36,7 @@ PATIENCE = 10
 """Seconds on the clock for each of computing, before a child that does nothing is given up."""
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from kpod._files.sandbox.child import main; main()"
+    "from kpod._files.sandbox.parsers import main; main()"
 )
 ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_IO_THREADS"), "1")
 """Each thread of a pool that nobody needs takes memory."""

@@ -17,8 +17,8 @@ from typing import Any
 
 from kpod._columns.locations import letters
 from kpod._common.errors import printable
-from kpod._files.sandbox.child import UnreadableError
 from kpod._files.sandbox.frames import Writer
+from kpod._files.sandbox.parsers import UnreadableError
 
 ZIP = b"PK\x03\x04"
 LONGEST_GAP = 50
