@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 import kpod
 from kpod._analysis import verdict as module
@@ -88,8 +89,6 @@ def test_other_choices_are_those_of_an_analysis_with_that_parameter():
     table = table.mask(rng.random(table.shape) < 0.05)
     analysis = kpod.analyze(table, 3)
     found = tried(analysis)
-    from sklearn.metrics import adjusted_rand_score as agreement
-
     for kind, parameters in {
         "scale": {"scale": "robust"},
         "categories": {"categories": "all"},
@@ -97,10 +96,10 @@ def test_other_choices_are_those_of_an_analysis_with_that_parameter():
         "missingness": {"missingness": "auto"},
     }.items():
         again = kpod.analyze(table, 3, verdict=False, **parameters)
-        assert found[kind].agreement == agreement(analysis.labels, again.labels), kind
+        assert found[kind].agreement == adjusted_rand_score(analysis.labels, again.labels), kind
     without = kpod.analyze(table, 3, categories="all")
     assert tried(without)["categories"].text == "without the categories"
-    assert tried(without)["categories"].agreement == agreement(without.labels, analysis.labels)
+    assert tried(without)["categories"].agreement == adjusted_rand_score(without.labels, analysis.labels)
 
 
 def test_weights_count_under_other_choices():
@@ -169,3 +168,30 @@ def test_mixtures_keep_their_shape_under_other_choices():
     assert found["shape"].text == "with round clusters"
     assert not found["shape"].same
     assert all(other.same for kind, other in found.items() if kind != "shape")
+
+
+def test_one_cluster_more_is_not_the_same_however_small(monkeypatch):
+    analysis = kpod.analyze(three_groups(), 3, verdict=False)
+
+    def one_row_apart(self, values, weights, spec):
+        labels = self.labels[: len(values)].copy()
+        labels[0] = 3
+        return labels
+
+    monkeypatch.setattr(module.Questions, "clustered", one_row_apart)
+    for other in analysis.verdict.others:
+        assert other.agreement > module.SAME or other.kind == "extreme rows"
+        assert not other.same
+    assert "there are 4" in analysis.verdict.sentence_
+
+
+def test_categories_and_clipping_stay_under_other_choices():
+    """Computed by another way: the whole analysis with robust scales."""
+    rng = np.random.default_rng(5)
+    table = three_groups(seed=5) + rng.normal(0, 3, (120, 4))
+    table["colour"] = rng.choice(["red", "green", "blue"], 120)
+    table["x3"] = np.exp(table["x3"] / 4)
+    options = {"categories": "all", "clip": 0.1}
+    analysis = kpod.analyze(table, 3, **options)
+    again = kpod.analyze(table, 3, verdict=False, scale="robust", **options)
+    assert tried(analysis)["scale"].agreement == adjusted_rand_score(analysis.labels, again.labels)
