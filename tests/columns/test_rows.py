@@ -6,6 +6,7 @@ import pytest
 
 from kpod import TablePreparer, analyze
 from kpod._columns.preparing.frames import table_of
+from kpod._columns.rows.aggregates import sums_of_others
 from kpod._columns.rows.choice import arrange_rows
 from kpod._columns.rows.duplicates import copies
 from kpod._common.errors import InputError
@@ -208,3 +209,20 @@ def test_the_command_line_does_the_same(monkeypatch, tmp_path):
     np.testing.assert_array_equal(written["cluster"], analysis.labels)
     assert list(written["country"]) == COUNTRIES
     np.testing.assert_allclose(written["coal"], frame[frame["year"] == 2005]["coal"][1:])
+
+
+def test_rows_of_nobody_are_counted_when_rows_are_combined():
+    frame = panel()
+    frame.loc[frame.index[:3], "country"] = None
+    analysis = analyze(frame, 2, one_row_per="country", verdict=False)
+    (note,) = (note for note in analysis.notes if note.kind == "rows combined")
+    assert note.values["n_without"] == 3
+    assert "3" in note.text
+
+
+def test_two_rows_are_not_each_others_sum():
+    """Of so few others, every equal pair would be one."""
+    times = np.repeat(np.arange(10), 2)
+    found, seen = sums_of_others(np.repeat(RNG.uniform(1, 9, (10, 4)), 2, axis=0), times)
+    assert not found.any()
+    assert not seen.any()

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from kpod import KPOD, GaussianMixture, ObservedScaler, analyze, choose_k
 from kpod._analysis.analyze import fitted
 from kpod._common.progress import silent
-from kpod._findings.shapes import between, choose_shape
+from kpod._findings.shapes import Compared, between, choose_shape
 from kpod._mixture.em.parameters import Parameters
 from kpod._mixture.tails import distances, gain_of_tails, round_with_tails
 from tests.helpers.command import kpod
@@ -213,3 +213,25 @@ def test_between_is_the_share_of_variance_between_clusters(rng):
     shares = between(X, labels)
     means = np.array([X[labels == c, 0].mean() for c in (0, 1)])[labels]
     assert_allclose(shares, [means.var() / X[:, 0].var(), 1.0, 0.0])
+
+
+def test_each_reason_for_round_clusters_is_given(rng, monkeypatch):
+    """A mixture that fits is refused for one thing at a time."""
+    X, _ = ridges(rng)
+    model = KPOD(2, random_state=0).fit(X)
+
+    def reason(**changed):
+        compared = Compared.of(X, model, "tied", None, None)
+        for name, value in changed.items():
+            if name == "labels_":
+                compared.mixture.labels_ = value
+            else:
+                monkeypatch.setattr(Compared, name, value)
+        found = compared.refusal()[0]
+        monkeypatch.undo()
+        return found
+
+    assert reason() == ""
+    assert reason(labels_=np.zeros(len(X), np.int32)) == "a cluster of no row"
+    assert reason(bic=lambda self, fitted: float(fitted.covariance_type_ == "tied")) == "no better"
+    assert reason(gain_of_tails=lambda self, weights: (1.0, 3.0)) == "heavy tails"
