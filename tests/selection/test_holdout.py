@@ -5,7 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kpod._engine import blocks
+from kpod._engine import table as engine_table
 from kpod._engine.executors import Executor, threads
+from kpod._engine.fit import Fit, FitPlan
 from kpod._engine.solvers.interface import Solution
 from kpod._selection import holdout
 from tests.helpers.tables import as_csr_for_engine as as_csr
@@ -153,3 +155,19 @@ def test_what_is_added_to_rows_counts_where_nothing_was_hidden_too():
     assert_array_equal(errors.plus(more).by_row, [2.0, 2.0, 3.5, 0.0])
     assert errors.plus(more).mean == 7.5 / 2
     assert_array_equal(more, [1.0, 2.0, 0.5, 0.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("missing", [0, 0.3, 0.8])
+def test_folds_that_are_copies_give_the_same_bits(missing, dtype, rng, monkeypatch):
+    """Whether what is hidden is a bitmap or a NaN makes no difference but in time."""
+    X, _ = clustered(rng, 150, 9, 4, missing)
+    found = []
+    for most in (0, 1 << 20):
+        monkeypatch.setattr(engine_table, "COPIED_ENTRIES", most)
+        fold = folds_of(X.astype(dtype), seed=3)[0]
+        assert fold.table.blocks[0].hidden.copied is bool(most)
+        solution = Fit(FitPlan(4, n_starts=2), fold.table, Executor()).solve()
+        found.append((fold.values, solution.labels, solution.centers, solution.loss, solution.trace))
+    for with_bitmap, copied in zip(*found, strict=True):
+        assert_array_equal(with_bitmap, copied)

@@ -51,7 +51,8 @@ class Hidden:
     The hash is one of row, column and seed, as a number from 0 to 1. Of a row that would be left
     with nothing, the entry that hashes highest stays; of the columns `spared`, nothing is hidden.
     With `only`, the hidden entries are all that is looked at. Where `sources` gives columns the same number,
-    it takes the place of the column's own: they are hidden together.
+    it takes the place of the column's own: they are hidden together. With `copied`, dense rows are copied
+    without them, which takes memory and makes passes faster; nothing else depends on it.
     """
 
     seed: int
@@ -60,6 +61,7 @@ class Hidden:
     only: bool = False
     spared: tuple[int, ...] = ()
     sources: tuple[int, ...] = ()
+    copied: bool = False
 
 
 class Block(ABC):
@@ -231,9 +233,16 @@ class DenseBlock(Block):
         return {**super().__getstate__(), "_values": packed(self._values)}
 
     def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
-        shift = self.units.shift.astype(self.dtype)
-        only = self.hidden is not None and self.hidden.only
-        return Rows(self.values, shift, self.units.scale, self.weights, hidden=bitmap, only_hidden=only)
+        shift, about, values = self.units.shift.astype(self.dtype), self.hidden, self.values
+        only = about is not None and about.only
+        if bitmap is not None and about is not None and about.copied and not only:
+            values, bitmap = np.where(self._bits(bitmap), self.dtype.type(np.nan), values), None
+        return Rows(values, shift, self.units.scale, self.weights, hidden=bitmap, only_hidden=only)
+
+    def _bits(self, bitmap: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """A bitmap as an array of the shape of the rows."""
+        bits = bitmap.reshape(self.n_rows, -1)
+        return np.unpackbits(bits, axis=1, count=self.n_columns, bitorder="little").view(np.bool_)
 
     def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> DenseBlock:
         out = DenseBlock(self.values, self.first, units or self.units, self.weights, hidden)
@@ -244,8 +253,7 @@ class DenseBlock(Block):
         bitmap.reshape(self.n_rows, -1)[:] &= ~np.packbits(columns, bitorder="little")
 
     def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
-        bits = self._bitmap(self._open()).reshape(self.n_rows, -1)
-        rows, columns = np.nonzero(np.unpackbits(bits, axis=1, count=self.n_columns, bitorder="little"))
+        rows, columns = np.nonzero(self._bits(self._bitmap(self._open())))
         entries = self.values[rows, columns].astype(np.float64)
         self.release()
         return rows, columns, entries

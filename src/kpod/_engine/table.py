@@ -19,7 +19,7 @@ from kpod._common.column_groups import FEW_ROWS, ColumnGroups, candidates_in, re
 from kpod._common.typing import AnyFloats, Counts, Floats, Positions
 from kpod._engine.blocks import Block, Hidden, Units, blocks_of
 from kpod._engine.executors import Executor
-from kpod._engine.sizes import GLANCE_ROWS
+from kpod._engine.sizes import COPIED_ENTRIES, GLANCE_ROWS
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
 
@@ -188,7 +188,8 @@ class Table:
         return units_of_sums(self)
 
     def hiding(self, hidden: Hidden, executor: Executor) -> Table:
-        """The same table with some entries not looked at; nothing is copied."""
+        """The same table with some entries not looked at; only a small one is copied."""
+        hidden = replace(hidden, copied=self.n_entries <= COPIED_ENTRIES)
         if self.groups.present:
             hidden = replace(hidden, sources=tuple(self.groups.source.tolist()))
         blocks = [block.replace(hidden=hidden) for block in self.blocks]
