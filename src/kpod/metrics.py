@@ -14,6 +14,7 @@ with a negative label (rows with nothing observed, in `KPOD.labels_`) are left o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -70,7 +71,7 @@ def silhouette_score(
         rng = check_random_state(random_state)
         chosen = rng.permutation(values.shape[0])[:sample_size]
         values, labels = values[chosen], labels[chosen]
-    scores = _silhouettes(values, labels)
+    (scores,) = _silhouettes(values, [labels])
     if np.isnan(scores).all():
         raise ValueError(
             "No row shares an observed column both with a row of its own cluster and with one of another "
@@ -116,7 +117,7 @@ def silhouette_samples(X: Any, labels: Any) -> Floats:
     values, kept = _table_and_labels(X, labels)
     given = containers.labels_in(labels, len(np.asarray(labels)))
     out = np.full(len(given), np.nan)
-    out[_used(given)] = _silhouettes(values, kept)
+    out[_used(given)] = _silhouettes(values, [kept])[0]
     return out
 
 
@@ -275,14 +276,33 @@ def _squares(values: Any, labels: Labels) -> tuple[Floats, Floats, Floats, Float
     return (counts * offsets**2).sum(axis=0), within, counts, offsets, means
 
 
-def _silhouettes(values: Any, labels: Labels) -> Floats:
-    """Silhouettes, from the distances of a chunk of rows to all rows at a time."""
-    n, k = values.shape[0], int(labels.max()) + 1
-    member = np.zeros((n, k))
-    member[np.arange(n), labels] = 1.0
+def silhouette_scores(values: Any, labelings: Sequence[Labels]) -> list[float]:
+    """The mean silhouettes of several clusterings of the same rows; NaN where one has none.
+
+    Distances are computed once for all of them. Rows with a negative label are left out, the same of each.
+    """
+    used = labelings[0] >= 0
+    n_used = int(used.sum())
+    encoded = [
+        np.unique(labels[used], return_inverse=True)[1].ravel().astype(np.int32) for labels in labelings
+    ]
+    out = np.full(len(encoded), np.nan)
+    defined = [i for i, labels in enumerate(encoded) if n_used and 0 < labels.max() < n_used - 1]
+    if defined:
+        kept = _in_range(values if used.all() else values[used])
+        for i, scores in zip(defined, _silhouettes(kept, [encoded[i] for i in defined]), strict=True):
+            known = scores[~np.isnan(scores)]
+            out[i] = known.mean() if len(known) else np.nan
+    return [float(score) for score in out]
+
+
+def _silhouettes(values: Any, labelings: Sequence[Labels]) -> list[Floats]:
+    """Silhouettes of several clusterings, from the distances of a chunk of rows to all rows at a time."""
+    n = values.shape[0]
     filled, mask, squares = _centered(values)
     live = int((np.asarray(mask.sum(axis=0)) > 0).sum())
-    out = np.empty(n)
+    out = [np.empty(n) for _ in labelings]
+    members = [np.eye(int(labels.max()) + 1)[labels] for labels in labelings]
     chunk = max(1, CHUNK_ENTRIES // n)
     for start in range(0, n, chunk):
         at = slice(start, min(start + chunk, n))
@@ -290,25 +310,28 @@ def _silhouettes(values: Any, labels: Labels) -> Floats:
         apart = _dense(squares[at] @ mask.T + mask[at] @ squares.T - 2 * (filled[at] @ filled.T))
         with np.errstate(divide="ignore", invalid="ignore"):
             distances = np.sqrt(np.maximum(apart, 0) * (live / shared))
-        compared = shared > 0
-        own_row = np.arange(at.start, at.stop)
-        compared[np.arange(len(own_row)), own_row] = False
-        sums = np.where(compared, distances, 0.0) @ member
-        numbers = compared.astype(np.float64) @ member
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means = sums / numbers
-        own = labels[at]
-        here = np.arange(len(own))
-        inside = means[here, own]
-        means[here, own] = np.inf
-        outside = np.nanmin(np.where(np.isnan(means), np.inf, means), axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = (outside - inside) / np.maximum(inside, outside)
-        score[(inside == 0) & (outside == 0)] = 0.0
-        score[~np.isfinite(outside)] = np.nan
-        score[member.sum(axis=0)[own] == 1] = 0.0
-        out[at] = score
+        compared = (shared > 0).astype(np.float64)
+        compared[np.arange(at.stop - at.start), np.arange(at.start, at.stop)] = 0.0
+        distances = np.where(compared > 0, distances, 0.0)
+        for scores, labels, member in zip(out, labelings, members, strict=True):
+            scores[at] = _silhouettes_of(distances, compared, labels[at], member)
     return out
+
+
+def _silhouettes_of(distances: Floats, compared: Floats, own: Labels, member: Floats) -> Floats:
+    """Silhouettes of some rows, from their distances to all rows and which of these compare."""
+    sums, numbers, here = distances @ member, compared @ member, np.arange(len(own))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = sums / numbers
+    inside = means[here, own]
+    means[here, own] = np.inf
+    outside = np.nanmin(np.where(np.isnan(means), np.inf, means), axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = (outside - inside) / np.maximum(inside, outside)
+    score[(inside == 0) & (outside == 0)] = 0.0
+    score[~np.isfinite(outside)] = np.nan
+    score[member.sum(axis=0)[own] == 1] = 0.0
+    return np.asarray(score)
 
 
 def _dense(a: Any) -> Floats:

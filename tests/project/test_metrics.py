@@ -149,3 +149,12 @@ def test_the_scale_does_not_matter(name, power, form, rng):
     X, labels = clustered(rng, missing=0.3)
     score = getattr(metrics, name)
     assert_allclose(score(form(X * 2.0**power), labels), score(form(X), labels), rtol=1e-9)
+
+
+def test_several_clusterings_have_the_silhouettes_of_each(form, rng):
+    X, truth = clustered(rng, 120, 6, 4, 0.3)
+    X[5] = np.nan
+    others = [np.where(np.arange(120) == 5, -1, labels) for labels in (truth, truth % 2, np.arange(120) % 3)]
+    several = metrics.silhouette_scores(form(X), [*others, np.minimum(others[0], 0)])
+    assert_allclose(several[:3], [silhouette_score(form(X), labels) for labels in others])
+    assert np.isnan(several[3])  # one cluster has none

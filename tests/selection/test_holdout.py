@@ -1,5 +1,7 @@
 """Which entries are hidden, and what errors on them are worth."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,6 +12,8 @@ from kpod._engine.executors import Executor, threads
 from kpod._engine.fit import Fit, FitPlan
 from kpod._engine.solvers.interface import Solution
 from kpod._selection import holdout
+from kpod._selection.holdout import smallest_within
+from kpod._selection.race import Race
 from tests.helpers.tables import as_csr_for_engine as as_csr
 from tests.helpers.tables import clustered, table_of
 
@@ -105,18 +109,18 @@ def test_any_way_of_fitting_is_judged_on_the_same_entries(rng):
 
     told = []
     with threads(3) as executor:
-        one, true = holdout.held_out(
-            folds, [at_labels(np.zeros(len(X), int), 1), at_labels(truth, 5)], executor, told.append
-        )
-    assert sorted(told) == [0] * 10 + [1] * 10
-    assert true.errors.mean < one.errors.mean
+        race = Race(folds, executor, told.append)
+        race.run({1: at_labels(np.zeros(len(X), int), 1), 5: at_labels(truth, 5)}, all_folds=True)
+    assert sorted(told) == [1] * 10 + [5] * 10
+    one, true = race.errors[1], race.errors[5]
+    assert true.mean < one.mean
     squared = []
     for fold in folds:
         seen = X.copy()
         seen[fold.rows, fold.columns] = np.nan
         squared.append((fold.values - np.nanmean(seen, axis=0)[fold.columns]) ** 2)
-    assert_allclose(one.errors.mean, np.concatenate(squared).mean())
-    assert len(true.labels) == 10
+    assert_allclose(one.mean, np.concatenate(squared).mean())
+    assert len(race.labels(5, 10)) == 10
 
 
 def test_errors_add_up_over_folds_by_row_and_column(rng):
@@ -171,3 +175,59 @@ def test_folds_that_are_copies_give_the_same_bits(missing, dtype, rng, monkeypat
         found.append((fold.values, solution.labels, solution.centers, solution.loss, solution.trace))
     for with_bitmap, copied in zip(*found, strict=True):
         assert_array_equal(with_bitmap, copied)
+
+
+@dataclass
+class Noise:
+    """A way of fitting that predicts zero plus noise of a size of its own, and is counted."""
+
+    size: float
+    n_fits: int = 0
+
+    def __call__(self, table, executor):
+        self.n_fits += 1
+        noise = np.random.default_rng(self.n_fits).normal(size=(table.n_rows, table.n_columns))
+        labels = np.arange(table.n_rows, dtype=np.int32)
+        return Solution(labels, self.size * noise, noise, 0.0, 0.0, [], 1, True, [])
+
+
+def race_of(folds, ways, **settings):
+    race = Race(folds, Executor(), **settings)
+    race.run(ways)
+    return race
+
+
+def test_ways_that_cannot_win_are_fitted_to_fewer_folds_and_judged_alike(rng):
+    """Where a way is dropped, its error and its distance from the best are about those on all folds."""
+    folds = folds_of(rng.normal(size=(400, 10)), 1)
+    dropped = []
+    ways = {size: Noise(size) for size in (0.0, 0.05, 0.6, 2.0)}
+    race = race_of(folds, ways, dropped=lambda name, n: dropped.append((name, n)))
+    n_fits = [way.n_fits for way in ways.values()]
+    assert n_fits[:2] == [10, 10]
+    assert n_fits[3] <= n_fits[2] < 10
+    assert dropped == [(size, 10 - way.n_fits) for size, way in reversed(ways.items()) if way.n_fits < 10]
+    every = Race(folds, Executor())
+    every.run({size: Noise(size) for size in ways}, all_folds=True)
+    for size, errors in race.errors.items():
+        exact = every.errors[size]
+        assert abs(errors.mean - exact.mean) < 4 * errors.above(race.errors[0.0])[1] + 1e-12
+        assert_allclose(errors.column_means.mean(), errors.mean, rtol=0.05)
+        assert len(errors.rows) == len(exact.rows)
+    assert smallest_within(race.errors, 1.0) == smallest_within(every.errors, 1.0)
+    assert len(race.labels(2.0, 10)) == 10  # on demand
+    assert ways[2.0].n_fits == 10
+    assert_allclose(race.errors[2.0].mean, every.errors[2.0].mean)
+
+
+def test_what_is_dropped_would_be_out_even_if_the_other_folds_showed_no_difference(rng):
+    folds = folds_of(rng.normal(size=(200, 8)), 1)
+    for size in (0.3, 0.5, 1.0, 3.0):
+        race = race_of(folds, {"best": Noise(0.0), "other": Noise(size)})
+        best, other = race.runners["best"], race.runners["other"]
+        m = other.n_folds
+        if m == len(folds):
+            continue
+        squared = [*other.squared, *best.squared[m:]]
+        errors = holdout.add_up((200, 8), folds, squared)
+        assert holdout.above(errors, best.errors[-1]) > 2

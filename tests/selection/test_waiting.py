@@ -1,12 +1,16 @@
 """A choice that takes long says so beforehand. No test looks at a real clock."""
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
+from sklearn.metrics import adjusted_rand_score
 
 from kpod import KPOD, choose_k
 from kpod._common.long_waits import LONG, Wait, duration, seconds_left
+from kpod._selection import trials
 from kpod.cli.progress import Progress
 from tests.helpers.command import kpod as run
 from tests.helpers.tables import clustered
@@ -73,15 +77,16 @@ def test_the_work_of_a_search_is_foreseen(rng):
         def __call__(self, *_):
             pass
 
-    begin, step = Wait.begin, Wait.step
+    begin, step, skip = Wait.begin, Wait.step, Wait.skip
     try:
+        Wait.skip = lambda self, units: (plans[-1].__setitem__(0, plans[-1][0] - units), skip(self, units))[1]
         Wait.begin = lambda self, planned: (plans.append([planned, 0.0]), begin(self, planned))[1]
         Wait.step = lambda self, units: (plans[-1].__setitem__(1, plans[-1][1] + units), step(self, units))[1]
         choice = choose_k(X, range(1, 5), random_state=0, progress=Told())
     finally:
-        Wait.begin, Wait.step = begin, step
+        Wait.begin, Wait.step, Wait.skip = begin, step, skip
     assert plans[0] == [0.0, 0.0]
-    assert plans[1][0] == plans[1][1] == 11 * sum(k + 2 for k in range(1, 5))
+    assert plans[1][0] == plans[1][1] <= 11 * sum(k + 2 for k in range(1, 5))
     for planned, done in plans[2:]:  # mixtures, which may end sooner
         assert 0 < done <= planned + 4 * (choice.centers_k_ + 3)
 
@@ -125,3 +130,40 @@ def test_it_is_said_above_a_spinner(monkeypatch):
     progress.announce(240)
     (line,) = lines
     assert line.startswith("choosing the number of clusters takes about 4 minutes more; with a given number")
+
+
+@pytest.mark.parametrize("seconds", [0, 2, 9, 25, 60])
+def test_a_search_that_is_stopped_has_the_best_answer_so_far(seconds, monkeypatch):
+    clock = Clock(1.0)
+    monkeypatch.setattr(trials, "clock", clock)
+    monkeypatch.setattr(sys.modules["kpod._findings.choose_k"], "clock", clock)
+    X, truth = clustered(np.random.default_rng(0), 150, 8, 3, 0.2)
+    told = []
+    choice = choose_k(X, random_state=0, max_seconds=seconds, progress=lambda *args: told.append(args))
+    assert told[-1][0] == told[-1][1]
+    assert not choice.clear_
+    assert "stopped" in choice.reason_
+    assert choice.reason_ in choice.sentence_
+    tried = choice.table_["k"]
+    assert_array_equal(tried, np.arange(1, len(tried) + 1))  # the first ones
+    assert len(tried) <= max(1, seconds)
+    assert choice.best_k_ in tried
+    assert np.isfinite(choice.table_["error"]).all()
+    expected = KPOD(choice.best_k_, random_state=0).fit(X)
+    assert_array_equal(choice.model_.labels_, expected.labels_)
+    if seconds >= 9:
+        assert choice.best_k_ == 3
+        assert adjusted_rand_score(truth, choice.model_.labels_) > 0.9
+
+
+def test_a_search_with_time_enough_is_the_same():
+    X, _ = clustered(np.random.default_rng(0), 80, 5, 3, 0.2)
+    one, other = (choose_k(X, range(1, 5), random_state=0, max_seconds=s) for s in (None, 10_000))
+    assert one.sentence_ == other.sentence_
+    assert_array_equal(one.table_["error"], other.table_["error"])
+
+
+@pytest.mark.parametrize("seconds", [-1, "a minute", np.nan])
+def test_seconds_that_are_none_are_refused(seconds):
+    with pytest.raises(ValueError, match="max_seconds must be"):
+        choose_k(np.eye(5), max_seconds=seconds)

@@ -53,6 +53,10 @@ class Wait:
         self.planned, self.done = planned, 0.0
         self.since, self.is_announced = self.clock(), False
 
+    def skip(self, units: float) -> None:
+        """So many units need not be done."""
+        self.planned -= units
+
     def step(self, units: float) -> None:
         """So many units more are done."""
         self.done += units

@@ -12,7 +12,7 @@ import numpy as np
 from kpod._common.long_waits import Wait, long_wait
 from kpod._common.progress import Progress
 from kpod._common.sentences.formatting import counted
-from kpod._common.typing import Labels
+from kpod._common.typing import Floats, Labels
 from kpod._common.warnings import EmptyRowsWarning, warn
 from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
@@ -54,12 +54,14 @@ class Choices:
     numbers : of clusters to choose from, or None for "auto"
     progress : told how far the search for the number is
     shaped : whether what shape the clusters have is chosen later
+    deadline : when the search for the number has to end with the best answer so far, by `trials.clock`
     """
 
     fit: Fit
     numbers: Any = None
     progress: Progress | None = None
     shaped: bool = False
+    deadline: float | None = None
 
     @property
     def plan(self) -> FitPlan:
@@ -178,7 +180,7 @@ class Choices:
         tell = plan.lines.writer(1)
         if tell is not None:
             tell(choice.sentence_)
-        solution = search.trials.by_k[choice.best_k_].whole if search.table is self.table else None
+        solution = search.settle(choice.best_k_) if search.table is self.table else None
         return Decided(replace(plan, n_clusters=choice.best_k_), choice, solution=solution)
 
     @cached_property
@@ -201,6 +203,7 @@ class Choices:
             gaps=bool(plan.gaps),
             extend=extend,
             wait=self.wait,
+            deadline=self.deadline,
         )
 
     def solve_part(
@@ -212,19 +215,23 @@ class Choices:
         n_clusters: int,
         shrinkage: float,
         n_starts: int | None,
+        start: Floats | None = None,
     ) -> Solution:
         """A fit that a choice rests on; of the whole table with all its starts, it is the fit of the plan.
 
-        Others begin with the same seed each, whatever they hide.
+        Others begin with the same seed each, whatever they hide, or at a given start.
         """
         plan = replace(plan, n_clusters=n_clusters, shrinkage=shrinkage)
+        if start is not None:
+            plan = replace(plan, init=start)
         if n_starts is not None or table is not self.table:
             plan = plan.part(n_starts=n_starts or plan.n_starts, random_state=seed)
         solve = Fit(plan, table, executor).solve
         checkpoint: Checkpoint | None = self.fit.checkpoint
         if checkpoint is None:
             return solve()
-        name = f"{n_clusters} {shrinkage!r} {n_starts} {plan.gaps} {table.blocks[0].hidden}"
+        kind = n_starts if start is None else "given start"
+        name = f"{n_clusters} {shrinkage!r} {kind} {plan.gaps} {table.blocks[0].hidden}"
         return checkpoint.solved(name, solve)
 
 

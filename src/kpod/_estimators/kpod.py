@@ -330,8 +330,12 @@ class KPOD(NearestCenter):
         progress: Progress | None = None,
         *,
         shaped: bool = False,
+        deadline: float | None = None,
     ) -> KPOD:
-        """Fit; `numbers` are those that `kpod.choose_k` chooses from, and with `shaped` a shape as well."""
+        """Fit; `numbers` are those that `kpod.choose_k` chooses from, and with `shaped` a shape as well.
+
+        At the deadline, the best number so far is taken.
+        """
         check_parameters(self)
         new = copy.copy(self)  # nothing of a fitted model changes before the new fit has succeeded
         with choose_executor.executor_for(X, self._n_threads()) as executor:
@@ -353,7 +357,7 @@ class KPOD(NearestCenter):
                 if checkpoint is not None:
                     plan = replace(plan, random_state=checkpoint.generator(plan.generator()))
                 fit = Fit(plan, table, executor, values, checkpoint)
-                decided = Choices(fit, numbers, progress, shaped).decide()
+                decided = Choices(fit, numbers, progress, shaped, deadline).decide()
                 solution = decided.solution or replace(fit, plan=decided.plan).solve()
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)

@@ -15,6 +15,7 @@ Two questions, asked of the same hidden entries:
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 from sklearn.base import clone
@@ -27,6 +28,7 @@ from kpod._estimators.mini_batch import MiniBatchKPOD
 from kpod._findings.shapes import ROUND, check_shape, choose_shape
 from kpod._inputs import validation
 from kpod._selection.number import KChoice
+from kpod._selection.trials import clock
 
 
 def choose_k(
@@ -38,6 +40,7 @@ def choose_k(
     sample_weight: Any = None,
     random_state: Any = None,
     progress: Progress | None = None,
+    max_seconds: float | None = None,
 ) -> KChoice:
     r"""Choose the number of clusters by hiding observed entries and predicting them.
 
@@ -47,7 +50,8 @@ def choose_k(
     .. math:: e(k) = \frac{1}{|H|} \sum_{(i,j) \in H} (x_{ij} - c_{l(i)j})^2
 
     The smallest k whose error lies within one standard error of the smallest error is taken, the
-    standard error being that of the difference (over rows). If columns are correlated *within* the
+    standard error being that of the difference (over rows). A number that the first folds show to be worse by far
+    is not fitted to the others. If columns are correlated *within* the
     clusters found, so that centers count pieces rather than groups, the number is chosen again among
     Gaussian mixtures that allow for correlation; one correlated group is among them. Clusters that are
     not set apart, rows lying as densely between them as inside, are no clear choice.
@@ -75,9 +79,15 @@ def choose_k(
     random_state : int, RandomState instance or None, default=None
         Determines what is hidden, and the starts; None for that of the estimator.
     progress : callable, default=None
-        Called as `progress(done, total, text)` while fits are run; `total` may grow. If it has a method
+        Called as `progress(done, total, text)` while fits are run; `total` may change. If it has a method
         `announce`, that is called as `progress.announce(seconds)` where a wait of more than half a minute
-        can be foreseen.
+        can be foreseen. `total` is what is left to do as far as one knows: it grows where more clusters help,
+        and falls where a number of clusters is dropped.
+    max_seconds : float, default=None
+        Stop the search after so long, with the best answer so far: numbers of clusters that were not reached
+        are not in `table_`, errors rest on fewer folds, correlation may not have been looked at. `clear_` is
+        then False and `reason_` says why. The model is still fitted; answers depend on how fast the machine
+        is. None for as long as it takes.
 
     Returns
     -------
@@ -103,6 +113,9 @@ def choose_k(
     4
     """
     check_shape(shape)
+    if max_seconds is not None and not (isinstance(max_seconds, Real) and max_seconds >= 0):
+        raise ValueError(f"max_seconds must be a number of seconds from 0 up, or None; got {max_seconds!r}.")
+    deadline = None if max_seconds is None else clock() + float(max_seconds)
     if estimator is None:
         raw = validation.is_frame(X) and bool(validation.text_columns(X))
         estimator = make_pipeline(TablePreparer(), KPOD()) if raw else KPOD()
@@ -113,7 +126,7 @@ def choose_k(
             X = X if step in (None, "passthrough") else step.fit_transform(X)
         choice = choose_k(
             X, k, shape=shape, estimator=last, sample_weight=sample_weight, random_state=random_state,
-            progress=progress,
+            progress=progress, max_seconds=max_seconds,
         )  # fmt: skip
         return replace(choice, model_=Pipeline([*steps, (name, choice.model_)]))
     if isinstance(estimator, MiniBatchKPOD):
@@ -130,7 +143,7 @@ def choose_k(
         model._progress_line = estimator._progress_line
     if random_state is not None:
         model.set_params(random_state=random_state)
-    choice = model._fit(X, sample_weight, k, progress, shaped=shape != ROUND).choice_
+    choice = model._fit(X, sample_weight, k, progress, shaped=shape != ROUND, deadline=deadline).choice_
     del model.choice_
     model.__dict__.pop("_progress_line", None)
     model.set_params(n_clusters=choice.best_k_)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from kpod._mixture.em.chunks import centered
 from kpod._mixture.em.parameters import Parameters
 from kpod._selection import holdout
 from kpod._selection.covered import PLAIN, Covered, HiddenEntries
-from kpod._selection.holdout import Errors, Fold, above, smallest_within
+from kpod._selection.holdout import Errors, Fold, above, lowest, smallest_within
+from kpod._selection.race import extended, is_out
 from kpod._selection.surprise import surprise_of_gaps
 from kpod._selection.trials import NOISE, Ticker, Trials, counted, work_of_fit
 
@@ -28,6 +29,7 @@ MOST_MIXTURE_ENTRIES = 200_000
 MOST_GAP_CELLS = 5_000_000  # observed or not, of all folds that gaps are predicted in
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 16, 24)  # tried in turn for as long as more help
 MOST_OWN_FACTORS = 4
+FIRST_FOLDS = 2  # on one or two of which a number of clusters may turn out to be hopeless
 STEPS_EXPECTED = 4  # of adding factors, to foresee how long they take
 FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this number and below
 
@@ -54,7 +56,12 @@ class Correlated:
 
     @property
     def best(self) -> Errors:
-        return min(self.common, self.own, key=lambda e: e.mean)
+        return lowest([self.common, self.own])
+
+    def extended(self, best: Errors, best_in_all: Errors) -> Correlated:
+        """Of some folds, as it would be on all, by its distance from the best."""
+        plain, common, own = (extended(e, best, best_in_all) for e in (self.plain, self.common, self.own))
+        return Correlated(plain, common, self.n_common, own, self.n_own)
 
 
 @dataclass
@@ -79,6 +86,47 @@ def most_mixture_rows(table: Table) -> int:
     return max(200, int(MOST_MIXTURE_ENTRIES / max(1, table.n_entries / table.n_rows)))
 
 
+class Path:
+    """Mixtures of k clusters with more and more factors, on as many folds as are asked for; all are kept."""
+
+    def __init__(self, mixtures: Mixtures, k: int) -> None:
+        self.mixtures, self.k = mixtures, k
+        self.fitted: dict[Any, list[Parameters]] = {}
+
+    def plain(self, n_folds: int) -> list[Parameters]:
+        """Without factors, from the labels of centers."""
+        labels, rows = self.mixtures.fold_labels(self.k, n_folds), self.mixtures.rows
+
+        def fit(number: int) -> Parameters:
+            covered = self.mixtures.covered[number]
+            return covered.settled(covered.from_labels(labels[number][rows], self.k), PLAIN)
+
+        return self._fit("plain", fit, n_folds)
+
+    def common(self, q: int, before: int, n_folds: int) -> list[Parameters]:
+        """With so many factors in common, where so many were fitted before."""
+
+        def fit(number: int) -> Parameters:
+            fewer = self.fitted[before or "plain"][number]
+            return self.mixtures.covered[number].with_factors(fewer, q - before)
+
+        return self._fit(q, fit, n_folds)
+
+    def own(self, q: int, n_folds: int) -> list[Parameters]:
+        """With loadings of each cluster's own."""
+
+        def fit(number: int) -> Parameters:
+            return self.mixtures.covered[number].with_own_loadings(self.fitted[q][number])
+
+        return self._fit(("own", q), fit, n_folds)
+
+    def _fit(self, name: Any, fit: Callable[[int], Parameters], n_folds: int) -> list[Parameters]:
+        """The folds that are missing, side by side."""
+        found = self.fitted.setdefault(name, [])
+        found += self.mixtures.executor.map(fit, range(len(found), n_folds))
+        return found[:n_folds]
+
+
 class Mixtures:
     """Mixtures with correlated columns, on the folds of a search.
 
@@ -89,6 +137,7 @@ class Mixtures:
     folds : of the table
     executor : what folds are shared out by
     trials : the same numbers of clusters with centers alone
+    fold_labels : the labels of these, of a number of clusters and so many folds
     ticker : told of every step
     """
 
@@ -99,9 +148,11 @@ class Mixtures:
         folds: list[Fold],
         executor: Executor,
         trials: Trials,
+        fold_labels: Callable[[int, int], list[Labels]],
         ticker: Ticker,
     ) -> None:
         self.rows, self.executor, self.trials, self.ticker = rows, executor, trials, ticker
+        self.fold_labels = fold_labels
         table = trials.table
         self.weights = None if table.weights is None else table.weights[rows]
         self.reduced = Reduced.of(values if len(rows) == table.n_rows else values[rows], table.groups)
@@ -125,33 +176,31 @@ class Mixtures:
         weights = np.ones(len(self.rows)) if self.weights is None else self.weights
         return np.asarray(self.seen.T @ weights / max(float(weights.sum()), 1e-300))
 
-    def each(self, change: Callable[[Covered, Any], Parameters], start: list[Any]) -> list[Parameters]:
-        """Change the mixture of every fold, the folds side by side."""
-
-        def of_fold(number: int) -> Parameters:
-            return change(self.covered[number], start[number])
-
-        return self.executor.map(of_fold, range(len(self.folds)))
-
     def errors(self, fitted: list[Parameters]) -> Errors:
         surprise = self.surprise(fitted) if self.trials.gaps else None
         return self.trials.with_gaps(self.errors_on_values(fitted), surprise)
 
     def errors_on_values(self, fitted: list[Parameters]) -> Errors:
+        """On all folds, or on the first few if only those are fitted."""
+
         def of_fold(number: int) -> Floats:
             fold = self.folds[number]
             predicted = self.covered[number].predict(fitted[number], fold.rows, fold.columns)
             return np.asarray((fold.values - predicted) ** 2)
 
-        squared = self.executor.map(of_fold, range(len(self.folds)))
-        return holdout.add_up(
-            (len(self.rows), len(self.groups.source)), self.folds, squared, self.weights, self.groups
-        )
+        squared = self.executor.map(of_fold, range(len(fitted)))
+
+        def of_first(n_folds: int) -> Errors:
+            shape = len(self.rows), len(self.groups.source)
+            return holdout.add_up(shape, self.folds[:n_folds], squared[:n_folds], self.weights, self.groups)
+
+        few = range(1, min(FIRST_FOLDS + 1, len(fitted)))
+        return replace(of_first(len(fitted)), first=tuple(of_first(n) for n in few))
 
     def surprise(self, fitted: list[Parameters]) -> Floats:
         """How unexpected the gaps of each row are, in the mean of some folds."""
         n_cells = len(self.rows) * self.groups.n_sources
-        some = range(max(1, min(len(self.folds), MOST_GAP_CELLS // n_cells)))
+        some = range(max(1, min(len(fitted), MOST_GAP_CELLS // n_cells)))
         weights = np.ones(len(self.rows)) if self.weights is None else self.weights
         rates = self.seen_rates
         assert rates is not None
@@ -178,19 +227,26 @@ class Mixtures:
             return self.errors_on_values(fitted), self.surprise(fitted)
 
     def at(self, k: int) -> Correlated:
-        """With k clusters: no factors, then more at a time for as long as that helps.
+        """With k clusters: on all folds, unless the first few show that another number is better by far."""
+        path, known = Path(self, k), [c.best for c in self.tried.values()]
+        best = lowest(known) if known and not self.trials.gaps else None
+        for n_folds, on_few in enumerate(best.first if best else (), 1):
+            few = self.along(path, n_folds, [on_few])
+            if best and is_out(few.best, on_few, n_folds, len(self.folds)):
+                self.waited_for(k, 0, all_steps=True)
+                return few.extended(on_few, best)
+        return self.along(path, len(self.folds), known)
+
+    def along(self, path: Path, n_folds: int, known: list[Errors]) -> Correlated:
+        """With no factors, then more at a time for as long as that helps.
 
         Not where the error is so large that it could not come down to the best so far, even if every
         further factor gained half as much as the last.
         """
-        known = [c.best for c in self.tried.values()]
-        labels = self.trials.by_k[k].labels
-        common = self.each(
-            lambda covered, label: covered.settled(covered.from_labels(label[self.rows], k), PLAIN), labels
-        )
-        plain = self.errors(common)
+        k, waited = path.k, 0
+        plain = self.errors(path.plain(n_folds))
         found = Correlated(plain, plain, 0, plain, 0)
-        try_own, waited = k > 1, 0
+        try_own = k > 1
         most = min(FACTORS[-1], len(self.groups.source) - 1)
         for before, q in itertools.pairwise([0, *FACTORS]):
             if before >= most:
@@ -198,9 +254,9 @@ class Mixtures:
             q = min(q, most)  # noqa: PLW2901
             self.ticker.plan(1)
             self.ticker.tell(f"{counted(k)}, correlated")
-            common = self.each(partial(Covered.with_factors, n_more=q - before), common)
-            errors = self.errors(common)
-            waited += self.waited_for(k, waited)
+            errors = self.errors(path.common(q, before, n_folds))
+            if n_folds == len(self.folds):
+                waited += self.waited_for(k, waited)
             gain = found.common.mean - errors.mean
             helped = gain > 0
             if helped:
@@ -212,14 +268,14 @@ class Mixtures:
             # What clusters have of their own shows in common, too, if less clearly.
             try_own = try_own and q <= MOST_OWN_FACTORS
             if try_own and found.n_common:
-                own = self.each(Covered.with_own_loadings, common)
-                errors = self.errors(own)
+                errors = self.errors(path.own(q, n_folds))
                 try_own = errors.mean < found.own.mean
                 if try_own:
                     found.own, found.n_own = errors, q
             if not helped and (not try_own or not found.n_common):
                 break
-        self.waited_for(k, waited, all_steps=True)
+        if n_folds == len(self.folds):
+            self.waited_for(k, waited, all_steps=True)
         return found
 
     def waited_for(self, k: int, steps: int, *, all_steps: bool = False) -> int:
@@ -240,7 +296,7 @@ class Mixtures:
             tried[k] = self.at(k)
             best = lowest(c.best for c in tried.values())
             hopeless = hopeless + 1 if above(tried[k].best, best) > HOPELESS else 0
-            if hopeless == 2:
+            if hopeless == 2 or self.ticker.is_late:
                 break
         common = {k: c.common for k, c in tried.items()}
         own = {k: c.best for k, c in tried.items()}
@@ -260,7 +316,7 @@ class Mixtures:
             return NumberVerdict(k, by_centers, False, self.trials.errors, None, doubt, self.best_errors)
         # Would more clusters than centers ask for help, too? Then neither number is to be trusted.
         more = min((n for n in self.trials.by_k if n > by_centers), default=None)
-        if k == by_centers and more is not None and not doubt:
+        if k == by_centers and more is not None and not doubt and not self.ticker.is_late:
             beyond = self.at(more)
             if above(curve[k], beyond.own if kind == "own" else beyond.common) > NOISE:
                 tried[more] = beyond
@@ -334,7 +390,3 @@ def some_of(fold: Fold, rows: Any) -> HiddenEntries:
     place[rows] = np.arange(len(rows))
     inside = place[fold.rows] >= 0
     return HiddenEntries(place[fold.rows[inside]], fold.columns[inside], fold.values[inside])
-
-
-def lowest(errors: Iterable[Errors]) -> Errors:
-    return min(errors, key=lambda e: e.mean)

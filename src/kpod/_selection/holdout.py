@@ -1,16 +1,13 @@
-"""Hold observed entries out, fit on the rest, and see how well the centers predict what was hidden.
+"""Hold observed entries out, and see how well they are predicted by what is fitted to the rest.
 
-One routine for every choice that is made that way: `held_out` takes the folds and a function that
-fits a table, and whatever differs between two fits (the number of clusters, shrinkage, another
-objective) is the function's own business. Errors on the same folds are compared entry by entry.
-Which entries a fold hides is a function of row, column and seed alone: nothing is copied, and a dense
-table and the same table as CSR hide the same entries. The indicators of a category are hidden together, and
-counted as one entry.
+Errors on the same folds are compared entry by entry; `race.py` fits the folds in several ways. Which entries
+a fold hides is a function of row, column and seed alone: a dense table and the same table as CSR hide the
+same entries. The indicators of a category are hidden together, and counted as one entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -21,15 +18,12 @@ from kpod._common.column_groups import ColumnGroups
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.blocks import Hidden
 from kpod._engine.executors import Executor
-from kpod._engine.sizes import LEAST_SHARED_WORK, PASS
-from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table
 
 N_FOLDS = 10
 SHARE = 0.1  # of the observed entries a fold hides
 KEPT_IN_COLUMN = 2  # observed entries that a fold leaves of every column
 
-Fit = Callable[[Table, Executor], Solution]
 Setting = TypeVar("Setting", int, float)
 
 
@@ -94,7 +88,7 @@ class Errors:
 
     `by_row` and `by_column` are sums over the hidden entries, `count` and `column_counts` their
     weights, where `count` has the indicators of a category but once. `rows` are those of which something
-    was hidden.
+    was hidden. `first` are those of the first fold alone, of the first two, and so on, where wanted.
     """
 
     by_row: Floats
@@ -102,6 +96,7 @@ class Errors:
     count: float
     column_counts: Floats
     rows: Positions
+    first: tuple[Errors, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -147,9 +142,14 @@ def above(errors: Errors, other: Errors) -> float:
     return difference / error if error > 0 else float(np.copysign(np.inf, difference))
 
 
+def lowest(errors: Iterable[Errors]) -> Errors:
+    """Those with the smallest mean."""
+    return min(errors, key=lambda e: e.mean)
+
+
 def smallest_within(curve: Mapping[Setting, Errors], noise: float) -> Setting:
     """The smallest setting whose error is within so many standard errors of the smallest error."""
-    best = min(curve.values(), key=lambda e: e.mean)
+    best = lowest(curve.values())
     return min(setting for setting in curve if above(curve[setting], best) <= noise)
 
 
@@ -177,54 +177,3 @@ def add_up(
         np.bincount(columns, weight, n_columns).astype(np.float64),
         counted,
     )
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """What one way of fitting is worth: its errors on hidden entries, and the labels of each fold."""
-
-    errors: Errors
-    labels: list[Labels]
-
-
-def held_out(
-    folds: Sequence[Fold],
-    fits: Sequence[Fit],
-    executor: Executor,
-    done: Callable[[int], None] | None = None,
-) -> list[HeldOut]:
-    """Fit every fold in each of several ways, and square the errors of the centers on what it hides.
-
-    Parameters
-    ----------
-    folds : as `folds` makes them, of one table
-    fits : each takes a table and an executor, and returns a `Solution`
-    executor : shared by the fits of a small table, given to each fit of a large one; very short ones
-        take turns
-    done : told the number of the way after each fit, from the thread that ran it
-
-    Returns
-    -------
-    A `HeldOut` for each way.
-    """
-    table = folds[0].table
-    short = len(table.blocks) == 1
-    shared = short and table.n_entries * 2 * PASS >= LEAST_SHARED_WORK
-
-    def judge(pair: tuple[int, Fold]) -> tuple[Floats, Labels]:
-        way, fold = pair
-        solution = fits[way](fold.table, Executor() if short else executor)
-        squared = fold.squared_errors(solution.labels, solution.centers)
-        if done is not None:
-            done(way)
-        return squared, solution.labels
-
-    pairs = [(way, fold) for way in range(len(fits)) for fold in folds]
-    found = executor.map(judge, pairs) if shared else [judge(pair) for pair in pairs]
-    out = []
-    for way in range(len(fits)):
-        of = found[way * len(folds) : (way + 1) * len(folds)]
-        shape, squared = (table.n_rows, table.n_columns), [squared for squared, _ in of]
-        errors = add_up(shape, folds, squared, table.weights, table.groups)
-        out.append(HeldOut(errors, [labels for _, labels in of]))
-    return out

@@ -19,6 +19,9 @@ RIVAL = 2.0  # standard errors above the best: another number that close is a ri
 CLEARLY_WORSE = 3.0  # standard errors; less is no proof against clusters that are separate
 HUMP = 2.5  # standard errors by which a number between the two is worse than both
 DISAGREEMENT = 0.8  # adjusted Rand index below which the sentence says that clusters and groups differ
+TIME_IS_UP = (
+    "the search was stopped after max_seconds, so that not everything was tried that it takes to be sure"
+)
 COLUMNS = ("error", "error_se", "above_best", "above_best_se", "loss", "silhouette", "correlated_error")
 
 
@@ -39,8 +42,10 @@ class KChoice(ReadsAsText):
     table_ : dict of ndarrays
         One entry for each number of clusters tried, `k`: `error`, the mean squared error of hidden
         entries predicted by the centers, and its standard error `error_se`; `above_best`, by how much
-        it lies above the smallest, with the paired standard error `above_best_se`; `loss`, the loss
-        for each observed entry; `silhouette`; `correlated_error`, the error of the best mixture with
+        it lies above the smallest, with the paired standard error `above_best_se`; a number that the first
+        folds show to be worse by far has these from those folds alone. `loss`, the loss for each observed
+        entry, and `silhouette` (of at most 1,000 rows): of `best_k_` those of the fit, of other numbers from
+        one start. `correlated_error`, the error of the best mixture with
         correlated columns, NaN where none was tried. Where `gaps_` is True, errors count what was not
         foreseen about gaps, too: minus twice its log-likelihood, times the variance of hidden entries.
     column_errors_ : ndarray of shape (len(k), n_features) or None
@@ -128,8 +133,9 @@ def conclusion(search: Search, among: Any = None, *, shaped: bool = False) -> KC
     """
     extendable = search.try_all("auto" if among is None else among)
     verdict = search.verdict()
+    late = search.ticker.is_late
     search.settle(verdict.k)
-    reason = why_unclear(search, verdict, extendable)
+    reason = TIME_IS_UP if late else why_unclear(search, verdict, extendable)
     numbers = sorted(search.trials.by_k)
     curve = search.trials.errors
     errors = [curve[n] for n in numbers]
@@ -143,7 +149,7 @@ def conclusion(search: Search, among: Any = None, *, shaped: bool = False) -> KC
         "above_best": np.array([difference for difference, _ in above_best]),
         "above_best_se": np.array([error for _, error in above_best]),
         "loss": np.array([search.loss(n) for n in numbers]),
-        "silhouette": np.array([search.silhouette(n) for n in numbers]),
+        "silhouette": np.array(search.silhouettes()),
         "correlated_error": np.array([np.nan if m is None else m.mean for m in mixtures]),
     }
     return KChoice(
@@ -231,7 +237,7 @@ def in_words(search: Search, verdict: NumberVerdict, reason: str, *, shaped: boo
     k, curve = verdict.k, verdict.curve
     them = "them and the gaps" if search.gaps else "them"
     sentences = []
-    if len(search.trials.by_k) == 1:
+    if len(search.trials.by_k) == 1 and reason != TIME_IS_UP:
         sentences.append(f"Only one number was tried, {k}, so there was nothing to choose from.")
     elif reason:
         guess = "One cluster is" if k == 1 else f"{k} clusters are"

@@ -17,6 +17,7 @@ import numpy as np
 from kpod._common.blas import one_thread
 from kpod._common.long_waits import Wait
 from kpod._common.progress import Progress
+from kpod._common.typing import Floats, Labels
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import Executor
 from kpod._engine.solvers.interface import Solution
@@ -24,14 +25,15 @@ from kpod._engine.table import Table, make_table
 from kpod._selection import holdout
 from kpod._selection.correlated import Mixtures, NumberVerdict, most_mixture_rows
 from kpod._selection.holdout import Fold, smallest_within
+from kpod._selection.race import Fit, Race
 from kpod._selection.separation import n_apart
 from kpod._selection.trials import NOISE, Ticker, Trial, Trials, counted, work_of_fit
-from kpod.metrics import silhouette_score
+from kpod.metrics import silhouette_scores
 
 FIRST_RANGE = 10  # "auto" looks at 1 to 10 first,
 LAST_RANGE = 40  # and at up to 40 while more clusters keep helping
 MOST_ROWS = 20_000
-MOST_SILHOUETTE_ROWS = 2_000
+MOST_SILHOUETTE_ROWS = 1_000
 STARTS = 3
 MANY_ENTRIES = 20_000  # observed, beyond which half the folds tell as much as is needed
 LEAST_HIDDEN = 20
@@ -48,9 +50,15 @@ class Fitter(Protocol):
     """How an estimator fits a table of the engine; None for its own number of starts."""
 
     def __call__(
-        self, table: Table, executor: Executor, n_clusters: int, shrinkage: float, n_starts: int | None
+        self,
+        table: Table,
+        executor: Executor,
+        n_clusters: int,
+        shrinkage: float,
+        n_starts: int | None,
+        start: Floats | None = None,
     ) -> Solution:
-        """Fit."""
+        """Fit; from centers in the units of the values, if there is a start."""
         ...
 
 
@@ -68,6 +76,7 @@ class Search:
     trials: Trials
     ticker: Ticker = field(default_factory=Ticker)
     extend: Callable[[int], bool] | None = None  # whether to try more clusters than so many, if they help
+    settled: dict[int, Solution] = field(default_factory=dict)  # by number, with all starts
 
     @classmethod
     def of(
@@ -83,8 +92,9 @@ class Search:
         gaps: bool = False,
         extend: Callable[[int], bool] | None = None,
         wait: Wait | None = None,
+        deadline: float | None = None,
     ) -> Search:
-        """A search on a table, or on a sample of its rows."""
+        """A search on a table, or on a sample of its rows; what was tried until the deadline has to do."""
         usable = np.flatnonzero(table.usable)
         if table.groups.n_sources == 1:
             category = "" if table.n_columns == 1 else ", a category,"
@@ -108,12 +118,12 @@ class Search:
                 f"least {LEAST_HIDDEN} are needed (n_samples = {table.n_rows}; every row must keep one entry "
                 f"and every column two). {YOURSELF}"
             )
-        trials, ticker = Trials(table, gaps), Ticker(progress, wait)
+        trials, ticker = Trials(table, gaps), Ticker(progress, wait, deadline)
         return cls(values, table, executor, fitter, shrinkage, len(usable), folds, trials, ticker, extend)
 
     def with_shrinkage(self, shrinkage: float) -> Search:
         """The same search from the beginning, on the same folds, with another shrinkage."""
-        return replace(self, shrinkage=shrinkage, trials=Trials(self.table, self.trials.gaps))
+        return replace(self, shrinkage=shrinkage, trials=Trials(self.table, self.trials.gaps), settled={})
 
     @property
     def gaps(self) -> bool:
@@ -125,39 +135,62 @@ class Search:
         """The most clusters that "auto" looks at."""
         return min(LAST_RANGE, max(1, self.usable // 2))
 
-    def held_out(self, settings: list[tuple[int, float]]) -> list[holdout.HeldOut]:
-        """What some numbers of clusters with some shrinkage are worth on the folds."""
-        fits = [
-            partial(self.fitter, n_clusters=k, shrinkage=shrinkage, n_starts=STARTS if k > 1 else 1)
-            for k, shrinkage in settings
-        ]
+    @cached_property
+    def race(self) -> Race:
+        """The numbers of clusters that were tried, on the folds."""
 
-        def done(way: int) -> None:
-            k, _ = settings[way]
+        def done(k: int) -> None:
             self.ticker.tell(counted(k), work_of_fit(k))
 
-        return holdout.held_out(self.folds, fits, self.executor, done)
+        def dropped(k: int, n_folds: int) -> None:
+            self.ticker.skip(n_folds, work_of_fit(k))
+
+        return Race(self.folds, self.executor, done, dropped, lambda: self.ticker.is_late)
+
+    def fit_of(self, k: int, shrinkage: float) -> Fit:
+        """How folds are fitted."""
+        n_starts = STARTS if k > 1 else 1
+        return partial(self.fitter, n_clusters=k, shrinkage=shrinkage, n_starts=n_starts)
 
     def try_centers(self, ks: Iterable[int]) -> None:
         """Hold entries out and predict them by the centers, for each of some numbers of clusters."""
         ks = list(ks)
         self.ticker.plan_fits(ks, len(self.folds) + 1)
-        for k, trial in zip(ks, self.held_out([(k, self.shrinkage) for k in ks]), strict=True):
-            # For loss and silhouette only, until one is chosen.
-            whole = self.fit_whole(k, None if self.table.n_observed <= MANY_ENTRIES else STARTS)
+        self.race.run({k: self.fit_of(k, self.shrinkage) for k in ks}, all_folds=self.gaps)
+        errors, by_k = self.race.errors, self.trials.by_k
+        tried = [k for k in ks if k in errors]
+        for k in ks:
+            if k not in errors:
+                self.ticker.skip(1, work_of_fit(k))  # there was no time for it
+        for k in tried:
+            whole = self.fit_whole(k)
             self.ticker.tell(counted(k), work_of_fit(k))
-            errors, surprise = trial.errors, None
+            surprise = None
             if self.gaps:
-                errors, surprise = self.mixtures.of_labels(trial.labels, k)
-            self.trials.by_k[k] = Trial(errors, surprise, trial.labels, whole)
+                errors[k], surprise = self.mixtures.of_labels(self.fold_labels(k, len(self.folds)), k)
+            by_k[k] = Trial(errors[k], surprise, whole)
+        if not self.gaps:
+            for k, trial in by_k.items():
+                trial.errors = errors[k]
 
-    def fit_whole(self, k: int, n_starts: int | None) -> Solution:
-        return self.fitter(self.table, self.executor, k, self.shrinkage, n_starts)
+    def fold_labels(self, k: int, n_folds: int) -> list[Labels]:
+        """The labels of the first folds; a number that was dropped has not all of them yet."""
+        self.ticker.plan(max(0, n_folds - self.race.runners[k].n_folds))
+        return self.race.labels(k, n_folds)
 
-    def settle(self, k: int) -> None:
-        """Fit the number that was chosen with all the starts that a fit has."""
-        if self.table.n_observed > MANY_ENTRIES:
-            self.trials.by_k[k].whole = self.fit_whole(k, None)
+    def fit_whole(self, k: int) -> Solution:
+        """A fit of all that is observed, from where that of the first fold ended: for loss and silhouette."""
+        first = self.race.runners[k].first
+        assert first is not None
+        start = self.table.units.back(first.centers)
+        return self.fitter(self.table, self.executor, k, self.shrinkage, 1, start)
+
+    def settle(self, k: int) -> Solution:
+        """The fit of a number with all the starts that a fit has."""
+        if k not in self.settled:
+            whole = self.fitter(self.table, self.executor, k, self.shrinkage, None)
+            self.settled[k] = self.trials.by_k[k].whole = whole
+        return self.settled[k]
 
     def try_all(self, k: Any) -> bool:
         """Try what "auto" or a list of numbers asks for; returns whether it was "auto"."""
@@ -165,6 +198,8 @@ class Search:
         self.try_centers(ks)
         while extendable and self.trials.choice == max(self.trials.by_k) < self.most:
             end = max(self.trials.by_k)
+            if self.ticker.is_late:
+                break
             if self.extend is not None and not self.extend(end):
                 break
             self.try_centers(range(end + 1, min(2 * end, LAST_RANGE, self.most) + 1))
@@ -176,32 +211,36 @@ class Search:
         unit = 1.0 if weights is None else float(weights.mean())
         tried = [unit * shrinkage for shrinkage in SHRINKAGES]
         self.ticker.plan_fits([k] * len(tried), len(self.folds))
-        found = self.held_out([(k, shrinkage) for shrinkage in tried])
-        curve = {shrinkage: trial.errors for shrinkage, trial in zip(tried, found, strict=True)}
-        return smallest_within(curve, NOISE)
+        work = work_of_fit(k)
+        race = Race(
+            self.folds,
+            self.executor,
+            lambda _: self.ticker.tell(counted(k), work),
+            lambda _, n: self.ticker.skip(n, work),
+        )
+        race.run({shrinkage: self.fit_of(k, shrinkage) for shrinkage in tried})
+        return smallest_within(race.errors, NOISE)
 
     @cached_property
     def mixtures(self) -> Mixtures:
         """Mixtures on the same folds; of a sample of the rows, evenly spaced, where there are many."""
         n = self.table.n_rows
         rows = np.linspace(0, n - 1, min(n, most_mixture_rows(self.table))).astype(np.intp)
-        return Mixtures(self.values, rows, self.folds, self.executor, self.trials, self.ticker)
+        return Mixtures(
+            self.values, rows, self.folds, self.executor, self.trials, self.fold_labels, self.ticker
+        )
 
     def loss(self, k: int) -> float:
         """The loss for each observed entry, on the same scale as the error."""
         whole, scale = self.trials.by_k[k].whole, self.table.units.scale
         return float(whole.loss / max(whole.counts.sum(), 1e-300)) / scale / scale
 
-    def silhouette(self, k: int) -> float:
-        """NaN where there is none: one cluster, or as many as rows."""
-        labels = self.trials.by_k[k].whole.labels
-        most = MOST_SILHOUETTE_ROWS
-        chosen = np.linspace(0, len(labels) - 1, min(most, len(labels))).astype(np.intp)
-        labels = labels[chosen]
-        n_clusters = len(np.unique(labels[labels >= 0]))
-        if not 1 < n_clusters < (labels >= 0).sum():
-            return np.nan
-        return silhouette_score(self.values[chosen], labels)
+    def silhouettes(self) -> list[float]:
+        """Of every number that was tried; NaN where there is none: one cluster, or as many as rows."""
+        n, most = self.table.n_rows, MOST_SILHOUETTE_ROWS
+        chosen = np.linspace(0, n - 1, min(most, n)).astype(np.intp)
+        labels = [self.trials.by_k[k].whole.labels[chosen] for k in sorted(self.trials.by_k)]
+        return silhouette_scores(self.values[chosen], labels)
 
     def n_apart(self, k: int) -> int:
         """How many of k clusters are separated by a border at which rows are sparse.
@@ -210,13 +249,13 @@ class Search:
         """
         if self.gaps:
             return k
-        whole = self.trials.by_k[k].whole
+        whole = self.settle(k)
         return n_apart(self.values, whole.labels, self.table.units.back(whole.centers))
 
     def verdict(self) -> NumberVerdict:
         by_centers = self.trials.choice
-        if by_centers == 1:
-            return NumberVerdict(1, 1, False, self.trials.errors, None, "")
+        if by_centers == 1 or self.ticker.is_late:
+            return NumberVerdict(by_centers, by_centers, False, self.trials.errors, None, "")
         with one_thread():
             return self.mixtures.verdict(by_centers)
 

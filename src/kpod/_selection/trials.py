@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kpod._common.long_waits import Wait
 from kpod._common.progress import Progress
-from kpod._common.typing import Floats, Labels
+from kpod._common.typing import Floats
 from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table
 from kpod._selection.holdout import Errors, smallest_within
 
+clock = time.monotonic
 NOISE = 1.0  # standard errors (paired): the smallest number of centers within this of the best is taken
 
 
@@ -34,8 +36,7 @@ class Trial:
 
     errors: Errors
     surprise: Floats | None
-    labels: list[Labels]  # of each fold
-    whole: Solution
+    whole: Solution  # from one start, that of the first fold, until the number is settled
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,14 @@ class Ticker:
 
     progress: Progress | None = None
     wait: Wait | None = None
+    deadline: float | None = None  # by `clock`
     done: int = 0
     planned: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_late(self) -> bool:
+        return self.deadline is not None and clock() >= self.deadline
 
     def plan(self, more: int, work: float = 0.0) -> None:
         """So many steps more, the beginning of a stage of so much work if any is given."""
@@ -98,6 +104,12 @@ class Ticker:
             if self.progress:
                 self.progress(self.done, max(self.planned, self.done), text)
             self.step(work)
+
+    def skip(self, steps: int, work: float) -> None:
+        """So many steps less, of so much work each."""
+        self.planned -= steps
+        if self.wait:
+            self.wait.skip(steps * work)
 
     def step(self, work: float) -> None:
         """So much work more is done."""
