@@ -29,6 +29,7 @@ NAMES = [
     "cluster",
     "minibatch",
     "scale",
+    "sweep",
 ]
 
 

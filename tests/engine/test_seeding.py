@@ -6,7 +6,8 @@ from numpy.testing import assert_array_equal
 
 from kpod import KPOD
 from kpod._engine import seeding
-from kpod._engine.executors import Executor
+from kpod._engine.executors import Executor, threads
+from kpod._engine.fit import FitPlan
 from kpod._engine.seeding import Drawn, FarRows, KMeansParallel
 from kpod._kernels.panel import Panel
 from tests.helpers.processes import Processes, process_pool
@@ -67,3 +68,14 @@ def test_rows_that_are_all_alike_are_seeds_too(rng):
     table = table_of(np.ones((50, 3)))
     start = KMeansParallel(table, Executor(), 4, rng).draw(rng)
     assert lloyd(table, table.units.back(start.centers)).loss == 0
+
+
+@pytest.mark.parametrize("state", [0, 7, 2**32 - 1, np.random.RandomState(3)])
+def test_seeds_are_the_first_numbers_of_the_generator(state):
+    """Whoever seeded the generator of this thread before."""
+    plan = FitPlan(3, random_state=state)
+    expected = plan.generator().randint(np.iinfo(np.int32).max, size=5)
+    FitPlan(3, random_state=11).seeds(2)
+    with threads(3) as executor:
+        for found in executor.map(lambda _: plan.seeds(5), range(9)):
+            assert_array_equal(found, expected)

@@ -7,6 +7,7 @@ another in one value is `replace(plan, ...)`.
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -97,6 +98,26 @@ class FitPlan:
             copy.deepcopy(state) if isinstance(state, np.random.RandomState) else np.random.RandomState(state)
         )
 
+    def seeds(self, n: int) -> NDArray[np.int64]:
+        """The first n whole numbers from that, for generators of their own."""
+        state = self.random_state
+        if isinstance(state, np.random.RandomState):
+            drawn = copy.deepcopy(state)
+        else:  # to make a generator takes a tenth of a fit of a small table, to seed one a hundredth of that
+            drawn = Reused.generator
+            drawn.seed(state)
+        return drawn.randint(np.iinfo(np.int32).max, size=n)
+
+
+class _Reused(threading.local):
+    """A generator of this thread, for whoever seeds it first."""
+
+    def __init__(self) -> None:
+        self.generator = np.random.RandomState(0)
+
+
+Reused = _Reused()
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -179,16 +200,15 @@ class Fit:
         several on a sample of the rows. Where gaps count, two of three starts look at them as well.
         """
         plan, table, k = self.plan, self.table, self.n_clusters
-        random_state = plan.generator()
         if callable(plan.init):
-            n_starts = plan.n_starts or enough_starts(table)
+            random_state, n_starts = plan.generator(), plan.n_starts or enough_starts(table)
             given = [plan.init(self.values, k, random_state) for _ in range(n_starts)]
             return [partial(start_at, centers, table, k) for centers in given]
         if not isinstance(plan.init, str):
             return [partial(start_at, plan.init, table, k)]
         size = trial_rows(table, k) if plan.n_starts is None and plan.init == "k-means++" else table.n_rows
         n_starts = plan.n_starts or enough_starts(table)
-        numbers = random_state.randint(np.iinfo(np.int32).max, size=n_starts + 1)
+        numbers = plan.seeds(n_starts + 1)
         if size < table.n_rows:
             return [partial(self._best_on_sample, size, numbers)]
         seedings = self._seedings(n_starts, np.random.default_rng(numbers[-1]))

@@ -50,8 +50,8 @@ def choose_k(
     .. math:: e(k) = \frac{1}{|H|} \sum_{(i,j) \in H} (x_{ij} - c_{l(i)j})^2
 
     The smallest k whose error lies within one standard error of the smallest error is taken, the
-    standard error being that of the difference (over rows). A number that the first folds show to be worse by far
-    is not fitted to the others. If columns are correlated *within* the
+    standard error being that of the difference (over rows). A number that the first folds show to be worse by
+    far is not fitted to the others. If columns are correlated *within* the
     clusters found, so that centers count pieces rather than groups, the number is chosen again among
     Gaussian mixtures that allow for correlation; one correlated group is among them. Clusters that are
     not set apart, rows lying as densely between them as inside, are no clear choice.
