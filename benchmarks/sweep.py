@@ -1,9 +1,10 @@
 """Tables of all shapes: kpod on the table with gaps over k-means on the complete one, from the same start.
 
-Rows, columns, clusters and the share of missing entries are drawn at random, evenly on a scale of logarithms; the
-same ones each time, so that two versions can be compared. `CELLS` in the environment says how many (40),
-`MOST_ENTRIES` how large a table may be (5,000,000; 500,000,000 float32 are 2 GB), `FIRST_CELL` where to begin.
-Processor time over all threads, the median of several turns; KMeans on whichever of one and two threads takes less.
+Rows, columns, clusters and the share of missing entries are drawn at random, evenly on a scale of logarithms,
+and the same each time, so that two versions can be compared. `CELLS` in the environment says how many (40),
+`MOST_ENTRIES` how large a table may be (5,000,000; 500,000,000 float32 are 2 GB), `FIRST_CELL` where to
+begin. Processor time over all threads, the median of several turns; KMeans on one thread or two, whichever
+takes less.
 """
 
 from __future__ import annotations

@@ -177,8 +177,17 @@ class Mixtures:
         return np.asarray(self.seen.T @ weights / max(float(weights.sum()), 1e-300))
 
     def errors(self, fitted: list[Parameters]) -> Errors:
-        surprise = self.surprise(fitted) if self.trials.gaps else None
-        return self.trials.with_gaps(self.errors_on_values(fitted), surprise)
+        """What mixtures fail to predict, of all folds or the first few: values, and gaps if they count."""
+        on_values = self.errors_on_values(fitted)
+        if not self.trials.gaps:
+            return on_values
+        surprises = self.surprises(fitted)
+
+        def with_gaps(errors: Errors, n_folds: int) -> Errors:
+            return self.trials.with_gaps(errors, np.mean(surprises[:n_folds], axis=0))
+
+        first = tuple(with_gaps(errors, n) for n, errors in enumerate(on_values.first, 1))
+        return replace(with_gaps(on_values, len(fitted)), first=first)
 
     def errors_on_values(self, fitted: list[Parameters]) -> Errors:
         """On all folds, or on the first few if only those are fitted."""
@@ -197,8 +206,8 @@ class Mixtures:
         few = range(1, min(FIRST_FOLDS + 1, len(fitted)))
         return replace(of_first(len(fitted)), first=tuple(of_first(n) for n in few))
 
-    def surprise(self, fitted: list[Parameters]) -> Floats:
-        """How unexpected the gaps of each row are, in the mean of some folds."""
+    def surprises(self, fitted: list[Parameters]) -> list[Floats]:
+        """How unexpected the gaps of each row are, in some folds."""
         n_cells = len(self.rows) * self.groups.n_sources
         some = range(max(1, min(len(fitted), MOST_GAP_CELLS // n_cells)))
         weights = np.ones(len(self.rows)) if self.weights is None else self.weights
@@ -211,8 +220,7 @@ class Mixtures:
             assert of.rates is not None
             return surprise_of_gaps(self.seen, posterior, of.rates, weights, speaks)
 
-        found: Floats = np.mean(self.executor.map(of_fold, some), axis=0)
-        return found
+        return self.executor.map(of_fold, some)
 
     def of_labels(self, labels: list[Labels], k: int) -> tuple[Errors, Floats]:
         """What clusters with gaps of their own fail to predict: values, and gaps.
@@ -224,12 +232,12 @@ class Mixtures:
             for covered, label in zip(self.covered, labels, strict=True)
         ]
         with one_thread():
-            return self.errors_on_values(fitted), self.surprise(fitted)
+            return self.errors_on_values(fitted), np.mean(self.surprises(fitted), axis=0)
 
     def at(self, k: int) -> Correlated:
         """With k clusters: on all folds, unless the first few show that another number is better by far."""
         path, known = Path(self, k), [c.best for c in self.tried.values()]
-        best = lowest(known) if known and not self.trials.gaps else None
+        best = lowest(known) if known else None
         for n_folds, on_few in enumerate(best.first if best else (), 1):
             few = self.along(path, n_folds, [on_few])
             if best and is_out(few.best, on_few, n_folds, len(self.folds)):
