@@ -325,6 +325,7 @@ MEASURED = [
     "growing.md",
     "large.md",
     "places.md",
+    "speed-engineering.md",
     "speed.md",
     "sparse.md",
     "testing.md",

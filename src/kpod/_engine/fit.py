@@ -243,7 +243,7 @@ def trial_rows(table: Table, n_clusters: int) -> int:
     """Rows of a large table on which several starts are tried.
 
     All rows, and then none is tried, where a sample would be as large as the table or too large. Of a
-    sparse table, a sample has too few entries of each column in each cluster (docs/speed.md).
+    sparse table, a sample has too few entries of each column in each cluster (docs/speed-engineering.md).
     """
     size = max(LARGE_TABLE // row_entries(table), SAMPLE_ROWS_PER_CLUSTER * n_clusters)
     sparse = table.n_entries < table.n_rows * table.n_columns

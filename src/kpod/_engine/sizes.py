@@ -2,7 +2,7 @@
 
 None of them changes what a result means. Those of starts, samples, rounds, momentum and mini-batches decide
 which clustering is found; the size and number of blocks show in last digits; the others only in time and
-memory. The benchmarks are those of `python -m benchmarks`; docs/speed.md has the figures.
+memory. The benchmarks are those of `python -m benchmarks`; docs/speed-engineering.md has the figures.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Distances run over a row's entries and, in vector registers, over the centers si
 what was observed costs time, nothing cancels, and no copy of the table is filled in. With few
 centers, or few gaps, dense rows are compared side by side instead, their gaps masked out.
 (A matrix product of packed rows ``[z | observed]`` against ``[-2 c | c^2]`` was built first; see
-docs/speed.md.)
+docs/speed-engineering.md.)
 
 A label is a function of the row and the panel alone: the first of the nearest centers, by
 distances in double precision. Bounds and the first look, in single precision, pass over nothing
