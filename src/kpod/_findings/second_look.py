@@ -83,6 +83,8 @@ def with_density(choice: KChoice, density: DensityChoice) -> KChoice:
             return choice
         return unsettled(choice, k0, f"{k0} clusters predict hidden values best, but {better(kd)}")
     # A curve cut into pieces, and numbers that end too early, are no matter of shape.
+    if choice.n_separate_ < k0 and kd < k0:
+        return unsettled(choice, kd, f"{choice.reason_}; {better(kd)}")
     if choice.n_separate_ < k0 or k0 == max(choice.table_["k"]):
         return choice
     if density.supports(k0):
