@@ -124,6 +124,8 @@ def density_of(*z, numbers=range(1, 7)):
         (choice_of(3, True), density_of(5.0, 9.0, 10.0), 3, True),
         (choice_of(2, True), density_of(5.0, 15.0), 2, False),
         (choice_of(3, False), density_of(5.0, 9.0, 9.0), 3, True),  # what was in doubt is settled
+        (choice_of(3, False), density_of(-2.0, 2.5, 2.0), 3, True),  # as both agree
+        (choice_of(4, False), density_of(-2.0, 2.5, 2.0), 4, False),
         (choice_of(3, False, n_separate=2), density_of(5.0, 9.0, 9.0), 3, False),  # a continuum stays one,
         (choice_of(5, False, n_separate=2), density_of(5.0, 9.0, 9.0), 3, False),  # in no more pieces than needed
         (choice_of(6, False), density_of(5.0, 9.0, 9.0, 9.0, 9.5), 6, False),  # the last that was tried

@@ -76,7 +76,8 @@ def with_density(choice: KChoice, density: DensityChoice) -> KChoice:
         if fewer > CERTAIN:
             return settled(choice, kd, by_centers=False)
         return unsettled(choice, kd, f"one cluster predicts hidden values as well as more do, but {better(kd)}")
-    if above_one <= CERTAIN:
+    agrees = not choice.clear_ and kd == k0 and above_one > SUSPECTED
+    if above_one <= CERTAIN and not agrees:
         return choice
     if choice.clear_:
         if k0 not in density.by_k or density.above(density.best, k0) <= CERTAIN:
