@@ -49,9 +49,7 @@ def test_scores_are_normal_quantiles_of_ranks_with_ties_broken(rng):
 
 def test_a_monotone_change_of_columns_changes_nothing(rng):
     X = spreads(rng, 150)
-    first, second = (
-        DensitySearch.of(table, None, Executor()).choice([1, 2]) for table in (X, np.exp(X) - 3)
-    )
+    first, second = (DensitySearch.of(table, None, Executor()).choice([1, 2]) for table in (X, np.exp(X) - 3))
     for k in (1, 2):
         assert_array_equal(first.by_k[k], second.by_k[k])
 
@@ -127,7 +125,7 @@ def density_of(*z, numbers=range(1, 7)):
         (choice_of(3, False), density_of(-2.0, 2.5, 2.0), 3, True),  # as both agree
         (choice_of(4, False), density_of(-2.0, 2.5, 2.0), 4, False),
         (choice_of(3, False, n_separate=2), density_of(5.0, 9.0, 9.0), 3, False),  # a continuum stays one,
-        (choice_of(5, False, n_separate=2), density_of(5.0, 9.0, 9.0), 3, False),  # in no more pieces than needed
+        (choice_of(5, False, n_separate=2), density_of(5.0, 9.0, 9.0), 3, False),  # in as few pieces
         (choice_of(6, False), density_of(5.0, 9.0, 9.0, 9.0, 9.5), 6, False),  # the last that was tried
         (choice_of(5, False), density_of(9.0, 5.0, 4.0, 3.0), 2, False),
     ],

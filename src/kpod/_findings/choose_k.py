@@ -66,9 +66,9 @@ def choose_k(
         The shape of the clusters in `model_`. "round" is that of k-means, a KPOD. "auto" also fits a
         `GaussianMixture` with as many clusters, and hands it out where it fits better: the groups are
         stretched, correlated, or differ in size or spread. A type of covariance is fitted as asked for.
-        `shape_` says which it is, why, and where shapes disagree. Unless it is "round", the number of clusters
-        is looked at again by the log density of rows that are held out, which sees groups that differ in
-        spread, or have a few wild cells in them, as well.
+        `shape_` says which it is, why, and where shapes disagree. Unless it is "round", the number of
+        clusters is looked at again by the log density of rows that are held out, which sees groups that
+        differ in spread, or have a few wild cells in them, as well.
     estimator : KPOD, or a pipeline that ends in one, default=None
         How to cluster; `n_clusters` is set here. The steps of a pipeline are fitted on X, and what they make
         of it is clustered. With the `checkpoint` of a KPOD, a search that was killed goes on where it was.

@@ -64,33 +64,50 @@ def density_choice(X: Any, kpod: KPOD, choice: KChoice, sample_weight: Any) -> D
 
 def with_density(choice: KChoice, density: DensityChoice) -> KChoice:
     """The choice that follows from squared errors and log density together."""
-    k0, kd = choice.best_k_, density.k
-    above_one = density.above(density.best, 1)
     by_k = {k: float(of.mean()) for k, of in density.by_k.items()}
     table = choice.table_ | {"log_density": np.array([by_k.get(int(k), np.nan) for k in choice.table_["k"]])}
     choice = replace(choice, table_=table)
-    if k0 == 1:
-        if kd == 1 or above_one <= SUSPECTED:
-            return choice
-        fewer = min(density.above(kd, k) for k in density.by_k if k < kd)
-        if fewer > CERTAIN:
-            return settled(choice, kd, by_centers=False)
-        return unsettled(choice, kd, f"one cluster predicts hidden values as well as more do, but {better(kd)}")
-    agrees = not choice.clear_ and kd == k0 and above_one > SUSPECTED
+    if choice.best_k_ == 1:
+        return instead_of_one(choice, density)
+    return contradicted(choice, density) if choice.clear_ else of_doubt(choice, density)
+
+
+def instead_of_one(choice: KChoice, density: DensityChoice) -> KChoice:
+    """One cluster, or several where log density is better with them."""
+    kd = density.k
+    if kd == 1 or density.above(density.best, 1) <= SUSPECTED:
+        return choice
+    if min(density.above(kd, k) for k in density.by_k if k < kd) > CERTAIN:
+        return settled(choice, kd, by_centers=False)
+    return unsettled(choice, kd, f"one cluster predicts hidden values as well as more do, but {better(kd)}")
+
+
+def contradicted(choice: KChoice, density: DensityChoice) -> KChoice:
+    """A clear choice of several clusters, unless log density is clearly better with others."""
+    k = choice.best_k_
+    several = density.above(density.best, 1) > CERTAIN
+    if not several or k not in density.by_k or density.above(density.best, k) <= CERTAIN:
+        return choice
+    return unsettled(choice, k, f"{k} clusters predict hidden values best, but {better(density.k)}")
+
+
+def of_doubt(choice: KChoice, density: DensityChoice) -> KChoice:
+    """Several clusters that were in doubt, with what log density says of it.
+
+    A curve cut into pieces, and numbers that end too early, are no matter of shape.
+    """
+    k, kd, above_one = choice.best_k_, density.k, density.above(density.best, 1)
+    agrees = kd == k and above_one > SUSPECTED
+    last, separate = k == max(choice.table_["k"]), choice.n_separate_ >= k
     if above_one <= CERTAIN and not agrees:
         return choice
-    if choice.clear_:
-        if k0 not in density.by_k or density.above(density.best, k0) <= CERTAIN:
-            return choice
-        return unsettled(choice, k0, f"{k0} clusters predict hidden values best, but {better(kd)}")
-    # A curve cut into pieces, and numbers that end too early, are no matter of shape.
-    if choice.n_separate_ < k0 and kd < k0:
+    if not separate and kd < k:
         return unsettled(choice, kd, f"{choice.reason_}; {better(kd)}")
-    if choice.n_separate_ < k0 or k0 == max(choice.table_["k"]):
+    if not separate or last:
         return choice
-    if density.supports(k0):
-        return settled(choice, k0, by_centers=True)
-    return unsettled(choice, kd, f"{k0} clusters predict hidden values best, but {better(kd)}")
+    if density.supports(k):
+        return settled(choice, k, by_centers=True)
+    return unsettled(choice, kd, f"{k} clusters predict hidden values best, but {better(kd)}")
 
 
 def better(k: int) -> str:

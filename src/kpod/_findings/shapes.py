@@ -182,9 +182,7 @@ class Compared:
         mixture = GaussianMixture(
             k, covariance_type=shape, outlier_cells=wild, select_columns="auto" if auto else False, **settings
         )
-        plain = GaussianMixture(
-            k, covariance_type="tied_spherical", n_factors=None, n_init=1, **settings
-        )
+        plain = GaussianMixture(k, covariance_type="tied_spherical", n_factors=None, n_init=1, **settings)
         with warnings.catch_warnings():  # of rows and columns that the KPOD has warned of
             warnings.simplefilter("ignore")
             for model in (mixture, plain):
@@ -243,6 +241,10 @@ class Compared:
             return "no better", np.inf
         if shape == shape.tied and not shape.whole and not shape.q and self.agreement >= SAME:
             return "same clusters", np.inf
+        return self.not_normal()
+
+    def not_normal(self) -> tuple[str, float]:
+        """Why no Gaussian shape is to be trusted: columns are skewed, or rows have heavy tails."""
         live = ~np.isnan(self.mixture.column_means_)
         weights = self.weights[self.rows]
         if self.gain_of_transforms(weights) > SKEWED_GAIN:

@@ -1,4 +1,4 @@
-r"""Skewed columns: would a monotone transform by column make the values of each cluster more normal?
+r"""Skewed columns: whether a monotone transform by column makes the values of each cluster more normal.
 
 Gaussian clusters of several spreads describe a long tail on one side well, and say nothing of groups. So
 columns are asked what the power transform of Yeo & Johnson (2000),

@@ -100,9 +100,7 @@ class DensitySearch:
     seed: int
 
     @classmethod
-    def of(
-        cls, values: Any, weights: Floats | None, executor: Executor, seed: int = 0
-    ) -> DensitySearch:
+    def of(cls, values: Any, weights: Floats | None, executor: Executor, seed: int = 0) -> DensitySearch:
         """Of an array with NaN, or some of its rows."""
         rng = np.random.default_rng(seed)
         weights = np.ones(len(values)) if weights is None else weights
@@ -192,6 +190,8 @@ class DensitySearch:
         best = normal
         for degrees in DEGREES:
             for scale in SCALES:
-                heavy = rest - 0.5 * n_observed * np.log(scale) + t_log_density(off / scale, n_observed, degrees)
+                heavy = (
+                    rest - 0.5 * n_observed * np.log(scale) + t_log_density(off / scale, n_observed, degrees)
+                )
                 best = heavy if weights @ heavy > weights @ best else best
         return best

@@ -41,9 +41,10 @@ class KChoice(ReadsAsText):
         entries predicted by the centers, and its standard error `error_se`; `above_best`, by how much
         it lies above the smallest, with the paired standard error `above_best_se`; `loss`, the loss
         for each observed entry; `silhouette`; `correlated_error`, the error of the best mixture with
-        correlated columns, NaN where none was tried; with a `shape` that need not be round, `log_density`,
-        the mean log density of held-out rows (of normal scores of the columns). Where `gaps_` is True, errors count what was not
-        foreseen about gaps, too: minus twice its log-likelihood, times the variance of hidden entries.
+        correlated columns, NaN where none was tried; with a `shape` that need not be round,
+        `log_density`, the mean log density of held-out rows (of normal scores of the columns). Where `gaps_`
+        is True, errors count what was not foreseen about gaps, too: minus twice its log-likelihood, times
+        the variance of hidden entries.
     column_errors_ : ndarray of shape (len(k), n_features) or None
         Squared errors of hidden entries by column; NaN where nothing of a column was hidden. Not kept in
         model files.
@@ -97,7 +98,8 @@ class KChoice(ReadsAsText):
         heads = f"{'held-out error':>{len(error[0]) - 2}}  {'above best':>{len(above[0]) - 2}}  "
         header = f"  k{heads}{'loss':>{len(loss[0]) + 1}}  silhouette"
         density = t.get("log_density")
-        lines = [header + ("   correlated" if correlated else "") + ("" if density is None else "  log density")]
+        header += "   correlated" * correlated + "  log density" * (density is not None)
+        lines = [header]
         for i, k in enumerate(t["k"]):
             line = f"{k:3d}{error[i]}{above[i]}{loss[i]}{_number(t['silhouette'][i], '.3f'):>12}"
             if correlated:
