@@ -18,6 +18,7 @@ NAMES = [
     "command_line",
     "mixed",
     "mixture",
+    "shape_peers",
     "calibration",
     "choose",
     "gaps",

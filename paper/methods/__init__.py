@@ -80,13 +80,14 @@ def methods() -> dict[str, Method]:
         mice,
         neighbours,
         published,
+        shapes,
         soft,
         stepmix,
     )
 
     modules = (
-        published, default, informative, auto, amelia, mi, mice, deletion, soft, mean, neighbours, iterative,
-        stepmix, complete,
+        published, default, informative, auto, shapes, amelia, mi, mice, deletion, soft, mean, neighbours,
+        iterative, stepmix, complete,
     )  # fmt: skip
     return {module.METHOD.name: module.METHOD for module in modules}
 

@@ -235,3 +235,18 @@ def test_each_reason_for_round_clusters_is_given(rng, monkeypatch):
     assert reason(labels_=np.zeros(len(X), np.int32)) == "a cluster of no row"
     assert reason(bic=lambda self, fitted: float(fitted.covariance_type_ == "tied")) == "no better"
     assert reason(gain_of_tails=lambda self, weights: (1.0, 3.0)) == "heavy tails"
+    assert reason(gain_of_transforms=lambda self, weights: 0.1) == "skewed columns"
+
+
+def test_skewed_groups_stay_round_and_that_is_said(rng):
+    """Long tails on one side, which a mixture follows instead of the groups."""
+    y = rng.integers(2, size=400)
+    X = np.exp(0.9 * rng.normal(size=(400, 5)) + 1.3 * y[:, None])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = KPOD(2, random_state=0).fit(X)
+    found, about = choose_shape(X, model, "auto")
+    assert found is model
+    assert about.reason_ == "skewed columns"
+    assert "columns are skewed within the clusters of the best Gaussian shape" in about.sentence_
+    logs = np.log(X)
+    assert choose_shape(logs, KPOD(2, random_state=0).fit(logs), "auto")[1].reason_ != "skewed columns"

@@ -1,6 +1,7 @@
 """GaussianMixture: against formulas written out, scikit-learn on complete tables, and what users rely on."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,12 @@ import kpod
 from kpod import GaussianMixture
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
-from kpod._mixture import cells, starts
+from kpod._mixture import cells, fit, starts
 from kpod._mixture.em import expectation, iteration
 from kpod._mixture.em.expectation import Entries
 from kpod._mixture.em.maximisation import Constraints, above_floor
 from kpod._mixture.em.parameters import Parameters, Prior
+from kpod._mixture.search import Search
 from kpod._mixture.shape import SHAPES, Shape
 from tests.helpers.tables import as_csr, as_csr_for_engine, clustered
 
@@ -446,3 +448,18 @@ def test_whether_gaps_count_is_decided_as_by_kpod(rng):
     assert not model.missingness_decision_.use
     assert model.missingness_ == "ignore"
     assert not hasattr(model.set_params(missingness="ignore").fit(X), "missingness_decision_")
+
+
+@pytest.mark.parametrize("more", [-0.5, 0.5])
+def test_columns_are_tied_only_at_the_cost_of_columns_that_say_nothing(more, rng, monkeypatch):
+    """Two means less may cost 2 of log-likelihood: what costs more has found other clusters."""
+    X = rng.normal(size=(200, 5)) + np.outer(np.arange(200) % 2, [6.0, 6.0, 4.0, 0.0, 0.0])
+    sample = starts.standardised_sample(make_table(X, Executor()), rng)
+    search = Search(sample, 2, constraints(sample.entries), 5.0, Executor(), rng)
+    found, shape = search.trial(Shape("tied_diag")), Shape("tied_diag")
+    within = replace(search.constraints(shape), silent=np.arange(5) > 2)
+    tied = replace(found, log_likelihood=found.log_likelihood - 2 - more)
+    monkeypatch.setattr(fit, "select", lambda *_: (found, within))
+    monkeypatch.setattr(fit, "run", lambda *_: tied)
+    expected = (tied, within) if more < 0 else None
+    assert fit.with_silent_columns(search, shape, found, fit.Options(2)) == expected

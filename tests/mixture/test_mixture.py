@@ -12,6 +12,7 @@ from sklearn.mixture import GaussianMixture
 from kpod import KPOD
 from kpod._common.column_groups import ColumnGroups
 from kpod._mixture import confidence
+from kpod._mixture.em import prediction
 from kpod._mixture.em.iteration import run
 from kpod._mixture.em.parameters import Parameters
 from kpod._mixture.shape import Shape
@@ -296,3 +297,14 @@ def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container,
             expected[i] -= 2 * np.log(others[i] @ (leaving if seen[i, j] else 1 - leaving))
     found = surprise_of_gaps(seen.astype(float), of.posterior(m), m.rates, weights, np.arange(1, 5))
     assert_allclose(found, expected)
+
+
+def test_new_factors_are_the_same_from_sparse_and_dense_residuals(rng, monkeypatch):
+    X = clustered(rng, 60, 6, 3)[0]
+    X[rng.random(X.shape) < 0.3] = np.nan
+    of = covered(X)
+    start = of.settled(of.from_labels(np.arange(60) % 3, 3), PLAIN)
+    dense = prediction.add_factors(of.entries, of.observed, start, 2)
+    monkeypatch.setattr(prediction, "SPARSE", 0)
+    sparse = prediction.add_factors(of.entries, of.observed, start, 2)
+    assert_allclose(dense.loadings, sparse.loadings, rtol=1e-9, atol=1e-12)

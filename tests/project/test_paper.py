@@ -133,7 +133,9 @@ class TestObjective:
 
 
 class TestMethods:
-    @pytest.mark.parametrize("name", ["published", "default", "mean", "neighbours", "iterative", "complete"])
+    @pytest.mark.parametrize(
+        "name", ["published", "default", "shapes", "mean", "neighbours", "iterative", "complete"]
+    )
     def test_each_clusters_wine(self, name):
         outcomes = fit(Task(WINE, 0, name), seed=1, limit=60)
         assert len(outcomes) == len(methods()[name].rows)

@@ -25,6 +25,7 @@ from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.progress import Progress
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
+from kpod._findings.second_look import second_look
 from kpod._findings.shapes import ROUND, check_shape, choose_shape
 from kpod._inputs import validation
 from kpod._selection.number import KChoice
@@ -69,8 +70,9 @@ def choose_k(
         The shape of the clusters in `model_`. "round" is that of k-means, a KPOD. "auto" also fits a
         `GaussianMixture` with as many clusters, and hands it out where it fits better: the groups are
         stretched, correlated, or differ in size or spread. A type of covariance is fitted as asked for.
-        `shape_` says which it is, why, and where shapes disagree. The number of clusters is chosen in
-        the same way for all shapes.
+        `shape_` says which it is, why, and where shapes disagree. Unless it is "round", the number of
+        clusters is looked at again by the log density of rows that are held out, which sees groups that
+        differ in spread, or have a few wild cells in them, as well.
     estimator : KPOD, or a pipeline that ends in one, default=None
         How to cluster; `n_clusters` is set here. The steps of a pipeline are fitted on X, and what they make
         of it is clustered. With the `checkpoint` of a KPOD, a search that was killed goes on where it was.
@@ -149,5 +151,6 @@ def choose_k(
     model.set_params(n_clusters=choice.best_k_)
     if shape == ROUND:
         return replace(choice, model_=model)
+    model, choice = second_look(X, model, choice, sample_weight)
     found, about = choose_shape(X, model, shape, sample_weight)
     return replace(choice, model_=found, shape_=about)

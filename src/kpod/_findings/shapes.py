@@ -24,13 +24,14 @@ from kpod._common.typing import Floats, Labels, Positions
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mixture.gaussian_mixture import GaussianMixture
 from kpod._inputs import validation
-from kpod._mixture.search import KEPT_CLUSTERINGS
 from kpod._mixture.shape import SHAPES, Shape
+from kpod._mixture.skewness import gain_of_transforms
 from kpod._mixture.tails import HeavyTails, distances, gain_of_tails, round_with_tails
 
 ROUND = "round"
 MOST_COLUMNS = 200  # of a table whose shapes "auto" compares
-MOST_ROWS = 20_000  # that tails are judged by
+MOST_ROWS = 2_000  # that tails and skewness are judged by
+SKEWED_GAIN = 0.07  # of log-likelihood an entry, that transforms of the columns add within clusters
 HEAVY_DEGREES = 10.0  # of freedom, the most of a t density that speaks against a Gaussian shape,
 HEAVY_GAIN = 0.02  # and the least of log-likelihood an entry that it adds to that of a mixture
 NEAR = 2.5  # robust standard deviations from the middle, beyond which a table is clipped
@@ -181,13 +182,11 @@ class Compared:
         mixture = GaussianMixture(
             k, covariance_type=shape, outlier_cells=wild, select_columns="auto" if auto else False, **settings
         )
-        plain = GaussianMixture(
-            k, covariance_type="tied_spherical", n_factors=None, n_init=KEPT_CLUSTERINGS, **settings
-        )
+        plain = GaussianMixture(k, covariance_type="tied_spherical", n_factors=None, n_init=1, **settings)
         with warnings.catch_warnings():  # of rows and columns that the KPOD has warned of
             warnings.simplefilter("ignore")
-            mixture.fit(X, sample_weight=sample_weight)
-            plain.fit(X, sample_weight=sample_weight)
+            for model in (mixture, plain):
+                model._fit(X, sample_weight, [kpod.labels_])
         weights = np.ones(len(kpod.labels_)) if sample_weight is None else np.asarray(sample_weight, float)
         if names is None:
             names = getattr(kpod, "feature_names_in_", None)
@@ -215,6 +214,15 @@ class Compared:
         units = self.mixture._units()
         return (values - units.shift) * units.scale
 
+    @cached_property
+    def clean(self) -> Floats:
+        """The same without wild cells."""
+        units = self.mixture._units()
+        if self.mixture._prices is None:
+            return self.seen
+        wild = self.mixture._in_units(units).wild(self.seen, self.mixture._parameters(units))
+        return np.where(wild, np.nan, self.seen)
+
     def bic(self, model: GaussianMixture) -> float:
         """With weights as repetition, which `bic` of a table has not."""
         total = float(self.weights.sum())
@@ -233,8 +241,14 @@ class Compared:
             return "no better", np.inf
         if shape == shape.tied and not shape.whole and not shape.q and self.agreement >= SAME:
             return "same clusters", np.inf
+        return self.not_normal()
+
+    def not_normal(self) -> tuple[str, float]:
+        """Why no Gaussian shape is to be trusted: columns are skewed, or rows have heavy tails."""
         live = ~np.isnan(self.mixture.column_means_)
         weights = self.weights[self.rows]
+        if self.gain_of_transforms(weights) > SKEWED_GAIN:
+            return "skewed columns", np.inf
         if self.mixture.missingness_ == "ignore":
             tails = self.tails(live, weights)
             # In the units of the table, and of all its rows.
@@ -265,13 +279,13 @@ class Compared:
 
     def gain_of_tails(self, weights: Floats) -> tuple[float, float]:
         """What a t density would add for each entry, given the clusters of the mixture."""
-        units = self.mixture._units()
-        parameters = self.mixture._parameters(units)
-        clean = self.seen
-        if self.mixture._prices is not None:
-            clean = np.where(self.mixture._in_units(units).wild(clean, parameters), np.nan, clean)
+        clean, parameters = self.clean, self.mixture._parameters(self.mixture._units())
         off = distances(clean, self.mixture.labels_[self.rows], parameters)
         return gain_of_tails(off, (~np.isnan(clean)).sum(axis=1).astype(np.float64), weights)
+
+    def gain_of_transforms(self, weights: Floats) -> float:
+        """What monotone transforms of the columns would add for each entry, given the same clusters."""
+        return gain_of_transforms(self.clean, self.mixture.labels_[self.rows], weights)
 
     def choice(self, shape: str, reason: str, degrees: float = np.inf) -> ShapeChoice:
         k = int(self.kpod.n_clusters_)

@@ -17,7 +17,7 @@ from kpod._mixture.em.maximisation import Constraints
 from kpod._mixture.em.parameters import Parameters, Prior
 from kpod._mixture.search import AUTO_STARTS, Search, candidates
 from kpod._mixture.shape import Shape
-from kpod._mixture.silent import can_be_silent, select
+from kpod._mixture.silent import can_be_silent, select, silent_columns
 from kpod._mixture.starts import Sample, standardised, standardised_sample
 
 FEW_VALUES = 20  # a column of no more is not continuous,
@@ -111,7 +111,16 @@ def attempt(
 ) -> Attempt:
     """The best mixture of a sample, of a shape that is given or is the best."""
     within = constraints_of(sample, table, options)
-    search = Search(sample, options.n_components, within, options.variance_prior, executor, rng, clusterings)
+    search = Search(
+        sample,
+        options.n_components,
+        within,
+        options.variance_prior,
+        executor,
+        rng,
+        clusterings,
+        own_clusterings=options.n_starts > len(clusterings),
+    )
     shapes = candidates(options.covariance_type, options.n_factors, int(table.live.sum()))
     if options.select_columns is True:
         shapes = [[shape for shape in chain if can_be_silent(shape)] for chain in shapes]
@@ -121,24 +130,41 @@ def attempt(
     found: Solution | None = None
     if options.select_columns is not True:
         found, within = (
-            search.fit(shape, options.n_starts, options.max_iter, options.tol),
+            search.final(shape, options.n_starts, options.max_iter, options.tol),
             search.constraints(shape),
         )
-        search.tried[shape] = found.bic(search.n_rows, within)
+        search.tried[shape], search.solutions[shape] = found.bic(search.n_rows, within), found
     if options.select_columns:
-        of = min(
-            filter(can_be_silent, {shape: 0.0} | search.tried),
-            key=lambda s: search.tried.get(s, 0.0),
-            default=None,
-        )
-        if of is not None:
-            other, tied = select(search, of)
-            other = run(sample.entries, of, other.parameters, tied, options.max_iter, options.tol)
-            if found is None or other.bic(search.n_rows, tied) < found.bic(search.n_rows, within):
-                found, within = other, tied
+        selected = with_silent_columns(search, shape, found, options)
+        if selected is not None:
+            found, within = selected
     assert found is not None
     bic = found.bic(search.n_rows, within) + 2 * found.log_likelihood
     return Attempt(sample, search, found, within, bic - 2 * sample.log_likelihood(found.log_likelihood))
+
+
+def with_silent_columns(
+    search: Search, shape: Shape, found: Solution | None, options: Options
+) -> tuple[Solution, Constraints] | None:
+    """The mixture whose columns that say nothing are tied, where it is better than what was found.
+
+    Tying columns that say nothing costs as much likelihood as there are parameters less, in the mean; what
+    costs more than twice that has found other clusters, which happen to leave some columns alone.
+    """
+    tried = filter(can_be_silent, {shape: 0.0} | search.tried)
+    of = min(tried, key=lambda s: search.tried.get(s, 0.0), default=None)
+    if of is None or (found is not None and not silent_columns(search, of).any()):
+        return None
+    other, within = select(search, of)
+    other = run(search.sample.entries, of, other.parameters, within, options.max_iter, options.tol)
+    if found is None:
+        return other, within
+    k, p = other.parameters.means.shape
+    assert within.silent is not None
+    n_tied = of.n_parameters(k, p) - of.n_parameters(k, p, int(within.silent.sum()))
+    cost = search.solutions[of].log_likelihood - other.log_likelihood
+    better = other.bic(search.n_rows, within) < found.bic(search.n_rows, search.within)
+    return (other, within) if better and cost <= n_tied else None
 
 
 def without_wild_cells(

@@ -11,13 +11,15 @@ from kpod._common.typing import Labels
 from kpod._engine.executors import Executor
 from kpod._mixture.em.iteration import Solution, from_labels, with_factors
 from kpod._mixture.em.maximisation import Constraints
-from kpod._mixture.em.parameters import Parameters
+from kpod._mixture.em.parameters import Parameters, Prior
 from kpod._mixture.shape import WITH_FACTORS, Shape
-from kpod._mixture.starts import Sample, around, best_of, one_cluster, prior_of
+from kpod._mixture.starts import FEW, Sample, around, best_of, one_cluster, prior_of
 
 N_CLUSTERINGS = 10  # starts of KPOD, the best few of which EM starts from
 KEPT_CLUSTERINGS = 3
-AUTO_STARTS = 60  # of rows far apart
+AUTO_STARTS = 40  # of rows far apart, with variances in common,
+SHAPED_STARTS = 20  # and with the shape that is chosen
+TRIAL_CLUSTERINGS = 2  # that shapes are compared from
 MOST_FACTORS = 4  # that "auto" tries
 WIDEST_WHOLE = 100  # columns of a table whose covariance matrices are written out,
 WIDEST_WHOLE_AUTO = 12  # and up to which "auto" tries to
@@ -36,6 +38,8 @@ class Search:
     prior_rows : rows of what clusters have in common behind each cluster's own variances
     executor : on which starts run side by side
     rng : where the starts come from
+    clusterings : labels to start from
+    own_clusterings : whether to start from those of KPOD on the sample as well
     """
 
     sample: Sample
@@ -45,9 +49,14 @@ class Search:
     executor: Executor
     rng: np.random.Generator
     clusterings: list[Labels] = field(default_factory=list)
+    own_clusterings: bool = True
     tried: dict[Shape, float] = field(default_factory=dict)
+    solutions: dict[Shape, Solution] = field(default_factory=dict)
+    priors: dict[Shape, Prior] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not self.own_clusterings:
+            return
         seed = int(self.rng.integers(2**31 - 1))
         kept = self.sample.clusterings(self.k, N_CLUSTERINGS, seed)[:KEPT_CLUSTERINGS]
         self.clusterings = [*self.clusterings, *kept]
@@ -58,9 +67,10 @@ class Search:
 
     def constraints(self, shape: Shape) -> Constraints:
         """With the prior of a shape."""
-        entries, labels = self.sample.entries, self.clusterings[0]
-        prior = prior_of(entries, shape, labels, self.k, self.within, self.prior_rows)
-        return replace(self.within, prior=prior)
+        if shape not in self.priors:
+            entries, labels = self.sample.entries, self.clusterings[0]
+            self.priors[shape] = prior_of(entries, shape, labels, self.k, self.within, self.prior_rows)
+        return replace(self.within, prior=self.priors[shape])
 
     def fit(
         self, shape: Shape, n_starts: int, n_steps: int, tol: float, more: Iterable[Parameters] = ()
@@ -81,9 +91,20 @@ class Search:
 
     def trial(self, shape: Shape, more: Iterable[Parameters] = ()) -> Solution:
         """A fit by which shapes are compared, from few starts."""
-        solution = self.fit(shape, len(self.clusterings), TRIAL_STEPS, TRIAL_TOL, more)
-        self.tried[shape] = solution.bic(self.n_rows, self.within)
+        within = self.constraints(shape)
+        starts = [self.start(shape, labels, within) for labels in self.clusterings[:TRIAL_CLUSTERINGS]]
+        solution = best_of(
+            self.sample.entries, shape, [*starts, *more], within, self.executor, TRIAL_STEPS, TRIAL_TOL, FEW
+        )
+        self.tried[shape], self.solutions[shape] = solution.bic(self.n_rows, self.within), solution
         return solution
+
+    def final(self, shape: Shape, n_starts: int, n_steps: int, tol: float) -> Solution:
+        """The fit of a shape that was chosen or asked for; what it was compared by is a start as well."""
+        trial = self.solutions.get(shape)
+        if trial is None:
+            return self.fit(shape, n_starts, n_steps, tol)
+        return self.fit(shape, min(n_starts, SHAPED_STARTS), n_steps, tol, [trial.parameters])
 
     def labels(self, solution: Solution) -> Labels:
         posterior, _ = self.sample.entries.posterior(solution.parameters)
@@ -92,21 +113,58 @@ class Search:
     def choose(self, shapes: list[list[Shape]], n_starts: int) -> Shape:
         """The shape with the least BIC: chains of shapes are followed for as long as the next is better.
 
-        Rows far apart are tried with variances in common first, and where that ends is a start for all.
+        Rows far apart are tried with variances in common first, and where that ends is a start for all. The
+        first chain with factors says with how many the others begin.
         """
         if n_starts > len(self.clusterings) and self.k > 1:
             first = self.fit(Shape("tied_diag"), n_starts, TRIAL_STEPS, TRIAL_TOL)
             self.clusterings = [self.labels(first), *self.clusterings]
+        n_factors = 0
         for chain in shapes:
-            before = np.inf
-            more: list[Parameters] = []
-            for shape in chain:
-                last = self.trial(shape, more)
-                more = [with_factors(last.parameters, 1)]
-                if self.tried[shape] >= before:
-                    break
-                before = self.tried[shape]
+            if n_factors and chain[0].q:
+                self.climb(chain, min(n_factors, len(chain)) - 1)
+            else:
+                found = self.follow(chain)
+                n_factors = found.q
         return min(self.tried, key=lambda shape: self.tried[shape])
+
+    def follow(self, chain: list[Shape]) -> Shape:
+        """The best shape of a chain, from its first on for as long as the next is better."""
+        best: Shape | None = None
+        more: list[Parameters] = []
+        for shape in chain:
+            last = self.trial(shape, more)
+            more = [with_factors(last.parameters, 1)]
+            if best is not None and self.tried[shape] >= self.tried[best]:
+                break
+            best = shape
+        assert best is not None
+        return best
+
+    def climb(self, chain: list[Shape], at: int) -> None:
+        """Try shapes of a chain from one of them on, upwards and else downwards while that is better.
+
+        Not where the first is so much worse that a factor more or less could not make up for it.
+        """
+        p = self.sample.table.n_columns
+        before = min(self.tried.values())
+        more = [with_factors(self.trial(chain[at]).parameters, 1)]
+        price = np.log(self.n_rows) * (
+            chain[at].n_parameters(self.k, p) - Shape("tied", chain[at].q).n_parameters(self.k, p)
+        )
+        if self.tried[chain[at]] > before + price / chain[at].q:
+            return
+        up = at
+        while up + 1 < len(chain):
+            more = [with_factors(self.trial(chain[up + 1], more).parameters, 1)]
+            if self.tried[chain[up + 1]] >= self.tried[chain[up]]:
+                break
+            up += 1
+        while up == at and at > 0:
+            self.trial(chain[at - 1])
+            if self.tried[chain[at - 1]] >= self.tried[chain[at]]:
+                break
+            at = up = at - 1
 
 
 def candidates(covariance_type: str, n_factors: int | str | None, p: int) -> list[list[Shape]]:

@@ -16,13 +16,14 @@ from kpod._mixture.em.expectation import Sums
 from kpod._mixture.em.iteration import Solution, run
 from kpod._mixture.em.maximisation import Constraints, triangle
 from kpod._mixture.em.parameters import Parameters
-from kpod._mixture.search import TRIAL_STEPS, TRIAL_TOL, Search
+from kpod._mixture.search import TRIAL_CLUSTERINGS, TRIAL_STEPS, TRIAL_TOL, Search
 from kpod._mixture.shape import Shape
 from kpod._mixture.starts import around, one_cluster
 
 ROUNDS, STEPS = 8, 4
 FEWEST = 2  # columns that say something, in any case
-SEEDS = 12
+SEEDS = 6
+MANY = 0.2  # of the columns: clusters without them may be others, and are looked for from more starts
 
 
 def can_be_silent(shape: Shape) -> bool:
@@ -30,12 +31,22 @@ def can_be_silent(shape: Shape) -> bool:
     return not shape.whole and not shape.round and not shape.own_loadings
 
 
+def silent_columns(search: Search, shape: Shape) -> NDArray[np.bool_]:
+    """Which columns say nothing in the fit of a shape that was tried."""
+    parameters = search.solutions[shape].parameters
+    sums = search.sample.entries.sums(parameters)
+    return says_nothing(shape, parameters, sums, search.constraints(shape))
+
+
 def select(search: Search, shape: Shape) -> tuple[Solution, Constraints]:
-    """The best mixture of a shape by BIC, from several starts, with the columns that say nothing tied."""
+    """The best mixture of a shape by BIC, with the columns that say nothing tied."""
     entries, within = search.sample.entries, search.constraints(shape)
     one = one_cluster(entries, shape, within)
-    starts = [search.start(shape, labels, within) for labels in search.clusterings]
-    if search.k > 1:
+    starts = [search.start(shape, labels, within) for labels in search.clusterings[:TRIAL_CLUSTERINGS]]
+    silent = 0.0 if shape not in search.solutions else silent_columns(search, shape).mean()
+    if shape in search.solutions:
+        starts = [search.solutions[shape].parameters, *(starts if silent >= MANY else [])]
+    if search.k > 1 and (silent >= MANY or shape not in search.solutions):
         starts += [around(m, one, shape) for m in search.sample.means_far_apart(search.k, SEEDS, search.rng)]
     found = search.executor.map(lambda start: selected(search, shape, start, within), starts)
     return min(found, key=lambda pair: pair[0].bic(search.n_rows, pair[1]))

@@ -24,10 +24,13 @@ from kpod._mixture.em.maximisation import Constraints
 from kpod._mixture.em.parameters import Parameters, Prior
 from kpod._mixture.shape import Shape
 
-SAMPLE_ENTRIES = 1 << 16  # places in the table that starts are tried on,
+Rounds = tuple[tuple[int, int, int], ...]
+
+SAMPLE_ENTRIES = 1 << 15  # places in the table that starts are tried on,
 FEWEST_ROWS = 1000  # and rows of it at the least
 HALF = 0.5  # of the whole table's variances around a row that is a start
-SHORT = ((5, 4), (15, 3))  # steps of a round, and one of how many starts goes on
+MANY = ((5, 6, 2), (15, 4, 2))  # steps of a round, one of how many starts goes on, and the least that do
+FEW = ((8, 4, 1),)
 PRIOR_STEPS = 10
 SEED_ROWS = 2000  # that such rows are drawn from
 
@@ -175,6 +178,7 @@ def best_of(
     executor: Executor,
     n_steps: int,
     tol: float,
+    rounds: Rounds = MANY,
 ) -> Solution:
     """EM from all starts for a few steps, from the best for some more, and from the last to its end."""
 
@@ -182,8 +186,8 @@ def best_of(
         found = executor.map(lambda start: run(entries, shape, start, within, n, tol), some)
         return sorted(found, key=lambda solution: -solution.objective)
 
-    for n, share in SHORT:
-        if len(starts) > 2:
+    for n, share, least in rounds:
+        if len(starts) > least:
             found = steps(starts, n, 0.0)
-            starts = [solution.parameters for solution in found[: max(2, len(found) // share)]]
+            starts = [solution.parameters for solution in found[: max(least, len(found) // share)]]
     return steps(starts, n_steps, tol)[0]

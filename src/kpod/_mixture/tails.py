@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from kpod._common.typing import Floats, Labels
 from kpod._engine.blocks import Units
@@ -22,7 +22,7 @@ from kpod._mixture.em.parameters import Parameters
 
 DEGREES = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 25.0, 50.0, 100.0)
 SCALES = np.geomspace(0.3, 1.5, 30)  # of the covariances, which are too large for the middle of heavy tails
-STEPS, EVERY = 60, 5  # of EM, and after how many the degrees of freedom are found anew
+STEPS, EVERY = 60, 10  # of EM, and after how many the degrees of freedom are found anew
 TOL = 1e-4  # of log-likelihood a row
 SMALLEST_VARIANCE = 1e-6
 
@@ -44,6 +44,12 @@ def t_log_density(distances: Floats, n_observed: Floats, degrees: float) -> Floa
     half = (degrees + n_observed) / 2
     constant = gammaln(half) - gammaln(degrees / 2) - n_observed / 2 * np.log(degrees * np.pi)
     return np.asarray(constant - half * np.log1p(distances / degrees))
+
+
+def log_sum(logs: Floats) -> Floats:
+    """Logarithms of the sums of rows whose logarithms are given."""
+    most = logs.max(axis=1)
+    return np.asarray(most + np.log(np.exp(logs - most[:, None]).sum(axis=1)))
 
 
 def round_with_tails(values: Floats, labels: Labels, k: int, weights: Floats) -> HeavyTails:
@@ -75,9 +81,9 @@ def round_with_tails(values: Floats, labels: Labels, k: int, weights: Floats) ->
             return shares + offset[:, None] + t_log_density(d, n_observed[:, None], of)
 
         if step % EVERY == 0:
-            degrees = max(DEGREES, key=lambda of: float(weights @ logsumexp(logs(of), axis=1)))
+            degrees = max(DEGREES, key=lambda of: float(weights @ log_sum(logs(of))))
         density = logs(degrees)
-        rows = logsumexp(density, axis=1)
+        rows = log_sum(density)
         r, u = np.exp(density - rows[:, None]), (degrees + n_observed)[:, None] / (degrees + d)
         before, found = found, float(weights @ rows)
         if step > EVERY and found - before < TOL * weights.sum():

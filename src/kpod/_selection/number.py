@@ -45,9 +45,10 @@ class KChoice(ReadsAsText):
         it lies above the smallest, with the paired standard error `above_best_se`; a number that the first
         folds show to be worse by far has these from those folds alone. `loss`, the loss for each observed
         entry, and `silhouette` (of at most 1,000 rows): of `best_k_` those of the fit, of other numbers from
-        one start. `correlated_error`, the error of the best mixture with
-        correlated columns, NaN where none was tried. Where `gaps_` is True, errors count what was not
-        foreseen about gaps, too: minus twice its log-likelihood, times the variance of hidden entries.
+        one start. `correlated_error`, the error of the best mixture with correlated columns, NaN where none
+        was tried; with a `shape` that need not be round, `log_density`, the mean log density of held-out
+        rows (of normal scores of the columns). Where `gaps_` is True, errors count what was not foreseen
+        about gaps, too: minus twice its log-likelihood, times the variance of hidden entries.
     column_errors_ : ndarray of shape (len(k), n_features) or None
         Squared errors of hidden entries by column; NaN where nothing of a column was hidden. Not kept in
         model files.
@@ -100,11 +101,15 @@ class KChoice(ReadsAsText):
         loss = _aligned([f"{value:.4g}" for value in t["loss"]], 8)
         heads = f"{'held-out error':>{len(error[0]) - 2}}  {'above best':>{len(above[0]) - 2}}  "
         header = f"  k{heads}{'loss':>{len(loss[0]) + 1}}  silhouette"
-        lines = [header + ("   correlated" if correlated else "")]
+        density = t.get("log_density")
+        header += "   correlated" * correlated + "  log density" * (density is not None)
+        lines = [header]
         for i, k in enumerate(t["k"]):
             line = f"{k:3d}{error[i]}{above[i]}{loss[i]}{_number(t['silhouette'][i], '.3f'):>12}"
             if correlated:
                 line += f"{_number(t['correlated_error'][i], '.4g'):>13}"
+            if density is not None:
+                line += f"{_number(density[i], '.3f'):>13}"
             lines.append(line + ("  <-" if k == self.best_k_ else ""))
         return "\n".join(lines)
 

@@ -29,6 +29,8 @@ ROUND_REASONS = {
     "a cluster of no row": "the best other shape leaves a cluster without rows",
     "rows with scales of their own": "rows differ in scale, and round clusters with heavy tails fit better "
     "than any Gaussian shape",
+    "skewed columns": "columns are skewed within the clusters of the best Gaussian shape, which a long tail "
+    "can mislead (logarithms of such columns may help)",
     "heavy tails": "within the clusters of the best Gaussian shape, more rows are far out than a normal "
     "distribution has",
 }

@@ -260,6 +260,10 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         -------
         self
         """
+        return self._fit(X, sample_weight, [])
+
+    def _fit(self, X: Any, sample_weight: Any, clusterings: list[Labels]) -> GaussianMixture:
+        """As `fit`; `clusterings` are labels of the rows to start from as well."""
         check_mixture_parameters(self)
         new = copy.copy(self)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -270,8 +274,8 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             table = make_table(values, executor, weights=weights, checked=True)
             validation.check_finite(table, names)
             self._check_table(table, names)
-            gaps, clusterings, about_gaps = self._with_gaps(table, rng)
-            fitted = fit_mixture(table, executor, self._options(gaps), rng, clusterings)
+            gaps, of_gaps, about_gaps = self._with_gaps(table, rng)
+            fitted = fit_mixture(table, executor, self._options(gaps), rng, [*of_gaps, *clusterings])
             table.check_unchanged(executor)
             validation.check_unchanged(X)
             for name in OPTIONAL:

@@ -10,7 +10,7 @@
 #include "vectors.h"
 
 #define MOST_FACTORS 24
-#define FEW_FACTORS 2 /* for which there is a loop of their own */
+#define FEW_FACTORS 4 /* for which there is a loop of their own */
 #define TRIANGLE(q) ((q) * ((q) + 1) / 2)
 /* Numbers of a cluster and column: mean, precision, log(2 pi variance), loading / variance, its products with itself. */
 #define FACTOR_TERMS(q) (3 + (q) + TRIANGLE(q))
@@ -219,9 +219,13 @@ KPOD_DISPATCH double factor_row(const int32_t *columns, const double *values, pt
     FACTOR_CASE(1, 0)
     FACTOR_CASE(1, 1)
     FACTOR_CASE(1, 2)
+    FACTOR_CASE(1, 3)
+    FACTOR_CASE(1, 4)
     FACTOR_CASE(2, 0)
     FACTOR_CASE(2, 1)
     FACTOR_CASE(2, 2)
+    FACTOR_CASE(2, 3)
+    FACTOR_CASE(2, 4)
     return factor_row_of(columns, values, m, weight, label, model, to, V, q);
 }
 

@@ -76,7 +76,7 @@ def from_labels(entries: Entries, shape: Shape, labels: Labels, k: int, within: 
     if shape.q:
         plain = Shape("diag" if shape.own_variances else "tied_diag")
         base = from_labels(entries, plain, labels, k, within)
-        return labelled_steps(entries, shape, with_factors(base, shape.q), labels, within, 2 * LABELLED_STEPS)
+        return labelled_steps(entries, shape, with_factors(base, shape.q), labels, within)
     start = round_start(entries, within, k)
     return maximise(shape, start, entries.sums(start, labels), within)
 
@@ -87,9 +87,8 @@ def labelled_steps(
     parameters: Parameters,
     labels: Labels,
     within: Constraints,
-    n_steps: int = LABELLED_STEPS,
 ) -> Parameters:
-    for _ in range(n_steps):
+    for _ in range(LABELLED_STEPS):
         parameters = maximise(shape, parameters, entries.sums(parameters, labels), within)
     return parameters
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +13,7 @@ from kpod._mixture.em.expectation import Entries, Expected
 from kpod._mixture.em.parameters import Parameters
 
 POWER_STEPS = 15
+SPARSE = 16  # places for an entry, beyond which residuals are a sparse matrix
 
 Observed = tuple[Positions, Positions, Floats]  # row, column and value of entries
 
@@ -43,9 +45,10 @@ def add_factor(entries: Entries, observed: Observed, parameters: Parameters) -> 
     of_rows = entries.expected(parameters, factors=True)
     left = values - predict_entries(of_rows, parameters, rows, columns)
     scale = 1 / np.sqrt(parameters.variances.mean(axis=0))
-    shape = table.n_rows, table.n_columns
-    residuals = sparse.csr_array((left * scale[columns], (rows, columns)), shape)
-    mask = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape)
+    residuals, mask = (
+        matrix_of(rows, columns, of, (table.n_rows, table.n_columns))
+        for of in (left * scale[columns], np.ones(len(rows)))
+    )
     weights = np.ones(table.n_rows) if table.weights is None else table.weights
     direction = np.random.default_rng(0).normal(size=table.n_columns)
     direction /= np.linalg.norm(direction)
@@ -54,9 +57,19 @@ def add_factor(entries: Entries, observed: Observed, parameters: Parameters) -> 
         found: Floats = (residuals @ direction) / np.maximum(mask @ direction**2, 1e-12)
         return found
 
+    across = residuals.T
     for _ in range(POWER_STEPS):
-        new = residuals.T @ scores()
+        new = across @ scores()
         direction = new / max(float(np.linalg.norm(new)), 1e-300)
     size = np.sqrt(max(float(weights @ scores() ** 2) / max(entries.weight, 1e-300), 1e-12))
     loading = np.broadcast_to((direction * size / scale)[None, :, None], (parameters.k, table.n_columns, 1))
     return replace(parameters, loadings=np.concatenate([parameters.loadings, loading], axis=2))
+
+
+def matrix_of(rows: Positions, columns: Positions, values: Floats, shape: tuple[int, int]) -> Any:
+    """Entries as a matrix, zeros elsewhere: sparse where most are."""
+    if shape[0] * shape[1] > SPARSE * len(values):
+        return sparse.csr_array((values, (rows, columns)), shape)
+    dense = np.zeros(shape)
+    dense[rows, columns] = values
+    return dense

@@ -1,0 +1,131 @@
+"""The number of clusters of any shape: what squared errors chose, looked at again by log density.
+
+Where clusters need not be round, groups that differ in spread, or with a few wild cells in them, are groups
+all the same, and correlation is no doubt. Held-out log density (`_selection/density.py`) sees them: it may
+settle a doubt, contradict what seemed clear, or find several groups where squared errors find one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from kpod._common.sentences.formatting import counted
+from kpod._engine.executors import threads
+from kpod._estimators.kpod import KPOD
+from kpod._inputs import validation
+from kpod._selection.density import MOST_COLUMNS, DensityChoice, DensitySearch
+from kpod._selection.number import KChoice
+from kpod._selection.separation import n_apart
+
+SUSPECTED = 2.0  # standard errors by which several groups are better than one, where one seemed clear,
+CERTAIN = 3.0  # and by which there is no doubt of it
+
+
+def second_look(X: Any, kpod: KPOD, choice: KChoice, sample_weight: Any = None) -> tuple[KPOD, KChoice]:
+    """The choice after a second look, and the KPOD of its number: the one that is given, or another."""
+    density = density_choice(X, kpod, choice, sample_weight)
+    if density is None:
+        return kpod, choice
+    found = with_density(choice, density)
+    if density.n_rows < (kpod.labels_ >= 0).sum() and found.sentence_ != choice.sentence_:
+        said = f"{found.sentence_} The density is that of a random sample of {density.n_rows:,} rows."
+        found = replace(found, sentence_=said)
+    if found.best_k_ == choice.best_k_:
+        return kpod, found
+    other = clone(kpod).set_params(n_clusters=found.best_k_).fit(X, sample_weight=sample_weight)
+    apart = n_apart(validation.as_array(X, other), other.labels_, other.cluster_centers_)
+    return other, replace(found, n_separate_=apart)
+
+
+def density_choice(X: Any, kpod: KPOD, choice: KChoice, sample_weight: Any) -> DensityChoice | None:
+    """The number by log density; None where there is nothing to choose, or no Gaussian to expect."""
+    numbers = [int(k) for k in choice.table_["k"]]
+    groups = np.asarray(kpod.column_groups_)
+    in_memory = not (sparse.issparse(X) or hasattr(X, "blocks") or validation.is_dask(X))
+    if (
+        len(numbers) == 1
+        or not in_memory
+        or choice.gaps_
+        or len(np.unique(groups)) < len(groups)
+        or not 1 < kpod.n_features_in_ <= MOST_COLUMNS
+    ):
+        return None
+    values = np.asarray(validation.as_array(X, kpod), np.float64)
+    weights = validation.check_weights(sample_weight, len(values))
+    with threads(kpod._n_threads()) as executor:
+        search = DensitySearch.of(values, weights, executor)
+        return search.choice(numbers) if search.enough else None
+
+
+def with_density(choice: KChoice, density: DensityChoice) -> KChoice:
+    """The choice that follows from squared errors and log density together."""
+    by_k = {k: float(of.mean()) for k, of in density.by_k.items()}
+    table = choice.table_ | {"log_density": np.array([by_k.get(int(k), np.nan) for k in choice.table_["k"]])}
+    choice = replace(choice, table_=table)
+    if choice.best_k_ == 1:
+        return instead_of_one(choice, density)
+    return contradicted(choice, density) if choice.clear_ else of_doubt(choice, density)
+
+
+def instead_of_one(choice: KChoice, density: DensityChoice) -> KChoice:
+    """One cluster, or several where log density is better with them."""
+    kd = density.k
+    if kd == 1 or density.above(density.best, 1) <= SUSPECTED:
+        return choice
+    if min(density.above(kd, k) for k in density.by_k if k < kd) > CERTAIN:
+        return settled(choice, kd, by_centers=False)
+    return unsettled(choice, kd, f"one cluster predicts hidden values as well as more do, but {better(kd)}")
+
+
+def contradicted(choice: KChoice, density: DensityChoice) -> KChoice:
+    """A clear choice of several clusters, unless log density is clearly better with others."""
+    k = choice.best_k_
+    several = density.above(density.best, 1) > CERTAIN
+    if not several or k not in density.by_k or density.above(density.best, k) <= CERTAIN:
+        return choice
+    return unsettled(choice, k, f"{k} clusters predict hidden values best, but {better(density.k)}")
+
+
+def of_doubt(choice: KChoice, density: DensityChoice) -> KChoice:
+    """Several clusters that were in doubt, with what log density says of it.
+
+    A curve cut into pieces, and numbers that end too early, are no matter of shape.
+    """
+    k, kd, above_one = choice.best_k_, density.k, density.above(density.best, 1)
+    agrees = kd == k and above_one > SUSPECTED
+    last, separate = k == max(choice.table_["k"]), choice.n_separate_ >= k
+    if above_one <= CERTAIN and not agrees:
+        return choice
+    if not separate and kd < k:
+        return unsettled(choice, kd, f"{choice.reason_}; {better(kd)}")
+    if not separate or last:
+        return choice
+    if density.supports(k):
+        return settled(choice, k, by_centers=True)
+    return unsettled(choice, kd, f"{k} clusters predict hidden values best, but {better(kd)}")
+
+
+def better(k: int) -> str:
+    return f"rows that were held out have a higher density with {k} groups of any shape"
+
+
+def settled(choice: KChoice, k: int, *, by_centers: bool) -> KChoice:
+    """A clear choice."""
+    also = "the centers predict hidden values best with as many"
+    alone = "squared errors alone do not tell these groups apart"
+    said = (
+        f"{counted(k, 'cluster')}: rows that were held out have the highest density with {k} groups of any "
+        f"shape, fewer do worse, and more do no better; {also if by_centers else alone}."
+    )
+    return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=said)
+
+
+def unsettled(choice: KChoice, k: int, reason: str) -> KChoice:
+    """A guess."""
+    said = f"No clear choice: {reason}. {counted(k, 'cluster')} are used as the best guess."
+    return replace(choice, best_k_=k, clear_=False, reason_=reason, sentence_=said)
