@@ -99,7 +99,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def _scaled(self, values: Any, out: Any = None) -> Any:
-        """What `transform` makes of a checked table, or some rows of one; of dense ones in `out`, if given."""
+        """What `transform` makes of a checked table, or some rows of one; dense ones in `out`, if given."""
         values = self._centred(values)
         if not sparse.issparse(values):
             return standardised(values, self.mean_, self.scale_, out)
