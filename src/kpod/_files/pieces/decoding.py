@@ -19,6 +19,7 @@ from kpod._columns.missing_codes import as_number, spellings
 from kpod._columns.tables import Column, shown
 from kpod._columns.tally import Tally
 from kpod._common.errors import InputError, printable
+from kpod._common.options import option
 from kpod._common.typing import AnyFloats, Floats
 from kpod._files.pieces.source import Source
 from kpod._kernels.columns import interleave
@@ -93,9 +94,12 @@ class Decoder:
         odd = pc.and_not(pc.invert(pc.match_substring_regex(plain, kinds.NUMBER)), gaps)
         at = max(0, int(pc.index(odd, True).as_py()))
         value = printable(str(text[at].as_py())[:60])
+        # Only where the meaning of columns was asked for can codes be given.
+        codes = self.tally is not None and "," not in value
+        treat = f"treat it as missing with {option('--missing', {self.name: [value]})}, " if codes else ""
         return (
             f"{source.name}: row {row + at + 1}, column {shown(self.name)}: '{value}' is not a plain number, "
-            "which a table that is read in pieces needs; leave the column out, or correct it."
+            f"which a table that is read in pieces needs; {treat}leave the column out, or correct it."
         )
 
 
