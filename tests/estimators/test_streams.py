@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import kpod
 from kpod import MiniBatchKPOD
+from kpod._common.warnings import EmptyRowsWarning
 from kpod._estimators.streams import generator_of, words_of
 from tests.helpers.tables import clustered
 
@@ -140,6 +141,18 @@ def test_saved_half_way_it_goes_on_as_if_never_stopped(rng, kind, tmp_path):
     kpod.save(opened, tmp_path / "n.kpod")
     kpod.save(model, tmp_path / "o.kpod")
     assert (tmp_path / "n.kpod").read_bytes() == (tmp_path / "o.kpod").read_bytes()
+
+
+def test_rows_with_nothing_observed_do_not_count():
+    """They are no rows to begin with, however many come."""
+    model = MiniBatchKPOD(3, random_state=0).partial_fit([{"a": 1.0}, *[{"a": None}] * 40])
+    assert model.n_buffered_ == 1
+    with pytest.raises(NotFittedError):
+        model.predict({"a": 1.0})
+    with pytest.warns(EmptyRowsWarning, match="40 of 71 rows"):
+        model.partial_fit([{"a": float(value)} for value in range(30)])
+    assert model.n_buffered_ == 0
+    assert model.predict({"a": 1.0}).shape == (1,)
 
 
 def test_a_generator_goes_on_from_its_words():
