@@ -12,6 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 import kpod
 from kpod import MiniBatchKPOD
+from kpod._common.warnings import EmptyRowsWarning
+from kpod._estimators.streams import generator_of, words_of
 from tests.helpers.tables import clustered
 
 NAMES = list("abcd")
@@ -139,6 +141,26 @@ def test_saved_half_way_it_goes_on_as_if_never_stopped(rng, kind, tmp_path):
     kpod.save(opened, tmp_path / "n.kpod")
     kpod.save(model, tmp_path / "o.kpod")
     assert (tmp_path / "n.kpod").read_bytes() == (tmp_path / "o.kpod").read_bytes()
+
+
+def test_rows_with_nothing_observed_do_not_count():
+    """They are no rows to begin with, however many come."""
+    model = MiniBatchKPOD(3, random_state=0).partial_fit([{"a": 1.0}, *[{"a": None}] * 40])
+    assert model.n_buffered_ == 1
+    with pytest.raises(NotFittedError):
+        model.predict({"a": 1.0})
+    with pytest.warns(EmptyRowsWarning, match="40 of 71 rows"):
+        model.partial_fit([{"a": float(value)} for value in range(30)])
+    assert model.n_buffered_ == 0
+    assert model.predict({"a": 1.0}).shape == (1,)
+
+
+def test_a_generator_goes_on_from_its_words():
+    random = np.random.default_rng(3)
+    random.integers(10, dtype=np.uint32)  # which takes half a word, and leaves the other half
+    again = generator_of(words_of(random))
+    drawn = [one.integers(1 << 31, size=9, dtype=np.uint32) for one in (random, again)]
+    assert_array_equal(*drawn)
 
 
 def test_drift_is_reported_by_column(rng):

@@ -284,6 +284,23 @@ def one_line(done):
     return done.err
 
 
+def test_what_is_said_of_an_odd_cell_can_be_pasted(kpod, tmp_path):
+    """The part, the row and the column, and the option that makes a gap of it."""
+    folder, rng = tmp_path / "parts", np.random.default_rng(0)
+    folder.mkdir()
+    for part in range(2):
+        rows = [f"{a:.3f},{b:.3f}" for a, b in rng.normal(size=(40, 2)) + 5 * rng.integers(2, size=(40, 1))]
+        rows[30] = "Unknown,1.5" if part else rows[30]
+        (folder / f"{part}.csv").write_text("\n".join(["a,b", *rows, ""]))
+    fit = ("fit", folder, "-k", 2, "-o", tmp_path / "o.csv")
+    said = one_line(kpod(*fit))
+    assert "1.csv: row 31, column 'a': 'Unknown' is not a plain number" in said
+    given = re.search(r"with (--missing \S+), leave", said)
+    done = kpod(*fit, *given[1].split())
+    assert done.code == 0
+    assert "Unknown 1" in done.err
+
+
 def test_what_cannot_be_done_in_pieces_is_said(kpod, table, tmp_path):
     folder = in_parts(table, tmp_path / "parts", ".csv")
     fit = ["fit", folder, "-k", 3, "-o", tmp_path / "x.csv"]

@@ -368,6 +368,18 @@ def test_nothing_is_left_on_the_disk(table, tmp_path, monkeypatch):
     assert not list((tmp_path / "scratch").iterdir())
 
 
+def test_fragments_of_some_row_groups(table, X, tmp_path):
+    """A dataset may hold some row groups of a file only."""
+    from pyarrow import fs
+
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=100)
+    whole = next(ds.dataset(tmp_path / "t.parquet").get_fragments())
+    some = ds.FileSystemDataset(
+        [whole.subset(row_group_ids=[1, 3])], table.schema, ds.ParquetFileFormat(), fs.LocalFileSystem()
+    )
+    same_table(some, np.concatenate([X[100:200], X[300:400]]))
+
+
 def test_columns_are_pushed_down(table):
     """A model by name of column takes those columns of what has more; they alone are read."""
     wide = pl.from_arrow(table).with_columns(town=pl.lit("x"), boom=1 / pl.col("a"))
@@ -401,8 +413,9 @@ def test_analyze_takes_them(place, table, tmp_path, in_pieces):
 def test_a_reader_is_read_once(table, tmp_path):
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(100))
     assert kpod.analyze(reader, 3).labels.shape == (N,)
-    with pytest.raises(InputError, match="no rows"):
-        kpod.scan(reader)
+    for again in (kpod.scan, kpod.analyze):
+        with pytest.raises(InputError, match=r"^the RecordBatchReader: no rows, or .* read already"):
+            again(reader)
 
 
 def test_what_needs_memory_says_so(table):

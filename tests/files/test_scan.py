@@ -435,7 +435,7 @@ def test_patterns_of_gaps_are_counted_in_pieces(monkeypatch):
     rng = np.random.default_rng(0)
     for p, share in ((3, 0.5), (70, 0.02), (70, 0.5)):
         values = np.where(rng.random((500, p)) < share, np.nan, 1.0)
-        ours, theirs = entries.MappedEntries(values), entries.DenseEntries(values)
+        ours, theirs = entries.MappedEntries(entries.MappedRows(values)), entries.DenseEntries(values)
         assert ours.patterns(6)[0] == theirs.patterns(6)[0]
         if share < 0.5 or p == 3:
             assert ours.patterns(6) == theirs.patterns(6)

@@ -59,7 +59,7 @@ def prepare_pieces(table: Any, preparer: TablePreparer) -> Prepared:
         robust = "--robust" if in_the_shell() else "scale='robust'"
         raise InputError(
             f"{table.source}: {robust}, {option('--log')} and {option('--clip')} need the whole table in "
-            f"memory{table.whole_size}; leave them out."
+            f"memory{table.whole_size}; leave them out, or give one file that fits."
         )
     usage = choose_columns(
         table, preparer.columns or (), preparer.exclude, preparer.ids,

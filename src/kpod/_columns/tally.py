@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kpod._columns.missing_codes import as_number
-from kpod._common.typing import Floats
+from kpod._common.typing import AnyFloats, Floats
 
 HEAD = 2_000
 """Numbers that are kept as they follow each other."""
@@ -53,15 +53,27 @@ class Tally:
         self._follow(values)
         values = self.without_codes(values, count=True)
         gaps = np.isnan(values)
-        self.n_rows += len(values)
-        self.n_missing += int(gaps.sum())
-        self.low = float(np.fmin.reduce(values, initial=self.low))
-        self.high = float(np.fmax.reduce(values, initial=self.high))
-        if self.whole:
-            with np.errstate(invalid="ignore"):
-                self.whole = bool((gaps | (np.floor(values) == values)).all())
+        low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+        with np.errstate(invalid="ignore"):
+            whole = self.whole and bool((gaps | (np.floor(values) == values)).all())
+        self._count(len(values), int(gaps.sum()), low, high, whole=whole)
 
-    def _follow(self, values: Floats) -> None:
+    def add_counted(self, values: AnyFloats, n_missing: int, low: float, high: float, *, whole: bool) -> None:
+        """Count some more, of which all is known but the codes among them."""
+        if self.codes:  # which are compared in full precision
+            self.add(values.astype(np.float64))
+            return
+        self._follow(values)
+        none = n_missing == len(values)
+        self._count(len(values), n_missing, *((np.nan, np.nan) if none else (low, high)), whole=whole)
+
+    def _count(self, n_rows: int, n_missing: int, low: float, high: float, *, whole: bool) -> None:
+        self.n_rows += n_rows
+        self.n_missing += n_missing
+        self.low, self.high = float(np.fmin(self.low, low)), float(np.fmax(self.high, high))
+        self.whole = self.whole and whole
+
+    def _follow(self, values: AnyFloats) -> None:
         if len(self.head) < HEAD:
             self.head = np.append(self.head, values[: HEAD - len(self.head)])
         if self._rising:

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kpod._common.arrays import membership
 from kpod._common.column_groups import ColumnGroups
@@ -51,6 +52,7 @@ WEIGHT_UNITS = 2.0**20
 # What gaps weigh against values when seeds are drawn, in turn; and the most that one weighs.
 GAP_WEIGHTS = (1.0, 9.0)
 LARGEST_GAP = 25.0
+RANKED_ROWS = 1 << 18
 
 
 def fill_gaps(table: Table, centers: Floats) -> Floats:
@@ -100,11 +102,24 @@ class Listing:
 
 def sample_of(table: Table, executor: Executor, size: int, rng: np.random.Generator) -> Table:
     """Some rows that say anything, as a table of their own, here and in the same units."""
-    rows = np.sort(rng.choice(np.flatnonzero(table.usable), size, replace=False, shuffle=False))
+    usable = table.usable
+    ranks = rng.choice(int(usable.sum()), size, replace=False, shuffle=False)
+    rows = rows_by_rank(usable, np.sort(ranks))
     weights = None if table.weights is None else table.weights[rows]
     entries = entries_of(table, executor, rows).astype(table.dtype)
     units = Units(np.zeros(table.n_columns), 1.0)
     return make_table(entries, Executor(), weights=weights, units=units, groups=table.groups)
+
+
+def rows_by_rank(mask: NDArray[np.bool_], ranks: Positions) -> Positions:
+    """The rows with these numbers among those in a mask, ascending; without a list of all of those."""
+    found, before = [np.empty(0, np.intp)], 0
+    for start in range(0, len(mask), RANKED_ROWS):
+        here = np.flatnonzero(mask[start : start + RANKED_ROWS])
+        low, high = np.searchsorted(ranks, [before, before + len(here)])
+        found.append(start + here[ranks[low:high] - before])
+        before += len(here)
+    return np.concatenate(found)
 
 
 def row_entries(table: Table) -> int:

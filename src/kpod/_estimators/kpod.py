@@ -24,6 +24,7 @@ from kpod._estimators.nearest_center import MIXTURE, NearestCenter
 from kpod._estimators.parameters import check_parameters, check_place, check_table, is_auto
 from kpod._estimators.plan import checkpoint_of, drawn_from, init_of
 from kpod._inputs import choose_executor, validation
+from kpod._inputs.scanned import ScannedTable
 from kpod._mixture.confidence import soften
 from kpod._mixture.roundness import roundness
 from kpod._selection.informative import MissingnessDecision
@@ -350,6 +351,8 @@ class KPOD(NearestCenter):
             weights = validation.check_weights(sample_weight, values.shape[0])
             table = make_table(values, executor, weights=weights, checked=True)
             validation.check_finite(table, names)
+            if isinstance(X, ScannedTable) and weights is None:
+                X.measured = table
             table = with_groups(table, executor)
             self._check_table(table, names)
             plan = replace(self._plan(), algorithm=algorithm)

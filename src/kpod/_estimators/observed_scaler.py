@@ -17,6 +17,10 @@ from kpod._engine.table import make_table
 from kpod._estimators.documentation import DocumentedMixin
 from kpod._estimators.fitted import column_names, store_fitted
 from kpod._inputs import validation
+from kpod._kernels.columns import standardise
+
+ENTRIES_AT_ONCE = 512
+"""Rows of fewer entries are standardised several at a time."""
 
 
 class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -94,9 +98,11 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         return self._scaled(self._table(X, reset=False))
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
-    def _scaled(self, values: Any) -> Any:
-        """What `transform` makes of a checked table, or of some of its rows."""
+    def _scaled(self, values: Any, out: Any = None) -> Any:
+        """What `transform` makes of a checked table, or some rows of one; dense ones in `out`, if given."""
         values = self._centred(values)
+        if not sparse.issparse(values):
+            return standardised(values, self.mean_, self.scale_, out)
         return with_entries(
             values, (entries(values) - of_column(self.mean_, values)) / of_column(self.scale_, values)
         )
@@ -166,6 +172,14 @@ def with_entries(table: Any, values: Floats) -> Any:
     # 32-bit indices where they do, which is all that many tools take.
     indptr = table.indptr.astype(sparse.get_index_dtype(maxval=table.nnz))
     return sparse.csr_array((values.astype(table.dtype), table.indices, indptr), shape=table.shape)
+
+
+def standardised(values: Any, mean: Floats, scale: Floats, out: Any = None) -> Any:
+    """(x - mean) / scale of a dense table, in double precision, in the table's own."""
+    out = np.empty(values.shape, values.dtype) if out is None else out
+    times = max(1, ENTRIES_AT_ONCE // max(1, values.shape[1]))
+    standardise(np.ascontiguousarray(values), np.tile(mean, times), np.tile(scale, times), out)
+    return out
 
 
 def row_means(table: Any) -> Floats:

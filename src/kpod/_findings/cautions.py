@@ -91,17 +91,17 @@ def start_cautions(c: Clustering) -> Iterator[Note]:
 
 
 def row_cautions(c: Clustering, row_names: Sequence[Any] | None) -> Iterator[Note]:
-    def rows(mask: Any) -> dict[str, Any]:
-        which = np.flatnonzero(mask)
+    def rows(which: Any) -> dict[str, Any]:
         names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in which[:MOST_LISTED]]
         return {"n": len(which), "rows": names, "named": row_names is not None}
 
-    nothing = c.labels < 0
-    if nothing.any():
+    nothing = np.flatnonzero(c.labels < 0)
+    if len(nothing):
         yield caution("rows with nothing observed", **rows(nothing))
-    little = ~nothing & (c.source.by_row <= LITTLE * len(c.sources))
-    if little.any():
-        yield caution("rows with little observed", clusters=c.k > 1, **rows(little))
+    is_little = c.source.by_row <= LITTLE * len(c.sources)
+    is_little[nothing] = False
+    if is_little.any():
+        yield caution("rows with little observed", clusters=c.k > 1, **rows(np.flatnonzero(is_little)))
     if c.k > 1:
         undecided = c.margins < UNDECIDED
         if undecided.any():

@@ -49,6 +49,7 @@ class ScannedTable:
         self.files = list(files)
         self.scaler_ = scaler
         self.notes = Notes()
+        self.measured: Any = None  # as a table of the engine, by whoever went over all rows last
         self._check = check
         self._release = None if release is None else weakref.finalize(self, release)
 
@@ -125,8 +126,8 @@ class ScannedTable:
     def __getstate__(self) -> dict[str, Any]:
         values = self.values
         parts = (values.data, values.indices, values.indptr) if sparse.issparse(values) else (values,)
-        state = {**self.__dict__, "_release": None, "_check": None, "values": tuple(map(packed, parts))}
-        return state | {"_shape": self.shape}
+        left = dict.fromkeys(("_release", "_check", "measured"))
+        return {**self.__dict__, **left, "values": tuple(map(packed, parts)), "_shape": self.shape}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         from kpod._engine.blocks import csr_of

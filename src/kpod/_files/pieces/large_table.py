@@ -30,7 +30,8 @@ from kpod._common.typing import Floats
 from kpod._engine.windows import gathered
 from kpod._files import foreign_formats, memory_limits
 from kpod._files.output import has_plain_numbers
-from kpod._files.pieces.scanning import Decoded, Decoder
+from kpod._files.pieces.decoding import Decoder
+from kpod._files.pieces.scanning import Decoded
 from kpod._files.pieces.source import Source
 from kpod._files.pieces.sources import Sources
 from kpod._files.pieces.text_source import TextOptions, TextSource

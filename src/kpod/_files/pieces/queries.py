@@ -45,7 +45,6 @@ class QuerySource(Source):
         self.part, self.path = Part(""), ""
         self.query, self.kind, self.filters = query, kind, filters
         self.name = f"the {kind}"
-        self.n_readings = 0
         if filters is not None and kind != "pyarrow Dataset":
             raise InputError(f"{self.name}: filters are for files and datasets; filter it beforehand.")
 
@@ -88,11 +87,12 @@ class QuerySource(Source):
         return None
 
     def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        self.n_readings += 1
-        if self.kind == "RecordBatchReader" and self.n_readings > 1:
-            raise InputError(f"{self.name}: has been read already; give a new one.")
+        n_rows = 0
         for batch in self.rows(list(names), max(1, source.BATCH_ENTRIES // max(1, len(names)))):
+            n_rows += batch.num_rows
             yield batch.select(list(names))
+        if self.kind == "RecordBatchReader" and n_rows == 0:
+            raise InputError(f"{self.name}: no rows, or they have been read already; give a new one.")
 
     def rows(self, names: list[str], length: int) -> Iterable[pa.RecordBatch]:
         """Batches that have these columns, of about so many rows."""

@@ -9,18 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kpod._columns import column_inspection as kinds
-from kpod._columns.missing_codes import as_number, spellings
-from kpod._columns.tables import Column, precision, shown
+from kpod._columns.tables import precision, shown
 from kpod._columns.tally import Tally
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Notes
@@ -28,8 +24,8 @@ from kpod._common.progress import Progress
 from kpod._common.sentences.formatting import size_text, some
 from kpod._common.typing import AnyFloats, Floats
 from kpod._engine.windows import release
+from kpod._files.pieces.decoding import ColumnsToRows, Decoder
 from kpod._files.pieces.scratch import Scratch
-from kpod._files.pieces.source import Source
 from kpod._files.pieces.sources import Sources, is_numeric
 from kpod._files.pieces.text_source import TextOptions
 from kpod._files.places.paths import SCANNED, expand
@@ -177,68 +173,6 @@ class Bar:
 
 
 @dataclass
-class Decoder:
-    """Makes numbers of the entries of one column, and counts the marks of gaps."""
-
-    name: str
-    decimal: str = "."
-    missing: Sequence[str] = ()
-    tally: Tally | None = None
-    """Counts what takes all numbers to know, if asked."""
-    marks: Counter[str] = field(default_factory=Counter)
-    leading_zeros: bool = False
-
-    def __post_init__(self) -> None:
-        given = [mark for mark in self.missing if as_number(mark) is None]
-        self.spelled = pa.array(spellings(given), pa.string())
-
-    def __call__(self, values: pa.Array, source: Source, row: int) -> AnyFloats:
-        """The numbers; `row` is that of the first entry in its file."""
-        numbers = self.decoded(values, source, row)
-        if self.tally is not None:
-            # Only codes have to be compared in full precision.
-            self.tally.add(numbers.astype(np.float64, copy=False) if self.tally.codes else numbers)
-        return numbers
-
-    def decoded(self, values: pa.Array, source: Source, row: int) -> AnyFloats:
-        if kinds.is_text(values.type):
-            return self.of_text(values, source, row)
-        nulls = values.null_count
-        if pa.types.is_floating(values.type):
-            if nulls:
-                self.marks["null"] += nulls
-            return np.asarray(values.to_numpy(zero_copy_only=False))
-        if nulls:
-            self.marks["null"] += nulls
-        return kinds.as_floats(values)
-
-    def of_text(self, text: pa.Array, source: Source, row: int) -> Floats:
-        gaps = kinds.gaps_in(text, self.spelled)
-        floats = kinds.try_numbers(text, gaps, self.decimal)
-        if floats is None:
-            text = pc.utf8_trim_whitespace(text)
-            gaps = kinds.gaps_in(text, self.spelled)
-            floats = kinds.try_numbers(pc.replace_substring_regex(text, r"^\+", ""), gaps, self.decimal)
-        if floats is None:
-            raise InputError(self.not_a_number(text, gaps, source, row))
-        column = Column(self.name, "number", 0)
-        kinds.count_marks(column, text, gaps)
-        self.marks.update(column.marks)
-        self.leading_zeros = self.leading_zeros or kinds.has_leading_zeros(text)
-        return floats
-
-    def not_a_number(self, text: pa.Array, gaps: Any, source: Source, row: int) -> str:
-        plain = pc.replace_substring(text, ",", ".") if self.decimal == "," else text
-        odd = pc.and_not(pc.invert(pc.match_substring_regex(plain, kinds.NUMBER)), gaps)
-        at = max(0, int(pc.index(odd, True).as_py()))
-        value = printable(str(text[at].as_py())[:60])
-        return (
-            f"{source.name}: row {row + at + 1}, column {shown(self.name)}: '{value}' is not a plain number, "
-            "which a table that is read in pieces needs; leave the column out, or correct it."
-        )
-
-
-@dataclass
 class Decoded:
     """The rows of files as numbers, in a scratch file."""
 
@@ -271,6 +205,7 @@ class Decoded:
         decoders = [Decoder(name, decimal) for name in names]
         if missing is not None:
             decoders = [Decoder(name, decimal, missing(name), Tally(missing(name))) for name in names]
+        as_rows = ColumnsToRows(decoders, dtype)
         scratch = Scratch(directory, n_bytes)
         room = size_text(n_bytes) if most else f"{8 * len(names)} bytes a row"
         text = f"reading {sources.name}, {room} of scratch in {printable(scratch.directory)}"
@@ -278,11 +213,7 @@ class Decoded:
         try:
             tell(0, most, text)
             for source, row, batch in sources.batches(names):
-                out = np.empty((batch.num_rows, len(names)), dtype)
-                for j, decoder in enumerate(decoders):
-                    out[:, j] = decoder(batch.column(j), source, row)
-                check_finite(out, names, source, row)
-                offset = scratch.write(out, offset)
+                offset = scratch.write(as_rows(batch, source, row), offset)
                 n_rows += batch.num_rows
                 tell(n_rows, most, text)
             scratch.truncate(offset)
@@ -345,9 +276,9 @@ class Decoded:
             raw = ScannedTable(self.rows(), self.names, [source.path for source in self.sources.files])
             scaler = fitted_scaler(scale, raw)
             if scaler is not None:
-                offset = 0
+                offset, buffer = 0, np.empty((chunk_rows(raw.values), len(self.names)), self.dtype)
                 for rows in chunks(raw.values):
-                    offset = scratch.write(scaler._scaled(np.asarray(rows)), offset)
+                    offset = scratch.write(scaler._scaled(rows, buffer[: len(rows)]), offset)
             out = ScannedTable(self.rows(), self.names, raw.files, scaler, scratch.remove)
             out.notes = Notes(self.sources.notes)
             return out
@@ -358,11 +289,15 @@ class Decoded:
 
 def chunks(values: AnyFloats) -> Iterator[AnyFloats]:
     """Some rows after the other; those of a mapped file are let go of when the next are asked for."""
-    step = max(1, CHUNK_ENTRIES // values.shape[1])
+    step = chunk_rows(values)
     for start in range(0, values.shape[0], step):
         rows = values[start : start + step]
         yield rows
         release(rows)
+
+
+def chunk_rows(values: AnyFloats) -> int:
+    return max(1, CHUNK_ENTRIES // values.shape[1])
 
 
 def fitted_scaler(scale: bool | ObservedScaler, table: ScannedTable) -> ObservedScaler | None:
@@ -392,14 +327,4 @@ def check_numeric(sources: Sources, names: Sequence[str]) -> None:
         raise InputError(
             f"{sources.name}: k-means needs numbers, but these columns are not numeric: {some(odd)}; leave "
             "them out."
-        )
-
-
-def check_finite(values: AnyFloats, names: Sequence[str], source: Source, row: int) -> None:
-    infinite = np.isinf(values)
-    if infinite.any():
-        i, j = np.argwhere(infinite)[0]
-        raise InputError(
-            f"{source.name}: row {row + i + 1}, column {shown(names[j])}: infinite value; correct it, or "
-            "leave it empty if it stands for a missing value."
         )

@@ -34,6 +34,7 @@ from kpod._findings.fitted_clusters.models import (
     split,
     wild_cells,
 )
+from kpod._findings.fitted_clusters.typical_rows import members_of, nearest_members
 from kpod._findings.fitted_clusters.units import (
     SMALL,
     YEAR,
@@ -112,7 +113,7 @@ class Clustering:
         check_is_fitted(kpod)
         if seen is None:
             seen = X if before is None else before.transform(X)
-        values = entries_of(validation.as_table(seen, kpod))
+        values = entries_of(validation.as_table(seen, kpod), getattr(seen, "measured", None))
         table, back, given, levels = in_units(estimator, before, kpod, X, values)
         given = column_names if column_names is not None else given
         names = [str(name) for name in given] if given is not None else numbered(table.shape[1])
@@ -432,19 +433,12 @@ class Clustering:
         In standard deviations of the cluster where it is one of a mixture. Of a large cluster, a sample is
         looked at.
         """
-        members = np.flatnonzero(self.labels == cluster)
-        if not len(members):
-            return []
-        most_members = max(100, MOST_COMPARED // len(self.names))
-        if len(members) > most_members:
-            members = np.sort(np.random.default_rng(0).choice(members, most_members, replace=False))
-        known = self.source.by_row[members]
-        members = members[known >= np.quantile(known, 0.5)]
-        center = np.asarray(self.kpod.cluster_centers_[cluster], dtype=np.float64)
-        spreads = self.kpod._standard_deviations()[cluster] if is_mixture(self.kpod) else 1.0
-        squares = ((self.values.rows(members) - center) / spreads) ** 2
-        count = np.maximum((~np.isnan(squares)).sum(axis=1), 1)
-        return [int(i) for i in members[np.argsort(np.nansum(squares, axis=1) / count, kind="stable")[:most]]]
+        return nearest_members(self, cluster, self.compared_members[cluster])[:most]
+
+    @cached_property
+    def compared_members(self) -> list[Positions]:
+        """The rows of each cluster, or of a large one a sample of them."""
+        return members_of(self.labels, self.sizes, max(100, MOST_COMPARED // len(self.names)))
 
 
 def numbered(n: int) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,9 @@ from scipy import sparse
 
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
 from kpod._engine.executors import available_threads, threads
-from kpod._engine.table import make_table
+from kpod._engine.table import Table, make_table
 from kpod._engine.windows import gathered, release
+from kpod._kernels.columns import count_observed
 
 CHUNK_ENTRIES = 1 << 21
 MANY_ENTRIES = 1 << 22
@@ -27,12 +28,12 @@ Patterns = tuple[int, list[tuple[list[int], int]]]
 """How many patterns of gaps there are; of the commonest, the columns missing and the rows."""
 
 
-def entries_of(table: Any) -> Entries:
-    """Of an array with NaN in the gaps, or of a CSR array."""
+def entries_of(table: Any, measured: Table | None = None) -> Entries:
+    """Of an array with NaN in the gaps, or of a CSR array; `measured` is what a fit knows of it already."""
     if sparse.issparse(table):
         return SparseEntries(table)
     in_pieces = isinstance(table, np.memmap) or table.size > MANY_ENTRIES
-    return MappedEntries(table) if in_pieces else DenseEntries(table)
+    return MappedEntries(MappedRows(table, measured)) if in_pieces else DenseEntries(table)
 
 
 class Entries:
@@ -128,12 +129,40 @@ class DenseEntries(Entries):
         return patterns_of_gaps(~self.observed, most)
 
 
-class About(NamedTuple):
-    """Observed columns of each row; means and standard deviations of the columns."""
+class MappedRows:
+    """A large array, in a file perhaps, and what was found out about it so far.
 
-    observed: Any
-    means: Floats
-    spreads: Floats
+    Parameters
+    ----------
+    values : array with NaN in the gaps
+    measured : the same as a table of the engine, if that is known
+    """
+
+    def __init__(self, values: AnyFloats, measured: Table | None = None) -> None:
+        self.values, self._measured = values, measured
+        self._sample: tuple[Positions, AnyFloats] | None = None
+
+    @property
+    def measured(self) -> Table:
+        """What one compiled pass tells of rows and columns."""
+        if self._measured is None:
+            with threads(available_threads()) as executor:
+                self._measured = make_table(self.values, executor)
+        return self._measured
+
+    def rows(self, which: Positions) -> AnyFloats:
+        """Some rows; those asked for last are kept for the next time, where they are not too many."""
+        if self._sample is not None and self._sample[0] is which:
+            return self._sample[1]
+        found = gathered(self.values, which)
+        if found.size <= MANY_ENTRIES:
+            self._sample = which, found
+        return found
+
+    def column(self, j: int, among: Positions) -> AnyFloats:
+        """Some entries of a column."""
+        few = len(among) * self.values.shape[1] <= MANY_ENTRIES
+        return self.rows(among)[:, j] if few else gathered(self.values[:, j], among)
 
 
 class MappedEntries(Entries):
@@ -141,13 +170,14 @@ class MappedEntries(Entries):
 
     Parameters
     ----------
-    values : array with NaN in the gaps
+    mapped : the array
     scaler : ObservedScaler or None
         What the values were standardised by: entries are given in the units from before.
     """
 
-    def __init__(self, values: AnyFloats, scaler: Any = None) -> None:
-        self.values, self.shape, self.scaler = values, values.shape, scaler
+    def __init__(self, mapped: MappedRows, scaler: Any = None) -> None:
+        self.mapped, self.values, self.scaler = mapped, mapped.values, scaler
+        self.shape = mapped.values.shape
 
     def pieces(self) -> Iterator[tuple[slice, AnyFloats]]:
         """Some rows after the other, as they are in the file, which are let go of before the next."""
@@ -162,16 +192,13 @@ class MappedEntries(Entries):
             return np.asarray(values, np.float64)
         return np.asarray(values, np.float64) * self.scaler.scale_[j] + self.scaler.mean_[j]
 
-    @cached_property
-    def measured(self) -> About:
-        """What one compiled pass tells of rows and columns."""
-        with threads(available_threads()) as executor:
-            table = make_table(self.values, executor)
-        return About(table.observed, table.column_means, table.column_spreads)
-
     @property
     def by_row(self) -> Any:
-        return self.measured.observed
+        return self.mapped.measured.observed
+
+    @property
+    def by_column(self) -> AnyFloats:
+        return self.mapped.measured.about.weights
 
     @cached_property
     def ranges(self) -> tuple[Floats, Floats]:
@@ -184,27 +211,26 @@ class MappedEntries(Entries):
         if among is None:
             entries = np.concatenate([values[:, j].copy() for _, values in self.pieces()])
         else:
-            entries = gathered(self.values[:, j], among)
+            entries = self.mapped.column(j, among)
         here = np.flatnonzero(~np.isnan(entries))
         entries, rows = entries[here], here if among is None else among[here]
         return rows, self.in_units(entries, j) if self.scaler is not None else entries
 
     def rows(self, which: Positions) -> Floats:
-        return self.in_units(gathered(self.values, which))
+        return self.in_units(self.mapped.rows(which))
 
     def by_group(self, groups: Labels, n_groups: int) -> AnyFloats:
-        out = np.zeros((n_groups + 1, self.shape[1]))
+        out = np.zeros((n_groups, self.shape[1]))
         for rows, values in self.pieces():
-            here = np.where(groups[rows] < 0, n_groups, groups[rows]).astype(np.int32)
-            places = (np.ones(len(here)), here, np.arange(len(here) + 1, dtype=np.int32))
-            members = sparse.csr_array(places, shape=(len(here), n_groups + 1))
-            out += members.T @ (~np.isnan(values)).astype(np.float64)
-        return out[:n_groups]
+            here = np.ascontiguousarray(groups[rows], np.int32)
+            out += count_observed(np.ascontiguousarray(values), here, n_groups)
+        return out
 
     @property
     def moments(self) -> tuple[Floats, Floats]:
         scale = 1.0 if self.scaler is None else self.scaler.scale_
-        return self.in_units(self.measured.means), self.measured.spreads * scale
+        measured = self.mapped.measured
+        return self.in_units(measured.column_means), measured.column_spreads * scale
 
     def patterns(self, most: int) -> Patterns:
         keys = np.empty(self.shape[0], np.uint64)

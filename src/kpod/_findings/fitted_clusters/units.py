@@ -39,7 +39,7 @@ def in_units(
     """The table in units one can read, how centers come there, the names of columns, and which are levels."""
     plain: list[Level | None] = [None] * values.shape[1]
     if isinstance(X, ScannedTable) and X.scaler_ is not None and before is None:
-        in_file = MappedEntries(X.values, X.scaler_) if isinstance(values, MappedEntries) else values
+        in_file = MappedEntries(values.mapped, X.scaler_) if isinstance(values, MappedEntries) else values
         return in_file, X.scaler_.inverse_transform, X.columns, plain
     if before is None:
         return values, as_they_are, names_of(estimator, model, X), plain

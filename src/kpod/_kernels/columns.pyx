@@ -1,0 +1,135 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
+"""Columns as files have them become rows as the engine takes them, counted on the way; and rows are standardised."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+
+import numpy as np
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef extern from "columns.h" nogil:
+    const Py_ssize_t TILE_STRIDE
+    void interleave_f32(
+        const float** columns, const uint8_t** bits, const int64_t* first_bits, Py_ssize_t p, Py_ssize_t n,
+        float* tile, float* out, double* low, double* high, int64_t* gaps, uint8_t* whole)
+    void interleave_f64(
+        const double** columns, const uint8_t** bits, const int64_t* first_bits, Py_ssize_t p, Py_ssize_t n,
+        double* tile, double* out, double* low, double* high, int64_t* gaps, uint8_t* whole)
+    void standardise_f32(
+        const float* x, const double* mean, const double* scale, Py_ssize_t width, Py_ssize_t n, float* out)
+    void standardise_f64(
+        const double* x, const double* mean, const double* scale, Py_ssize_t width, Py_ssize_t n, double* out)
+    void count_observed_f32(const float* x, const int32_t* groups, Py_ssize_t p, Py_ssize_t n, int32_t* counts)
+    void count_observed_f64(const double* x, const int32_t* groups, Py_ssize_t p, Py_ssize_t n, int64_t* counts)
+
+
+def interleave(
+    list columns,              # IN p arrays (n,) of the type of `out`
+    list bits,                 # IN p bitmaps, set where there is a value, least bit first; None where all are there
+    const int64_t[::1] first,  # IN (p,) the bit of the first row
+    real[:, ::1] out,          # OUT (n, p) the rows, NaN where there is no value
+    double[::1] low,           # INOUT (p,) the smallest value of each column
+    double[::1] high,          # INOUT (p,) the largest
+    int64_t[::1] gaps,         # INOUT (p,) how many are missing or NaN
+    uint8_t[::1] whole,        # INOUT (p,) whether all are whole numbers
+):
+    """Columns side by side, as rows; and what there is to know of each."""
+    cdef Py_ssize_t n = out.shape[0], p = out.shape[1], j
+    cdef const real[::1] column
+    cdef const uint8_t[::1] bitmap
+    for counted in (columns, bits, first, low, high, gaps, whole):
+        if len(counted) != p:
+            raise ValueError("as much of everything as there are columns")
+    if n == 0 or p == 0:
+        return
+    cdef uintptr_t[::1] places = np.zeros(p, np.uintp), maps = np.zeros(p, np.uintp)
+    for j in range(p):
+        column = columns[j]
+        if column.shape[0] != n:
+            raise ValueError("columns of another length than the rows")
+        places[j] = <uintptr_t> &column[0]
+        if bits[j] is None:
+            continue
+        bitmap = bits[j]
+        if first[j] < 0 or first[j] + n > 8 * bitmap.shape[0]:
+            raise ValueError("bits beyond the bitmap")
+        maps[j] = <uintptr_t> &bitmap[0]
+    if real is float:
+        turned_f = np.empty((p, TILE_STRIDE), np.float32)
+        call_f32(places, maps, first, p, n, turned_f, out, low, high, gaps, whole)
+    else:
+        turned_d = np.empty((p, TILE_STRIDE))
+        call_f64(places, maps, first, p, n, turned_d, out, low, high, gaps, whole)
+
+
+cdef void call_f32(
+    uintptr_t[::1] places, uintptr_t[::1] maps, const int64_t[::1] first, Py_ssize_t p, Py_ssize_t n,
+    float[:, ::1] turned, float[:, ::1] out, double[::1] low, double[::1] high, int64_t[::1] gaps, uint8_t[::1] whole,
+) noexcept:
+    with nogil:
+        interleave_f32(
+            <const float**> &places[0], <const uint8_t**> &maps[0], &first[0], p, n, &turned[0, 0], &out[0, 0],
+            &low[0], &high[0], &gaps[0], &whole[0])
+
+
+cdef void call_f64(
+    uintptr_t[::1] places, uintptr_t[::1] maps, const int64_t[::1] first, Py_ssize_t p, Py_ssize_t n,
+    double[:, ::1] turned, double[:, ::1] out, double[::1] low, double[::1] high, int64_t[::1] gaps, uint8_t[::1] whole,
+) noexcept:
+    with nogil:
+        interleave_f64(
+            <const double**> &places[0], <const uint8_t**> &maps[0], &first[0], p, n, &turned[0, 0], &out[0, 0],
+            &low[0], &high[0], &gaps[0], &whole[0])
+
+
+def standardise(
+    const real[:, ::1] rows,  # IN (n, p)
+    const double[::1] mean,   # IN (width,) of as many entries as are taken at a time: whole rows
+    const double[::1] scale,  # IN (width,)
+    real[:, ::1] out,         # OUT (n, p), another array than `rows`
+):
+    """(x - mean) / scale of every entry."""
+    cdef Py_ssize_t n = rows.shape[0], p = rows.shape[1], width = mean.shape[0]
+    if out.shape[0] != n or out.shape[1] != p or scale.shape[0] != width or (p and (width < p or width % p)):
+        raise ValueError("rows, means and scales do not fit together")
+    if n == 0 or p == 0:
+        return
+    if &rows[0, 0] == &out[0, 0]:
+        raise ValueError("rows are standardised into another array")
+    with nogil:
+        if real is float:
+            standardise_f32(&rows[0, 0], &mean[0], &scale[0], width, n * p, &out[0, 0])
+        else:
+            standardise_f64(&rows[0, 0], &mean[0], &scale[0], width, n * p, &out[0, 0])
+
+
+def count_observed(
+    const real[:, ::1] rows,     # IN (n, p), NaN in the gaps
+    const int32_t[::1] groups,   # IN (n,) of each row, negative for none
+    Py_ssize_t n_groups,
+):
+    """How often each column is observed in each group: (n_groups, p)."""
+    cdef Py_ssize_t n = rows.shape[0], p = rows.shape[1], i
+    cdef int32_t[:, ::1] short_counts
+    cdef int64_t[:, ::1] long_counts
+    if groups.shape[0] != n:
+        raise ValueError("as many groups as rows")
+    for i in range(n):
+        if groups[i] >= n_groups:
+            raise ValueError("a group beyond their number")
+    out = np.zeros((n_groups, p), np.int32 if real is float else np.int64)
+    if n == 0 or p == 0 or n_groups == 0:
+        return out
+    if real is float:
+        short_counts = out
+        with nogil:
+            count_observed_f32(&rows[0, 0], &groups[0], p, n, &short_counts[0, 0])
+    else:
+        long_counts = out
+        with nogil:
+            count_observed_f64(&rows[0, 0], &groups[0], p, n, &long_counts[0, 0])
+    return out
