@@ -227,11 +227,11 @@ class StreamModel(NearestCenter):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "cluster_centers_")
 
-    def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
+    def _validate(self, X: Any, executor: Executor, *, reset: bool, weight: str | None = None) -> Any:
         """What the engine takes; rows with names in the columns of the model, which may become more."""
         rows = X if isinstance(X, NamedRows) else None if reset else dicts_in(X)
         if rows is None:
-            return super()._validate(X, executor, reset=reset)
+            return super()._validate(X, executor, reset=reset, weight=weight)
         known = [] if reset else list(getattr(self, "feature_names_in_", ()))
         if not reset and not known:
             raise ValueError("X has names of columns, but the model was fitted on an array without any.")
