@@ -14,6 +14,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 import kpod
 from kpod import KPOD
@@ -127,7 +128,7 @@ def test_the_same_bits_as_on_threads(client, dtype):
         )
     same(here, there)
     assert there.algorithm_ == "lloyd"
-    assert len(np.unique(there.labels_)) == 5
+    assert len(np.unique(there.labels_.compute())) == 5
     with pytest.warns(RuntimeWarning, match="a single start is run"):
         memory = KPOD(**model.set_params(algorithm="lloyd", n_init=2).get_params()).fit(
             X, sample_weight=weights
@@ -496,6 +497,25 @@ def test_frames_are_transformed_in_partitions(method):
     assert kinds == promised
     names = {"predict": "cluster", "transform": "kpod4", "impute": "f", "predict_proba": "cluster_4"}
     assert names[method] in (found.name if method == "predict" else list(found.columns))
+
+
+def test_columns_are_scaled_where_they_are(client):
+    """Also by a pipeline, which then takes the table as it is."""
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(table(n_rows=600) * np.arange(1, 7) + 5, columns=list("abcdef"))
+    several = dd.from_pandas(frame, npartitions=3)
+    here = kpod.ObservedScaler().fit(frame)
+    with client.as_current():
+        there = kpod.ObservedScaler().fit(several)
+        scaled = there.transform(several)
+        assert_allclose(scaled.compute(), here.transform(frame), rtol=1e-9, atol=1e-12)
+        assert list(scaled.columns) == list("abcdef")
+        pipeline = make_pipeline(kpod.ObservedScaler(), KPOD(5, random_state=0)).fit(several)
+        assert_array_equal(pipeline.predict(several).compute(), pipeline.predict(frame))
+    assert_allclose(there.mean_, here.mean_)
+    with pytest.raises(ValueError, match="rows='center' needs the whole table in memory"):
+        kpod.ObservedScaler(rows="center").fit(several)
 
 
 def test_labels_stay_where_the_rows_are(client, tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,10 +24,13 @@ LABEL = "cluster"
 NOT_SENT = ("labels_", "checkpoint", "_progress_line")
 
 
-def applied(model: Any, X: Any, method: str) -> Any:
-    """What a method of a fitted model gives for every row of a collection: a collection, not computed yet."""
+def applied(model: Any, X: Any, method: str, columns: Sequence[str] | None = ()) -> Any:
+    """What a method of a fitted model gives for every row of a collection: a collection, not computed yet.
+
+    The result has these columns; none are those of the table itself, and None is a label.
+    """
     check_is_fitted(model)
-    each = Applied.of(model, method)
+    each = Applied.of(model, method, columns)
     return with_columns(each, X) if validation.is_spark(X) else of_partitions(each, X)
 
 
@@ -37,9 +40,9 @@ class Applied:
 
     Parameters
     ----------
-    model : pickled, without what it says of the rows of its fit
+    pickled : the model, without what it says of the rows of its fit
     method : its name
-    columns : of the result; None for a single one
+    columns : of the result, see `applied`
     names : of the columns that it takes, if they have any
     """
 
@@ -49,21 +52,17 @@ class Applied:
     names: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, model: Any, method: str) -> Applied:
+    def of(cls, model: Any, method: str, columns: Sequence[str] | None) -> Applied:
         slim = copy.copy(model)
         for name in NOT_SENT:
             if name in vars(slim):
                 setattr(slim, name, None)
-        slim.n_threads = 1  # partitions are what runs side by side
+        if hasattr(slim, "n_threads"):
+            slim.n_threads = 1  # partitions are what runs side by side
         names = getattr(model, "feature_names_in_", None)
-        columns = {
-            "predict": None,
-            "transform": tuple(map(str, model.get_feature_names_out())),
-            "predict_proba": tuple(f"{LABEL}_{i}" for i in range(model.n_clusters_)),
-            "impute": (),
-        }[method]
         given = None if names is None else tuple(names)
-        return cls(pickle.dumps(slim, pickle.HIGHEST_PROTOCOL), method, columns, given)
+        new = None if columns is None else tuple(map(str, columns))
+        return cls(pickle.dumps(slim, pickle.HIGHEST_PROTOCOL), method, new, given)
 
     @cached_property
     def model(self) -> Any:
@@ -74,7 +73,7 @@ class Applied:
 
     def dtype(self, given: Any) -> np.dtype[Any]:
         """Of the result, for entries of a type."""
-        if self.method == "predict":
+        if self.columns is None:
             return np.dtype(np.int32)
         single = given == np.float32 and self.method != "predict_proba"
         return np.dtype(np.float32 if single else np.float64)
@@ -82,18 +81,20 @@ class Applied:
     def array(self, rows: Any) -> Any:
         """Of an array."""
         if not rows.shape[0]:
-            shape = {"predict": (0,), "impute": rows.shape}.get(self.method, (0, len(self.columns or ())))
+            shape = (0,) if self.columns is None else (0, len(self.columns) or rows.shape[1])
             return np.empty(shape, self.dtype(rows.dtype))
         return getattr(self.model, self.method)(rows)
 
     def frame(self, rows: Any) -> Any:
         """Of a pandas frame, with its index."""
-        if self.method == "impute":
-            return self.model.impute(rows) if len(rows) else rows
-        values = self.array(rows) if len(rows) else self.array(np.empty(rows.shape))
+        if not len(rows) and self.method == "impute":
+            return rows
+        values = self.array(rows if len(rows) else np.empty(rows.shape))
+        if hasattr(values, "columns"):
+            return values
         if self.columns is None:
-            return rows[[]].assign(**{LABEL: values})[LABEL]
-        return rows[[]].assign(**{name: values[:, j] for j, name in enumerate(self.columns)})
+            return type(rows)({LABEL: values}, index=rows.index)[LABEL]
+        return type(rows)(values, index=rows.index, columns=list(self.columns or rows.columns))
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Of Arrow batches, with columns more."""
@@ -105,16 +106,17 @@ class Applied:
             table = pa.Table.from_batches([batch])
             names = list(self.names or table.column_names)
             rows = table.select(names)
-            if self.method == "impute":
-                filled = self.model.impute(rows)
-                for name in names:
+            found = getattr(self.model, self.method)(rows)
+            for j, name in enumerate([LABEL] if self.columns is None else self.columns or names):
+                if hasattr(found, "column_names"):
+                    own = found.column(name)
+                else:
+                    own = pa.array(found if self.columns is None else np.ascontiguousarray(found[:, j]))
+                if self.columns == ():
                     at = table.schema.get_field_index(name)
-                    table = table.set_column(at, name, filled.column(name).cast(pa.float64()))
-            else:
-                values = np.asarray(getattr(self.model, self.method)(rows))
-                for j, name in enumerate(self.columns or [LABEL]):
-                    column = values if self.columns is None else np.ascontiguousarray(values[:, j])
-                    table = table.append_column(name, pa.array(column))
+                    table = table.set_column(at, name, own.cast(pa.float64()))
+                else:
+                    table = table.append_column(name, own)
             yield from table.combine_chunks().to_batches()
 
 
@@ -129,11 +131,11 @@ def of_partitions(each: Applied, X: Any) -> Any:
         "dtype": each.dtype(X.dtype),
         "meta": each.array(np.empty((0, X.shape[1]), X.dtype)),
     }
-    if each.method == "predict":
+    if each.columns is None:
         return X.map_blocks(each.array, drop_axis=1, **how)
-    if each.method == "impute":
+    if not each.columns:
         return X.map_blocks(each.array, **how)
-    return X.map_blocks(each.array, chunks=(X.chunks[0], (len(each.columns or ()),)), **how)
+    return X.map_blocks(each.array, chunks=(X.chunks[0], (len(each.columns),)), **how)
 
 
 def with_columns(each: Applied, X: Any) -> Any:
@@ -154,9 +156,7 @@ def with_columns(each: Applied, X: Any) -> Any:
     single = all(kinds[name] == "float" for name in names) and each.method == "transform"
     kind = IntegerType() if each.columns is None else FloatType() if single else DoubleType()
     fields = [
-        StructField(field.name, DoubleType(), True)
-        if each.method == "impute" and field.name in names
-        else field
+        StructField(field.name, DoubleType(), True) if each.columns == () and field.name in names else field
         for field in X.schema.fields
     ]
     schema = StructType([*fields, *(StructField(name, kind) for name in new)])

@@ -17,7 +17,6 @@ from kpod._common.typing import Floats, Labels, Positions
 from kpod._common.warnings import RoundClustersWarning, warn
 from kpod._engine.fit import Fit, FitPlan
 from kpod._engine.table import Table, make_table, with_groups
-from kpod._estimators import in_partitions
 from kpod._estimators.choices import Choices, is_open, sampled, sampled_labels, warn_of_empty
 from kpod._estimators.fitted import column_names, fitted_attributes, store_fitted, warn_of
 from kpod._estimators.nearest_center import MIXTURE, NearestCenter
@@ -368,7 +367,7 @@ class KPOD(NearestCenter):
                     attributes |= self._mixture(*sample, len(solution.centers), table.groups)
         store_fitted(self, attributes | column_names(new))
         if not plan.labels:
-            self.labels_ = in_partitions.applied(self, collections.without(X, sample_weight), "predict")
+            self.labels_ = self.predict(collections.without(X, sample_weight))
         return self
 
     def _plan(self) -> FitPlan:

@@ -91,7 +91,7 @@ class NearestCenter(
         """
         check_is_fitted(self)
         if collections.is_collection(X):
-            return in_partitions.applied(self, X, "predict")
+            return in_partitions.applied(self, X, "predict", None)
         labels = self._labels_of_few(X)
         if labels is not None:
             return labels
@@ -127,7 +127,8 @@ class NearestCenter(
         """
         check_is_fitted(self)
         if collections.is_collection(X):
-            return in_partitions.applied(self, X, "predict_proba")
+            names = [f"cluster_{i}" for i in range(self.n_clusters_)]
+            return in_partitions.applied(self, X, "predict_proba", names)
         if getattr(self, "missing_rates_", None) is not None:
             logs = -(self.transform(X).astype(np.float64) ** 2) / (2 * self.noise_variance_)
             return softmax(logs, axis=1)
@@ -154,7 +155,7 @@ class NearestCenter(
         ndarray of shape (n_samples, n_clusters)
         """
         if collections.is_collection(X):
-            return in_partitions.applied(self, X, "transform")
+            return in_partitions.applied(self, X, "transform", self.get_feature_names_out())
         with self._fitted_table(X, here=True) as (table, executor):
             panel, groups = self._panel(table), self._groups()
             n_columns = float(groups.n_sources)
