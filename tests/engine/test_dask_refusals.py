@@ -100,6 +100,7 @@ def takes_a_table(function):
         return False
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")  # of models that were fitted on an array
 @pytest.mark.parametrize("make", [dask_array, dask_frame])
 def test_nothing_loads_a_dask_table(make):
     seen = set()

@@ -83,9 +83,9 @@ def same(one, other):
 
 
 @pytest.mark.filterwarnings("ignore:Not converged")
-def test_the_same_bits_as_on_threads(spark, there, dtype, tmp_path):
-    X = table(dtype)
-    model = KPOD(3, init=START, max_iter=4, tol=0)
+def test_the_same_bits_as_on_threads(spark, there, tmp_path):
+    X = table()
+    model = KPOD(3, init=START, max_iter=2, tol=0)
     here = KPOD(**model.get_params()).fit(partitioned(X))
     far = KPOD(**model.get_params()).fit(frame_of(spark, X, tmp_path))
     same(here, far)
@@ -100,7 +100,7 @@ def test_weights_are_a_column(spark, there, tmp_path, monkeypatch):
     X = table()
     weights = np.random.default_rng(0).random(len(X)).round(2)
     frame = frame_of(spark, np.column_stack([X, weights]), tmp_path)
-    model = KPOD(3, init=START, max_iter=3)
+    model = KPOD(3, init=START, max_iter=1)
     here = KPOD(**model.get_params()).fit(partitioned(X), sample_weight=weights)
     far = model.fit(frame, sample_weight="w")
     same(here, far)
@@ -109,7 +109,7 @@ def test_weights_are_a_column(spark, there, tmp_path, monkeypatch):
 
 def test_a_small_table_comes_here(spark, tmp_path):
     """With all that it takes to begin: several starts, and nobody waits for a job in each of their passes."""
-    X = table()
+    X = table(np.float32)
     far = KPOD(3, random_state=0).fit(frame_of(spark, X, tmp_path))
     same(KPOD(3, random_state=0).fit(partitioned(X)), far)
 
@@ -118,7 +118,7 @@ def test_a_small_table_comes_here(spark, tmp_path):
 def test_a_worker_killed_in_an_iteration_and_files_that_are_gone(spark, there, tmp_path):
     """A local master repeats no task, so this does; and a block whose file is gone comes from Spark again."""
     X = table()
-    model, done = KPOD(3, init=START, max_iter=4, tol=0), []
+    model, done = KPOD(3, init=START, max_iter=3, tol=0), []
 
     def harm(line):
         if "lloyd 1:" in line:
@@ -134,7 +134,7 @@ def test_a_worker_killed_in_an_iteration_and_files_that_are_gone(spark, there, t
 
     model._progress_line = harm
     far = model.fit(frame_of(spark, X, tmp_path))
-    same(KPOD(3, init=START, max_iter=4, tol=0).fit(partitioned(X)), far)
+    same(KPOD(3, init=START, max_iter=3, tol=0).fit(partitioned(X)), far)
     assert done == ["files", "workers"]
     assert not [path for path in folders_of_spark(spark) if path.name.startswith("kpod-")]
 
@@ -201,7 +201,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(spark, tmp_path):
     with pytest.raises(TypeError, match="put them into a column of X, and pass its name"):
         KPOD(3).fit(frame, sample_weight=np.ones(30))
     with pytest.raises(ValueError, match="every partition is empty"):
-        KPOD(3).fit(frame.filter("a > 1e9"))
+        KPOD(3).fit(frame.filter("isnotnull(a) and a < -1e9"))
     with pytest.raises(ValueError, match="Negative values in sample_weight"):
         KPOD(3).fit(frame.selectExpr("*", "-1 as w"), sample_weight="w")
     with pytest.raises(ValueError, match=r"infinity.*'a'"):

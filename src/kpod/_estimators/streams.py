@@ -16,7 +16,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.solvers.minibatch import Running
 from kpod._engine.solvers.order import Order
 from kpod._estimators.nearest_center import NearestCenter
-from kpod._inputs import conversion, lazy, validation
+from kpod._inputs import collections, conversion, lazy, validation
 
 LOOK = 4096
 ROWS_PER_CLUSTER = 10
@@ -162,8 +162,8 @@ def generator_of(words: Any) -> np.random.Generator:
 
 
 NO_DASK = (
-    "MiniBatchKPOD takes tables in memory or on disk. Call partial_fit with the partitions of a Dask table "
-    "one after the other, or give the table to KPOD."
+    "MiniBatchKPOD takes tables in memory or on disk, not those of Dask or Spark. Call partial_fit with the "
+    "partitions of such a table one after the other, or give the table to KPOD."
 )
 
 
@@ -205,7 +205,7 @@ class StreamModel(NearestCenter):
         self
         """
         self._check_parameters()
-        if validation.is_dask(X):
+        if collections.is_collection(X):
             raise TypeError(NO_DASK)
         X = lazy.scanned(X)
         named = named_rows(X, self)

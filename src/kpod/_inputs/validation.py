@@ -305,15 +305,15 @@ def refuse_dask(X: Any, name: str = "X") -> None:
     """Refuse a Dask collection where it would be loaded, all of it, into the memory of this process."""
     if is_spark(X):
         raise TypeError(
-            f"{name} is a Spark DataFrame, which only KPOD takes; this needs a table in memory. Pass a "
-            f"sample of its rows, {name}.sample(0.01).toPandas(), or all of them, {name}.toPandas()."
+            f"{name} is a Spark DataFrame, which KPOD and ObservedScaler take; this needs a table in memory. "
+            f"Pass a sample of its rows, {name}.sample(0.01).toPandas(), or all of them, {name}.toPandas()."
         )
     if not is_dask(X):
         return
     refuse_delayed(X, name)
     kind, sample = ("DataFrame", ".sample(frac=0.01)") if hasattr(X, "columns") else ("array", "[::100]")
     raise TypeError(
-        f"{name} is a Dask {kind}, which only fit, predict and score of KPOD take; this needs a table in "
+        f"{name} is a Dask {kind}, which KPOD and ObservedScaler take; this needs a table in "
         f"memory. Pass a sample of its rows, {name}{sample}.compute(), or all of them, {name}.compute()."
     )
 
