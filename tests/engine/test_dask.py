@@ -499,6 +499,7 @@ def test_frames_are_transformed_in_partitions(method):
     assert names[method] in (found.name if method == "predict" else list(found.columns))
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # scaled in memory, it has none
 def test_columns_are_scaled_where_they_are(client):
     """Also by a pipeline, which then takes the table as it is."""
     pd = pytest.importorskip("pandas")

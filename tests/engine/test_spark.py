@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import re
 import signal
 from pathlib import Path
 
@@ -259,3 +260,16 @@ def rows(frame):
 
 def with_names(X):
     return pd.DataFrame(X, columns=NAMES)
+
+
+def test_the_line_of_the_readme(spark, tmp_path, monkeypatch):
+    """As it stands there, on a folder of Parquet files."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (line,) = re.findall(r"^labelled = .*spark\.read.*$", readme, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wines").mkdir()
+    with_names(table()).to_parquet(tmp_path / "wines" / "part-0.parquet")
+    names = {"KPOD": KPOD, "spark": spark}
+    exec(line, names)
+    assert names["labelled"].columns == [*NAMES, "cluster"]
+    assert {row.cluster for row in names["labelled"].select("cluster").collect()} == {0, 1, 2}
