@@ -4,6 +4,7 @@
 # make wheels  an sdist and a wheel in dist/, installed where there is no compiler and tried there
 # make oldest  run the tests of the core on the oldest dependencies that pyproject.toml allows
 # make site  the documentation site in build/site, and a browser that goes through all of it
+# make matrix  every question in every place, run: docs/matrix.md
 # make paper  run the paper's experiments, quickly: tables, verdicts on its claims, pictures
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +12,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name '*.html' -o -name 'meson.build') meson.build pyproject.toml README.md
 
-.PHONY: demo test lint sanitize wheels check-wheel all-wheels conda oldest bench paper docs site clean
+.PHONY: demo test lint sanitize wheels check-wheel all-wheels conda oldest bench paper matrix docs site clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kpod demo
@@ -95,6 +96,9 @@ paper: $(VENV)/.paper
 	$(BIN)/python -m paper claims --quick
 	mkdir -p build/paper
 	$(BIN)/python -m paper plot --quick --output build/paper
+
+matrix: $(VENV)/.test
+	$(BIN)/python -m docs.matrix
 
 docs: $(VENV)/.test
 	$(BIN)/python -m docs.generate

@@ -1,7 +1,9 @@
-"""What a Dask cluster adds to an iteration: two workers of one thread against two threads, in turn."""
+"""What a cluster adds to an iteration: Dask against two threads in turn, Spark against its own k-means."""
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,19 +14,21 @@ from kpod._engine.executors import Executor, threads
 from kpod._engine.solvers.interface import Settings
 from kpod._engine.solvers.lloyd import Descent
 from kpod._engine.table import make_table
-from kpod._engine.workers.dask_executor import Cluster
-from kpod._inputs.dask_tables import DaskTable
+from kpod._engine.workers.dask_executor import DaskExecutor
+from kpod._engine.workers.spark_executor import spark_executor
+from kpod._inputs.collections import table_of
 
 N_BLOCKS, N_ITERATIONS, N_WARM = 64, 25, 3
 SHAPES = [(200_000, 20, 20), (1_000_000, 20, 20), (1_000_000, 50, 50)]
+SPARK_ROWS, SPARK_PARTITIONS, SPARK_ITERATIONS = 250_000, 8, 8
 
 
 def descent(X: Any, executor: Executor, centers: np.ndarray) -> Descent:
-    table = make_table(DaskTable(X, executor), executor)
+    table = make_table(table_of(X, executor, None), executor)
     return Descent(table, executor, table.units.to(centers), Settings(tol=0))
 
 
-def run() -> None:
+def dask() -> Sheet:
     import dask.array as da
     from distributed import Client, LocalCluster
 
@@ -43,7 +47,7 @@ def run() -> None:
             X, _ = make(n, p, k, 2.0, np.float32)
             centers = X[:k].astype(np.float64)
             rows = da.from_array(punch(X, 0.3), chunks=(-(-n // N_BLOCKS), p))
-            here, there = descent(rows, two, centers), descent(rows, Cluster(client), centers)
+            here, there = descent(rows, two, centers), descent(rows, DaskExecutor(client), centers)
             times = []
             for _ in range(N_ITERATIONS):
                 pair = [timed(lambda: (it.assign(), it.update()))[1] for it in (here, there)]
@@ -53,7 +57,70 @@ def run() -> None:
                 n, p, k, *np.median(ms, axis=0), float(np.median(ms[:, 1] - ms[:, 0])),
                 str(np.array_equal(here.centers, there.centers)),
             )  # fmt: skip
-    sheet.show()
+    return sheet
+
+
+def written(X: np.ndarray, folder: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for i, part in enumerate(np.array_split(X, SPARK_PARTITIONS)):
+        columns = {f"c{j}": pa.array(part[:, j], from_pandas=True) for j in range(X.shape[1])}
+        pq.write_table(pa.table(columns), folder / f"{i}.parquet")
+    return folder
+
+
+def spark(n: int = SPARK_ROWS * SPARK_PARTITIONS, p: int = 20, k: int = 20) -> Sheet:
+    """An iteration beside one of MLlib's KMeans, on column means in the gaps; packing beside a sum of all."""
+    from pyspark.ml.clustering import KMeans
+    from pyspark.ml.feature import VectorAssembler
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as f
+
+    sheet = Sheet(
+        "spark",
+        f"Spark, local[2], {SPARK_PARTITIONS} partitions of Parquet, 30 % missing, float32",
+        ["n", "p", "k", "count: s", "packing: s", "iteration: s", "first: s", "MLlib: s"],
+    )
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.memory", "2g").config("spark.ui.enabled", "false")
+        .config("spark.sql.files.openCostInBytes", str(1 << 40)).getOrCreate()
+    )  # fmt: skip
+    X, _ = make(n, p, k, 2.0, np.float32)
+    centers = X[:k].astype(np.float64)
+    with tempfile.TemporaryDirectory() as folder:
+        frame = session.read.parquet(str(written(punch(X, 0.3), Path(folder))))
+        columns = [f.sum(name) for name in frame.columns]  # or Parquet's footer would answer
+        timed(lambda: frame.agg(*columns).collect())
+        count = timed(lambda: frame.agg(*columns).collect())[1]
+        timed(lambda: frame.limit(10).mapInArrow(lambda batches: batches, frame.schema).collect())
+        with spark_executor(session) as executor:
+            values, packing = timed(lambda: table_of(frame, executor, None))
+            table = make_table(values, executor)
+            it = Descent(table, executor, table.units.to(centers), Settings(tol=0))
+            times = [timed(lambda: (it.assign(), it.update()))[1] for _ in range(SPARK_ITERATIONS)]
+        means = frame.agg(*(f.mean(name).alias(name) for name in frame.columns)).first().asDict()
+        filled = frame.fillna(means)
+        vectors = (
+            VectorAssembler(inputCols=frame.columns, outputCol="x").transform(filled).select("x").persist()
+        )
+        vectors.count()
+
+        def peer(iterations: int) -> float:
+            kmeans = KMeans(k=k, featuresCol="x", maxIter=iterations, tol=0.0, seed=0, initMode="random")
+            return timed(lambda: kmeans.fit(vectors))[1]
+
+        peer(1)
+        mllib = (peer(1 + SPARK_ITERATIONS) - peer(1)) / SPARK_ITERATIONS
+    session.stop()
+    sheet.add(n, p, k, count, packing, float(np.median(times[1:])), times[0], mllib)
+    return sheet
+
+
+def run() -> None:
+    for sheet in (dask(), spark()):
+        sheet.show()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
@@ -15,10 +14,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 import kpod
 from kpod import KPOD
-from kpod._engine import blocks, seeding
+from kpod._engine import blocks, sampling, seeding, sizes
 from kpod._engine.workers import dask_executor as on_cluster
 from tests.files.test_changing_files import write
 from tests.helpers.tables import clustered
@@ -29,7 +29,13 @@ import dask.array as da  # noqa: E402
 from dask.delayed import delayed  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed", "ignore::ResourceWarning")
-FITTED = ("labels_", "cluster_centers_", "counts_", "inertia_", "loss_curve_", "losses_", "column_means_")
+FITTED = ("cluster_centers_", "counts_", "inertia_", "loss_curve_", "losses_", "column_means_")
+
+
+@pytest.fixture(autouse=True)
+def on_workers(monkeypatch):
+    """Small tables stay on the cluster, as those stay that are not small."""
+    monkeypatch.setattr(sizes, "SMALL_REMOTE_TABLE", 0)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +128,7 @@ def test_the_same_bits_as_on_threads(client, dtype):
         )
     same(here, there)
     assert there.algorithm_ == "lloyd"
-    assert len(np.unique(there.labels_)) == 5
+    assert len(np.unique(there.labels_.compute())) == 5
     with pytest.warns(RuntimeWarning, match="a single start is run"):
         memory = KPOD(**model.set_params(algorithm="lloyd", n_init=2).get_params()).fit(
             X, sample_weight=weights
@@ -449,7 +455,6 @@ def test_columns_of_the_same_name_are_named():
     [
         ({"algorithm": "mm"}, "algorithm='mm' needs the whole table"),
         ({"init": "mean-fill"}, "init='mean-fill' needs the whole table"),
-        ({"probability": True}, "probability=True needs the whole table"),
     ],
 )
 def test_what_needs_the_whole_table_is_refused(parameters, why):
@@ -457,44 +462,144 @@ def test_what_needs_the_whole_table_is_refused(parameters, why):
         KPOD(2, **parameters).fit(in_chunks(table()))
 
 
-def advised(method, X):
-    """What the advice in the error makes of a table."""
-    with pytest.raises(TypeError, match="as long as the table") as caught:
-        method(X)
-    line = re.search(r"Use (X\..*), which applies it", str(caught.value)).group(1)
-    return eval(line, {"X": X, "model": method.__self__})
+METHODS = ["predict", "transform", "impute", "predict_proba"]
 
 
-@pytest.mark.parametrize("method", ["transform", "impute", "predict_proba"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("missingness", ["ignore", "informative"])
 def test_what_is_as_long_as_the_table_is_made_in_partitions(method, missingness, dtype):
     X = table(dtype, n_rows=1000)
     model = KPOD(5, init=X[:5], missingness=missingness, probability=True).fit(X)
     apply, memory = getattr(model, method), getattr(model, method)(X)
     for chunks in ((400, 6), (400, 4)):
-        made = advised(apply, da.from_array(X, chunks=chunks))
+        made = apply(da.from_array(X, chunks=chunks))
+        assert isinstance(made, da.Array)
         assert made.shape == memory.shape
         assert made.dtype == memory.dtype
         assert_array_equal(made.compute(), memory)
 
 
-@pytest.mark.parametrize("method", ["transform", "impute", "predict_proba"])
+@pytest.mark.parametrize("method", METHODS)
 def test_frames_are_transformed_in_partitions(method):
+    """With their index, and partitions without rows among them."""
     pd = pytest.importorskip("pandas")
     dd = pytest.importorskip("dask.dataframe")
-    frame = pd.DataFrame(table(n_rows=1000), columns=list("abcdef"))
+    frame = pd.DataFrame(table(n_rows=1000), columns=list("abcdef"), index=np.arange(1000) * 3)
     model = KPOD(5, random_state=0, probability=True).fit(frame)
-    made = advised(getattr(model, method), dd.from_pandas(frame, npartitions=3))
-    memory = getattr(model, method)(frame)
-    assert made.shape[1] == memory.shape[1]
-    assert_array_equal(made.compute(), memory)
+    several = dd.concat(
+        [dd.from_pandas(part, npartitions=1) for part in (frame[:400], frame[:0], frame[400:])]
+    )
+    made, memory = getattr(model, method)(several), getattr(model, method)(frame)
+    found = made.compute()
+    assert_array_equal(found, memory)
+    assert_array_equal(found.index, frame.index)
+    kinds, promised = (list(np.atleast_1d(it.dtypes)) for it in (found, made))
+    assert kinds == promised
+    names = {"predict": "cluster", "transform": "kpod4", "impute": "f", "predict_proba": "cluster_4"}
+    assert names[method] in (found.name if method == "predict" else list(found.columns))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # scaled in memory, it has none
+def test_columns_are_scaled_where_they_are(client):
+    """Also by a pipeline, which then takes the table as it is."""
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(table(n_rows=600) * np.arange(1, 7) + 5, columns=list("abcdef"))
+    several = dd.from_pandas(frame, npartitions=3)
+    here = kpod.ObservedScaler().fit(frame)
+    with client.as_current():
+        there = kpod.ObservedScaler().fit(several)
+        scaled = there.transform(several)
+        assert_allclose(scaled.compute(), here.transform(frame), rtol=1e-9, atol=1e-12)
+        assert list(scaled.columns) == list("abcdef")
+        pipeline = make_pipeline(kpod.ObservedScaler(), KPOD(5, random_state=0)).fit(several)
+        assert_array_equal(pipeline.predict(several).compute(), pipeline.predict(frame))
+    assert_allclose(there.mean_, here.mean_)
+    with pytest.raises(ValueError, match="rows='center' needs the whole table in memory"):
+        kpod.ObservedScaler(rows="center").fit(several)
+
+
+def test_labels_stay_where_the_rows_are(client, tmp_path):
+    """They are what `predict` says of the table, and nothing of them is in a pickled model."""
+    X, reads = table(n_rows=1000), tmp_path / "reads"
+    with client.as_current():
+        model = KPOD(5, random_state=0).fit(logged_array(X, reads))
+        n_reads = len(reads.read_text().split())
+        assert isinstance(model.labels_, da.Array)
+        assert isinstance(KPOD(5, random_state=0).fit_predict(in_chunks(X)), da.Array)
+        assert KPOD(5, random_state=0).fit_transform(in_chunks(X)).shape == (1000, 5)
+    assert n_reads == 4
+    assert_array_equal(model.labels_.compute(), model.predict(X))
+    opened = pickle.loads(pickle.dumps(model))
+    assert not hasattr(opened, "labels_")
+    assert_array_equal(opened.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"n_clusters": "auto"}, {"shrinkage": "auto"}, {"missingness": "auto"}, {"probability": True}],
+)
+def test_choices_rest_on_a_sample_that_is_the_same_on_any_workers(parameters, client, monkeypatch):
+    monkeypatch.setattr(sampling, "SAMPLED_ROWS", 500)
+    X = clustered(np.random.default_rng(0), 1200, 5, k=3, missing=0.2, spread=0.3)[0]
+    model = KPOD(**{"n_clusters": 3, "random_state": 0, "n_init": 1, **parameters})
+    here = KPOD(**model.get_params()).fit(in_chunks(X))
+    with client.as_current():
+        there = model.fit(in_chunks(X))
+    same(here, there)
+    assert here.n_clusters_ == 3
+    assert here.shrinkage_ == there.shrinkage_
+    if parameters == {"n_clusters": "auto"}:
+        assert there.choice_.n_rows_ == 500
+    if parameters == {"probability": True}:
+        assert_array_equal(here.predict_proba(X), there.predict_proba(in_chunks(X)).compute())
+
+
+def test_weights_may_be_a_column(client):
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    X = table(n_rows=600)
+    weights = np.random.default_rng(0).random(600)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    several = dd.from_pandas(frame.assign(w=weights), npartitions=3)
+    plain = dd.from_pandas(frame, npartitions=3)
+    model = KPOD(5, init=X[:5])
+    here = KPOD(5, init=X[:5]).fit(plain, sample_weight=weights)
+    with client.as_current():
+        there = model.fit(several, sample_weight="w")
+        assert model.score(several, sample_weight="w") == here.score(plain, sample_weight=weights)
+    same(here, there)
+    assert_array_equal(here.labels_, there.labels_)
+    with pytest.raises(ValueError, match="sample_weight is 'v', which is no column of X"):
+        KPOD(5).fit(several, sample_weight="v")
+    with pytest.raises(TypeError, match=r"Pass the weights themselves: sample_weight=X\['w'\]"):
+        KPOD(5).fit(frame, sample_weight="w")
+
+
+def test_a_small_table_comes_here_with_the_same_bits(client, monkeypatch):
+    X = table()
+    with client.as_current():
+        there = KPOD(5, random_state=0, n_init=2).fit(in_chunks(X))
+        monkeypatch.setattr(sizes, "SMALL_REMOTE_TABLE", X.size)
+        submitted = []
+        submit = on_cluster.DaskExecutor._submit
+        monkeypatch.setattr(
+            on_cluster.DaskExecutor,
+            "_submit",
+            lambda self, function, *args, **how: (
+                submitted.append(function.__name__) or submit(self, function, *args, **how)
+            ),
+        )
+        here = KPOD(5, random_state=0, n_init=2).fit(in_chunks(X))
+    same(here, there)
+    assert submitted.count("run_share") <= 2  # one pass, which brings it
 
 
 def test_whole_numbers_are_transformed_in_partitions():
     X = in_chunks(np.arange(600).reshape(-1, 6), 40)
     model = KPOD(2, random_state=0).fit(X)
     for method in (model.transform, model.impute):
-        made = advised(method, X)
+        made = method(X)
         assert made.dtype == made.compute().dtype == np.float64
 
 

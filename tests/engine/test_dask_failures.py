@@ -19,7 +19,16 @@ import pytest
 
 from kpod import KPOD
 from kpod._engine.workers import waiting
-from tests.engine.test_dask import da, dask, distributed, in_chunks, same, table, until
+from tests.engine.test_dask import (
+    da,
+    dask,
+    distributed,
+    in_chunks,
+    on_workers,  # noqa: F401  # a fixture
+    same,
+    table,
+    until,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed", "ignore::ResourceWarning")
 SAFETY_NET = 240

@@ -407,6 +407,14 @@ def block_of(values: Any, first: int, units: Units, weights: Floats | None = Non
     return kind(values, first, units, weights)
 
 
+def copied(block: Block) -> Block:
+    """The same rows in memory of their own, wherever they are."""
+    parts = [np.array(part) for part in block.parts()]
+    shape = block.n_rows, block.n_columns
+    values = parts[0] if len(parts) == 1 else csr_of(parts[0], parts[1], parts[2], shape)
+    return block_of(values, block.first, block.units, block.weights)
+
+
 def csr_rows(csr: Any, start: int, stop: int) -> Any:
     """Rows of a CSR array as views of its data and indices."""
     low, high = csr.indptr[start], csr.indptr[stop]

@@ -72,6 +72,7 @@ class FitPlan:
     gaps : whether gaps count, None to decide
     random_state : what a fit draws from: a seed, or a generator, which is copied and left as it is
     by_size : whether clusters are numbered by size; those of given centers never are
+    labels : whether a solution has the labels of all rows; those of a spread table stay where the rows are
     lines : where lines on progress go
     """
 
@@ -85,11 +86,12 @@ class FitPlan:
     gaps: bool | None = False
     random_state: int | np.random.RandomState = 0
     by_size: bool = True
+    labels: bool = True
     lines: Lines = QUIET
 
     def part(self, **changes: Any) -> FitPlan:
         """The plan of a fit on the way to another, which nobody sees."""
-        return replace(self, by_size=False, lines=QUIET, **changes)
+        return replace(self, by_size=False, labels=True, lines=QUIET, **changes)
 
     def generator(self) -> np.random.RandomState:
         """What a fit draws from, the same each time."""
@@ -151,7 +153,7 @@ class Fit:
         given = not isinstance(plan.init, str) and not callable(plan.init)  # then centers keep their order
         told = iteration_callback(plan.lines, format_objective(self.table, self.n_clusters, gaps=plan.gaps))
         by_size = plan.by_size and not given
-        return Settings(plan.max_iter, plan.tol, plan.shrinkage, plan.gaps, by_size, told)
+        return Settings(plan.max_iter, plan.tol, plan.shrinkage, plan.gaps, by_size, plan.labels, told)
 
     def solve(self) -> Solution:
         """The solution with the lowest objective of several starts.

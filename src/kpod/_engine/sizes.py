@@ -72,6 +72,20 @@ SMALL_PARCEL = 1 << 16
 FAN_IN = 8
 WORKER_SHARE = 0.4
 
+# Entries of a table on a cluster that is brought here, where a pass over so few takes no longer than telling
+# the workers of it.
+SMALL_REMOTE_TABLE = LARGE_TABLE
+
+# Rows of a table on a cluster, and at most so many entries, by which choices are made here and probabilities
+# fitted: none of these looks at more rows of a table in memory either.
+SAMPLED_ROWS = 50_000
+SAMPLED_ENTRIES = 1 << 24
+
+# On Spark (`cluster`): bytes of a block, of which its executors hold a few copies while they pack it, and
+# partitions whose results one task merges.
+SPARK_BLOCK = 1 << 25
+SPARK_FAN_IN = 64
+
 # Mini-batches (`minibatch`): starts on the sample that a fit begins with, rows of it, in batches and for
 # each cluster, and rows for each cluster between two looks for starved centers.
 STARTS_ON_SAMPLE = 3

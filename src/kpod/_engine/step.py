@@ -371,6 +371,34 @@ class Label:
 
 
 @dataclass
+class CountLabels:
+    """Count the rows of each cluster."""
+
+    before: Recall = field(default_factory=Recall)
+    spaces: Spaces = field(default_factory=Spaces)
+
+    def __call__(self, block: Block, state: State | None, counts: LabelCounts) -> State:
+        with block.rows() as rows:
+            state = self.before(block, rows, state, self.spaces)
+        counts.n += np.bincount(state.labels, minlength=len(counts.n))
+        return state
+
+
+@dataclass
+class LabelCounts:
+    """The number of rows of each cluster."""
+
+    n: Positions
+
+    @classmethod
+    def none(cls, k: int) -> LabelCounts:
+        return cls(np.zeros(k, np.intp))
+
+    def merge(self, other: LabelCounts) -> None:
+        self.n += other.n
+
+
+@dataclass
 class Worst:
     """The rows of a block that lose most where they are: their number, loss, label and weight."""
 

@@ -17,8 +17,11 @@ from kpod._common.warnings import EmptyRowsWarning, warn
 from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
 from kpod._engine.fit import QUIET, Fit, FitPlan
+from kpod._engine.sampling import rows_here
 from kpod._engine.solvers.interface import Solution
-from kpod._engine.table import Table
+from kpod._engine.solvers.nearest import nearest_labels
+from kpod._engine.table import Table, make_table
+from kpod._kernels.panel import Panel
 from kpod._selection.informative import LEVEL, MissingnessDecision, decide_missingness
 from kpod._selection.number import KChoice, conclusion, too_little
 from kpod._selection.search import YOURSELF, Search, TooLittleError
@@ -233,6 +236,28 @@ class Choices:
         kind = n_starts if start is None else "given start"
         name = f"{n_clusters} {shrinkage!r} {kind} {plan.gaps} {table.blocks[0].hidden}"
         return checkpoint.solved(name, solve)
+
+
+def is_open(plan: FitPlan) -> bool:
+    """Whether anything is left to be chosen."""
+    return plan.n_clusters is None or plan.shrinkage is None or plan.gaps is None
+
+
+def sampled(fit: Fit) -> Fit:
+    """The fit of a sample of the rows, here, by which choices for a table on a cluster are made."""
+    seed = int(fit.plan.generator().randint(2**31 - 1))
+    values, weights = rows_here(fit.table, fit.executor, np.random.default_rng(seed))
+    here = Executor()
+    table = make_table(values, here, weights=weights, groups=fit.table.groups)
+    return Fit(replace(fit.plan, labels=True), table, here, values, fit.checkpoint)
+
+
+def sampled_labels(fit: Fit, solution: Solution) -> tuple[Any, Labels, Floats | None]:
+    """A sample of the rows, their clusters and their weights."""
+    seed = int(fit.plan.generator().randint(2**31 - 1))
+    values, weights = rows_here(fit.table, fit.executor, np.random.default_rng(seed))
+    table = make_table(values, Executor(), weights=weights, units=fit.table.units)
+    return values, nearest_labels(table, Executor(), Panel(solution.centers)), weights
 
 
 def labels_by_gaps(

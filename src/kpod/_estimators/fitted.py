@@ -40,7 +40,8 @@ def warn_of(solution: Solution, table: Table, max_iter: int) -> None:
             ConvergenceWarning,
         )
     k = len(solution.centers)
-    n_distinct = int((sizes_of(solution.labels, table, k) > 0).sum())
+    found = sizes_of(solution.labels, table, k) > 0 if len(solution.labels) else solution.counts.any(axis=1)
+    n_distinct = int(found.sum())
     if n_distinct < k:
         warn(
             f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
@@ -55,9 +56,9 @@ def fitted_attributes(solution: Solution, decided: Decided, table: Table) -> dic
     objective = (Objective if gaps is None else GapObjective)(table, len(solution.centers))
     trace, ends = (objective.in_own_units(np.array(values)) for values in (solution.trace, solution.starts))
     fitted: dict[str, Any] = {}
-    if gaps is None:
+    if gaps is None and len(labels):
         labels[table.observed == 0] = -1
-    else:
+    if gaps is not None:
         variance = gaps.variance / scale / scale
         if variance < np.finfo(np.float64).tiny:
             raise ValueError(

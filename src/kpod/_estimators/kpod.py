@@ -13,17 +13,16 @@ from kpod._common.column_groups import ColumnGroups
 from kpod._common.notes import Note
 from kpod._common.progress import Progress
 from kpod._common.sentences.formatting import starts_text
-from kpod._common.typing import Floats, Positions
+from kpod._common.typing import Floats, Labels, Positions
 from kpod._common.warnings import RoundClustersWarning, warn
 from kpod._engine.fit import Fit, FitPlan
-from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table, make_table, with_groups
-from kpod._estimators.choices import Choices, warn_of_empty
+from kpod._estimators.choices import Choices, is_open, sampled, sampled_labels, warn_of_empty
 from kpod._estimators.fitted import column_names, fitted_attributes, store_fitted, warn_of
 from kpod._estimators.nearest_center import MIXTURE, NearestCenter
 from kpod._estimators.parameters import check_parameters, check_place, check_table, is_auto
 from kpod._estimators.plan import checkpoint_of, drawn_from, init_of
-from kpod._inputs import choose_executor, validation
+from kpod._inputs import choose_executor, collections, validation
 from kpod._inputs.scanned import ScannedTable
 from kpod._mixture.confidence import soften
 from kpod._mixture.roundness import roundness
@@ -339,29 +338,30 @@ class KPOD(NearestCenter):
         """
         check_parameters(self)
         new = copy.copy(self)  # nothing of a fitted model changes before the new fit has succeeded
-        with choose_executor.executor_for(X, self._n_threads()) as executor:
-            algorithm = check_place(self, X, executor)
-            values = new._validate(X, executor, reset=True)
+        algorithm = check_place(self, X)
+        with new._opened(X, sample_weight, reset=True) as (values, weights, executor):
             if sparse.issparse(values) and self._fills_in():
                 raise ValueError(
                     "algorithm='mm' and init='mean-fill' would make a sparse table dense. "
                     "Use algorithm='hartigan' or 'lloyd' with another init."
                 )
             names = getattr(new, "feature_names_in_", None)
-            weights = validation.check_weights(sample_weight, values.shape[0])
             table = make_table(values, executor, weights=weights, checked=True)
             validation.check_finite(table, names)
             if isinstance(X, ScannedTable) and weights is None:
                 X.measured = table
             table = with_groups(table, executor)
             self._check_table(table, names)
-            plan = replace(self._plan(), algorithm=algorithm)
+            plan = replace(self._plan(), algorithm=algorithm, labels=not collections.is_collection(X))
             with checkpoint_of(self, plan, table, executor, numbers) as checkpoint:
                 if checkpoint is not None:
                     plan = replace(plan, random_state=checkpoint.generator(plan.generator()))
                 fit = Fit(plan, table, executor, values, checkpoint)
-                decided = Choices(fit, numbers, progress, shaped, deadline).decide()
-                solution = decided.solution or replace(fit, plan=decided.plan).solve()
+                spread = choose_executor.is_spread(X)
+                near = sampled(fit) if spread and is_open(plan) else fit
+                decided = Choices(near, numbers, progress, shaped, deadline).decide()
+                known = decided.solution if near is fit else None
+                solution = known or replace(fit, plan=decided.plan).solve()
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)
                 tell = plan.lines.writer(1)
@@ -370,8 +370,11 @@ class KPOD(NearestCenter):
                 warn_of(solution, table, self.max_iter)
                 attributes = fitted_attributes(solution, decided, table)
                 if self.probability and not decided.plan.gaps:
-                    attributes |= self._mixture(values, solution, weights, table.groups)
+                    sample = sampled_labels(fit, solution) if spread else (values, solution.labels, weights)
+                    attributes |= self._mixture(*sample, len(solution.centers), table.groups)
         store_fitted(self, attributes | column_names(new))
+        if not plan.labels:
+            self.labels_ = self.predict(collections.without(X, sample_weight))
         return self
 
     def _plan(self) -> FitPlan:
@@ -402,12 +405,11 @@ class KPOD(NearestCenter):
             warn_of_empty(n_empty, table)
 
     def _mixture(
-        self, values: Any, solution: Solution, weights: Floats | None, groups: ColumnGroups
+        self, values: Any, labels: Labels, weights: Floats | None, k: int, groups: ColumnGroups
     ) -> dict[str, Any]:
         """The mixture of round clusters behind the clustering."""
-        labels = solution.labels
-        found = soften(values, labels, len(solution.centers), weights, groups)
-        if len(solution.centers) > 1 and not groups.present:
+        found = soften(values, labels, k, weights, groups)
+        if k > 1 and not groups.present:
             about = roundness(values, labels, found.probabilities(values), weights)
             if about.contradicted:
                 warn(Note("clusters that are not round", values=about._asdict()).text, RoundClustersWarning)

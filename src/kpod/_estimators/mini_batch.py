@@ -31,7 +31,7 @@ from kpod._estimators.fitted import store_fitted
 from kpod._estimators.parameters import check_integer, check_shared, check_table, is_auto
 from kpod._estimators.plan import centers_of, init_of
 from kpod._estimators.streams import NO_DASK, Buffer, NamedRows, StreamModel, generator_of, words_of
-from kpod._inputs import validation
+from kpod._inputs import collections, validation
 from kpod._kernels.panel import Panel
 
 MOST_LOSSES = 1_000
@@ -227,7 +227,7 @@ class MiniBatchKPOD(StreamModel):
 
     def _learn(self, X: Any, sample_weight: Any, *, reset: bool, one_batch: bool = False) -> MiniBatchKPOD:
         self._check_parameters()
-        if validation.is_dask(X):
+        if collections.is_collection(X):
             raise TypeError(NO_DASK)
         new = copy.copy(self)  # nothing of a fitted model changes before the new fit has succeeded
         if not reset:

@@ -27,9 +27,10 @@ from kpod._engine.objective import GapModel, panel_of
 from kpod._engine.sizes import FEW_ENTRIES
 from kpod._engine.solvers.nearest import labels_of_block, loss_of, nearest, nearest_labels
 from kpod._engine.table import Table, in_precision
+from kpod._estimators import in_partitions
 from kpod._estimators.documentation import DocumentedMixin
 from kpod._estimators.table_model import TableModel
-from kpod._inputs import containers, dask_tables, lazy, validation
+from kpod._inputs import collections, containers, lazy, validation
 from kpod._kernels.panel import Panel
 from kpod._mixture.confidence import SoftClustering
 
@@ -78,12 +79,19 @@ class NearestCenter(
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnyFloats:
         """Cluster the rows of X and return their distances to the centers, see `transform`."""
-        dask_tables.refuse(X, self, "fit_transform")
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
     def predict(self, X: Any) -> Labels:
-        """The nearest center of each row by its observed columns; -1 where there are none."""
+        """The nearest center of each row by its observed columns; -1 where there are none.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,); of a Dask array or DataFrame another one, and of a Spark DataFrame the
+        same with a column `cluster`, neither of them computed yet.
+        """
         check_is_fitted(self)
+        if collections.is_collection(X):
+            return in_partitions.applied(self, X, "predict", None)
         labels = self._labels_of_few(X)
         if labels is not None:
             return labels
@@ -118,7 +126,9 @@ class NearestCenter(
         array([1. , 0.6])
         """
         check_is_fitted(self)
-        dask_tables.refuse(X, self, "predict_proba")
+        if collections.is_collection(X):
+            names = [f"cluster_{i}" for i in range(self.n_clusters_)]
+            return in_partitions.applied(self, X, "predict_proba", names)
         if getattr(self, "missing_rates_", None) is not None:
             logs = -(self.transform(X).astype(np.float64) ** 2) / (2 * self.noise_variance_)
             return softmax(logs, axis=1)
@@ -144,7 +154,8 @@ class NearestCenter(
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        dask_tables.refuse(X, self, "transform")
+        if collections.is_collection(X):
+            return in_partitions.applied(self, X, "transform", self.get_feature_names_out())
         with self._fitted_table(X, here=True) as (table, executor):
             panel, groups = self._panel(table), self._groups()
             n_columns = float(groups.n_sources)
@@ -187,7 +198,8 @@ class NearestCenter(
                 "impute does not accept sparse tables: the result would be dense. Look up the centers "
                 "instead, cluster_centers_[predict(X)], or pass the rows you need as an array with NaN."
             )
-        dask_tables.refuse(X, self, "impute")
+        if collections.is_collection(X):
+            return in_partitions.applied(self, X, "impute")
         if lazy.lazy_kind(X) is not None:
             raise TypeError(containers.not_a_table(X))
         with self._fitted_table(X, here=True) as (table, executor):
@@ -196,6 +208,12 @@ class NearestCenter(
         fill = np.vstack([self.cluster_centers_, self.column_means_]).astype(values.dtype)
         gaps = np.isnan(values)
         return validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
+
+    def __getstate__(self) -> Any:
+        """Without labels that are elsewhere: those who open the model may be, too."""
+        state = super().__getstate__()
+        spread = collections.is_collection(state.get("labels_"))
+        return {name: value for name, value in state.items() if not spread or name != "labels_"}
 
     def _lines(self) -> Lines:
         """Where lines on progress go: to the callback that was set, or they are printed if `verbose`."""

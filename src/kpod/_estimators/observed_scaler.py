@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod._common.typing import Floats
-from kpod._engine.executors import Executor
+from kpod._engine.executors import Executor, threads
 from kpod._engine.table import make_table
+from kpod._estimators import in_partitions
 from kpod._estimators.documentation import DocumentedMixin
 from kpod._estimators.fitted import column_names, store_fitted
-from kpod._inputs import validation
+from kpod._inputs import choose_executor, collections, validation
 from kpod._kernels.columns import standardise
 
 ENTRIES_AT_ONCE = 512
@@ -78,11 +79,12 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         if self.rows not in (None, "center"):
             raise ValueError(f"rows must be None or 'center', got {self.rows!r}.")
         new = copy.copy(self)  # nothing of a fitted scaler changes before the new fit has succeeded
-        centred = new._centred(new._table(X, reset=True))
-        table = make_table(centred, Executor())
-        names = getattr(new, "feature_names_in_", None)
-        validation.check_finite(table, names)
-        mean, spread = table.column_means, table.column_spreads
+        with choose_executor.executor_for(X, 1) if collections.is_collection(X) else threads(1) as executor:
+            centred = new._centred(new._table(X, reset=True, executor=executor))
+            table = make_table(centred, executor)
+            names = getattr(new, "feature_names_in_", None)
+            validation.check_finite(table, names)
+            mean, spread = table.column_means, table.column_spreads
         rounding = 10 * np.finfo(np.float64).eps * np.abs(np.nan_to_num(mean))
         found = {
             "mean_": mean,
@@ -93,8 +95,13 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         return self
 
     def transform(self, X: Any) -> Any:
-        """X with its rows and columns centred and its columns scaled; gaps stay gaps."""
+        """X with its rows and columns centred and its columns scaled; gaps stay gaps.
+
+        Of a collection of Dask or a DataFrame of Spark it is another one, not computed yet.
+        """
         check_is_fitted(self)
+        if collections.is_collection(X):
+            return in_partitions.applied(self, X, "transform")
         return self._scaled(self._table(X, reset=False))
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
@@ -129,7 +136,16 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         check_is_fitted(self)
         return row_means(self._table(X, reset=False))
 
-    def _table(self, X: Any, *, reset: bool) -> Any:
+    def _table(self, X: Any, *, reset: bool, executor: Executor | None = None) -> Any:
+        if executor is not None and collections.is_collection(X):
+            if self.rows is not None:
+                raise ValueError(
+                    "rows='center' needs the whole table in memory. Of a table of Dask or Spark, take off "
+                    "the means of its rows first."
+                )
+            values = collections.table_of(X, executor, None)
+            validate_data(self, values.header, reset=reset, skip_check_array=True)
+            return values
         table = validation.as_table(X, self)
         validate_data(self, validation.named(X, table), reset=reset, skip_check_array=True)
         return table

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from kpod._common.warnings import warn
-from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS
 from kpod._engine.seeding import SEEDINGS
 from kpod._engine.table import Table
-from kpod._inputs import validation
+from kpod._inputs import choose_executor, validation
 
 MISSINGNESS = ("ignore", "informative", "auto")
 
@@ -62,23 +61,19 @@ def check_shared(model: Any, auto: str = "") -> None:
         check_integer("n_init", model.n_init, 1, "'auto' or ")
 
 
-def check_place(model: Any, X: Any, executor: Executor) -> str:
+def check_place(model: Any, X: Any) -> str:
     """The algorithm for a table in this place; refuses what needs the whole table in memory."""
-    if not executor.remote and not validation.is_dask(X):
+    if not choose_executor.is_spread(X):
         return str(model.algorithm)
     for name, wants in {
         "algorithm='mm'": model.algorithm == "mm",
         "init='mean-fill'": isinstance(model.init, str) and model.init == "mean-fill",
         "a callable init": callable(model.init),
-        "probability=True": model.probability,
-        "n_clusters='auto'": is_auto(model.n_clusters),
-        "shrinkage='auto'": is_auto(model.shrinkage),
-        "missingness='auto'": is_auto(model.missingness),
     }.items():
         if wants:
             raise ValueError(
-                f"{name} needs the whole table in memory; Dask tables and clusters are not supported. "
-                "Use it on a sample of the rows that fits into memory."
+                f"{name} needs the whole table in memory; tables of Dask and Spark, and clusters, are not "
+                "supported. Use it on a sample of the rows that fits into memory."
             )
     return "lloyd"
 

@@ -16,7 +16,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.solvers.minibatch import Running
 from kpod._engine.solvers.order import Order
 from kpod._estimators.nearest_center import NearestCenter
-from kpod._inputs import conversion, lazy, validation
+from kpod._inputs import collections, conversion, lazy, validation
 
 LOOK = 4096
 ROWS_PER_CLUSTER = 10
@@ -162,8 +162,8 @@ def generator_of(words: Any) -> np.random.Generator:
 
 
 NO_DASK = (
-    "MiniBatchKPOD takes tables in memory or on disk. Call partial_fit with the partitions of a Dask table "
-    "one after the other, or give the table to KPOD."
+    "MiniBatchKPOD takes tables in memory or on disk, not those of Dask or Spark. Call partial_fit with the "
+    "partitions of such a table one after the other, or give the table to KPOD."
 )
 
 
@@ -205,7 +205,7 @@ class StreamModel(NearestCenter):
         self
         """
         self._check_parameters()
-        if validation.is_dask(X):
+        if collections.is_collection(X):
             raise TypeError(NO_DASK)
         X = lazy.scanned(X)
         named = named_rows(X, self)
@@ -227,11 +227,11 @@ class StreamModel(NearestCenter):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "cluster_centers_")
 
-    def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
+    def _validate(self, X: Any, executor: Executor, *, reset: bool, weight: str | None = None) -> Any:
         """What the engine takes; rows with names in the columns of the model, which may become more."""
         rows = X if isinstance(X, NamedRows) else None if reset else dicts_in(X)
         if rows is None:
-            return super()._validate(X, executor, reset=reset)
+            return super()._validate(X, executor, reset=reset, weight=weight)
         known = [] if reset else list(getattr(self, "feature_names_in_", ()))
         if not reset and not known:
             raise ValueError("X has names of columns, but the model was fitted on an array without any.")

@@ -15,7 +15,7 @@ from kpod._common.typing import Floats
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor, available_threads, threads
 from kpod._engine.table import Table, make_table
-from kpod._inputs import choose_executor, dask_tables, lazy, validation
+from kpod._inputs import choose_executor, collections, lazy, validation
 
 
 class TableModel(BaseEstimator):
@@ -25,11 +25,14 @@ class TableModel(BaseEstimator):
     column_means_: Floats
     n_features_in_: int
 
-    def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
-        """What the engine takes; the columns are those of the model, or become so."""
+    def _validate(self, X: Any, executor: Executor, *, reset: bool, weight: str | None = None) -> Any:
+        """What the engine takes; the columns are those of the model, or become so.
+
+        Of a table that is spread over machines, one column may be the weights of the rows.
+        """
         X = lazy.scanned(X, None if reset else getattr(self, "feature_names_in_", None))
-        if validation.is_dask(X):
-            values: Any = dask_tables.DaskTable(X, executor)
+        if collections.is_collection(X):
+            values: Any = collections.table_of(X, executor, weight)
             validate_data(self, values.header, reset=reset, skip_check_array=True)
             return values
         if reset and validation.is_plain(X):
@@ -42,6 +45,19 @@ class TableModel(BaseEstimator):
         values = validation.as_table(X, self)
         validate_data(self, validation.named(X, values), reset=reset, skip_check_array=True)
         return values
+
+    @contextmanager
+    def _opened(
+        self, X: Any, sample_weight: Any, *, reset: bool, here: bool = False
+    ) -> Iterator[tuple[Any, Floats | None, Executor]]:
+        """What the engine takes, the weights of the rows, and what runs over them."""
+        n_threads, weight = self._n_threads(), collections.weight_column(X, sample_weight)
+        with threads(n_threads) if here else choose_executor.executor_for(X, n_threads) as executor:
+            values = self._validate(X, executor, reset=reset, weight=weight)
+            given = sample_weight if weight is None else values.weights
+            weights = validation.check_weights(given, values.shape[0])
+            with choose_executor.nearby(values, executor, n_threads) as (values, own):
+                yield values, weights, own
 
     def _takes_as_it_is(self, X: Any) -> bool:
         """Whether X is an array that the engine takes, without names to compare with those of the fit."""
@@ -74,10 +90,7 @@ class TableModel(BaseEstimator):
         That is threads of this process, if it has to be `here`.
         """
         check_is_fitted(self)
-        n_threads = self._n_threads()
-        with threads(n_threads) if here else choose_executor.executor_for(X, n_threads) as executor:
-            values = self._validate(X, executor, reset=False)
-            weights = validation.check_weights(sample_weight, values.shape[0])
+        with self._opened(X, sample_weight, reset=False, here=here) as (values, weights, executor):
             table = make_table(values, executor, weights=weights, units=self._units())
             validation.check_finite(table, getattr(self, "feature_names_in_", None))
             yield table, executor

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from scipy import sparse
+
 from kpod._common.sentences.formatting import kind_of
+from kpod._engine import sizes
 from kpod._engine.executors import Executor, threads
-from kpod._engine.workers import dask_executor
+from kpod._engine.workers import dask_executor, spark_executor
 from kpod._engine.workers.dask_executor import ACTIVE
 from kpod._inputs import validation
+from kpod._inputs.partitions import Partitions
 
 
 @contextmanager
@@ -62,9 +66,34 @@ def active_client() -> Any:
         return None
 
 
+def is_spread(X: Any) -> bool:
+    """Whether X is worked on by machines of a cluster, or could be."""
+    return validation.is_dask(X) or validation.is_spark(X) or ACTIVE.get() is not None
+
+
+@contextmanager
+def nearby(values: Any, executor: Executor, n_threads: int) -> Iterator[tuple[Any, Executor]]:
+    """A table and what runs over it: a small one comes here, where a pass over it takes no message.
+
+    Its blocks are the same, and so is every bit of a result.
+    """
+    n_entries = values.nnz if sparse.issparse(values) else values.size
+    if not executor.remote or n_entries > sizes.SMALL_REMOTE_TABLE:
+        yield values, executor
+        return
+    if isinstance(values, Partitions):
+        values = values.brought_here(executor)
+    with threads(n_threads) as here:
+        yield values, here
+
+
 @contextmanager
 def executor_for(X: Any, n_threads: int) -> Iterator[Executor]:
     """What runs over the blocks of a table: threads, or the workers of a cluster."""
+    if validation.is_spark(X):
+        with spark_executor.spark_executor(X.sparkSession) as executor:
+            yield executor
+        return
     client = active_client() if validation.is_dask(X) else ACTIVE.get()
     with threads(n_threads) if client is None else dask_executor.dask_executor(client) as executor:
         yield executor

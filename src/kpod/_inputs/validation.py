@@ -294,14 +294,26 @@ def is_dask(X: Any) -> bool:
     return "dask" in sys.modules and hasattr(X, "__dask_graph__")
 
 
+def is_spark(X: Any) -> bool:
+    """Whether X is a DataFrame of Spark; nothing is imported to find out."""
+    return "pyspark" in sys.modules and any(
+        base.__name__ == "DataFrame" and base.__module__.startswith("pyspark.sql") for base in type(X).__mro__
+    )
+
+
 def refuse_dask(X: Any, name: str = "X") -> None:
     """Refuse a Dask collection where it would be loaded, all of it, into the memory of this process."""
+    if is_spark(X):
+        raise TypeError(
+            f"{name} is a Spark DataFrame, which KPOD and ObservedScaler take; this needs a table in memory. "
+            f"Pass a sample of its rows, {name}.sample(0.01).toPandas(), or all of them, {name}.toPandas()."
+        )
     if not is_dask(X):
         return
     refuse_delayed(X, name)
     kind, sample = ("DataFrame", ".sample(frac=0.01)") if hasattr(X, "columns") else ("array", "[::100]")
     raise TypeError(
-        f"{name} is a Dask {kind}, which only fit, predict and score of KPOD take; this needs a table in "
+        f"{name} is a Dask {kind}, which KPOD and ObservedScaler take; this needs a table in "
         f"memory. Pass a sample of its rows, {name}{sample}.compute(), or all of them, {name}.compute()."
     )
 

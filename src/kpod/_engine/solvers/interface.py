@@ -24,7 +24,7 @@ class Settings:
     and the objective. `bounded=False` compares every row in every iteration. `keep` is given a function
     after every iteration that makes a snapshot to go on from; `resume` is such a snapshot. `gaps` says
     whether those count (`GapObjective`), `by_size` whether clusters are numbered from the largest to the
-    smallest in the end, or as they started.
+    smallest in the end, or as they started, `labels` whether those of all rows are wanted.
     """
 
     max_iter: int = 300
@@ -32,6 +32,7 @@ class Settings:
     shrinkage: float = 0.0
     gaps: bool = False
     by_size: bool = False
+    labels: bool = True
     iteration_callback: Callable[[str, int, float], None] | None = None
     bounded: bool = True
     keep: Callable[[Callable[[], Snapshot]], None] | None = None

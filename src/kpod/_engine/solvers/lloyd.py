@@ -282,9 +282,11 @@ class Descent:
         """The clusters from the largest to the smallest, by the rows that get a label."""
         table = self.table
         if table.weighted:
-            labels = self.labels() if self.settings.gaps else self.labels()[table.observed > 0]
-            return by_size(np.bincount(labels, minlength=self.k), self.centers)
-        sizes = self.totals.weights[::-1].sum(axis=0)
+            count = step.CountLabels(self.recall(), self.spaces)
+            none = partial(step.LabelCounts.none, self.k)
+            sizes = self.executor.accumulate(count, table.blocks, self.states, none)[1].n
+        else:
+            sizes = self.totals.weights[::-1].sum(axis=0)
         if not self.settings.gaps:  # a row with nothing observed is at the first center
             sizes[0] -= table.n_empty
         return by_size(sizes, self.centers)
@@ -329,7 +331,7 @@ class Descent:
                 state.drop_bounds()
         value = objective.value(loss + objective.penalty(self.centers), self.totals)
         return Solution(
-            self.labels(),
+            self.labels() if self.settings.labels else np.empty(0, np.int32),
             self.centers,
             objective.counts(self.totals),
             loss,

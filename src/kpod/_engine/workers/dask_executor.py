@@ -18,25 +18,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kpod._common.typing import AnyFloats, Floats, Positions
-from kpod._engine.blocks import Block, Hidden, Units
-from kpod._engine.executors import Executor
+from kpod._common.typing import Floats
 from kpod._engine.sizes import FAN_IN, SMALL_PARCEL, WORKER_SHARE
 from kpod._engine.workers.builds import DISTRIBUTION, build, check_builds, check_versions
 from kpod._engine.workers.packing import pack
+from kpod._engine.workers.remote import RemoteBlock, RemoteExecutor
 from kpod._engine.workers.waiting import ClientClosedError, Connection, start, wait_for, wait_for_workers
 from kpod._engine.workers.worker import (
     SECONDS_TO_FORGET,
     About,
     Share,
     about,
-    ask,
     carried,
     forget,
     made,
@@ -45,96 +41,16 @@ from kpod._engine.workers.worker import (
     weighted,
 )
 from kpod._kernels.panel import Panel
-from kpod._kernels.rows import Rows
 
 ACTIVE: ContextVar[Any] = ContextVar("kpod_dask_client", default=None)
 
 
-class RemoteBlock(Block):
-    """A block on a worker, and what is known of it here.
-
-    Parameters
-    ----------
-    source : future of a `Resident`
-    about : its shape
-    """
-
-    def __init__(self, source: Any, about: About, *args: Any) -> None:
-        super().__init__(*args)
-        self.source, self.about = source, about
-        self.n_rows, self.n_columns, self.n_entries, self.dtype = about[:4]
-
-    def _open(self, bitmap: NDArray[np.uint8] | None = None) -> Rows:
-        raise TypeError("These rows are on another machine, where steps can open them.")
-
-    def parts(self) -> tuple[Any, ...]:
-        return self._open()  # type: ignore[return-value]  # which says why not
-
-    def replace(self, *, units: Units | None = None, hidden: Hidden | None = None) -> RemoteBlock:
-        out = RemoteBlock(self.source, self.about, self.first, units or self.units, self.weights, hidden)
-        out.file = self.file
-        return out
-
-    def glance(self, n: int) -> AnyFloats:
-        return self._ask("glance", n)
-
-    def entries(self, index: Positions) -> Floats:
-        return self._ask("entries", index)
-
-    def beyond(self, limit: float) -> tuple[Positions, Positions]:
-        return self._ask("beyond", limit)
-
-    def _ask(self, what: str, *args: Any) -> Any:
-        client = self.source.client
-        where = self.about, self.first, self.units, self.hidden
-        answer = client.submit(ask, self.source, *where, what, *args, pure=False)
-        return wait_for(client, client.gather, answer)
-
-
-def remote(block: Block, source: Any) -> RemoteBlock:
-    """A block, as it is on a worker."""
-    about = block.about if isinstance(block, RemoteBlock) else About.of(block)
-    out = RemoteBlock(source, about, block.first, block.units, block.weights, block.hidden)
-    out.file = block.file
-    return out
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A state on a worker: the number of the pass that made it."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Each:
-    """A function of a block as a step: `found` gathers its results by block."""
-
-    function: Callable[[Any], Any]
-
-    def __call__(self, block: Block, state: None, found: Results) -> None:
-        found.parts[block.first] = self.function(block)
-
-
-@dataclass
-class Results:
-    """Results by the first row of the block."""
-
-    parts: dict[int, Any] = field(default_factory=dict)
-
-    def merge(self, other: Results) -> None:
-        self.parts.update(other.parts)
-
-
-class DaskExecutor(Executor):
+class DaskExecutor(RemoteExecutor):
     """The workers of a Dask cluster; made by `cluster`."""
 
-    remote = True
-
     def __init__(self, client: Any) -> None:
+        super().__init__()
         self.client = client
-        self.fit = uuid.uuid4().hex
-        self._number = 0
         self._checked: set[str] = set()
         self._plan: list[tuple[str, list[int], int]] = []
         self._planned_for: Any = None
@@ -146,7 +62,13 @@ class DaskExecutor(Executor):
         sources = [
             block.source if isinstance(block, RemoteBlock) else self._submit(made, block) for block in blocks
         ]
-        return [remote(block, source) for block, source in zip(blocks, sources, strict=True)]
+        return [self._placed(block, source) for block, source in zip(blocks, sources, strict=True)]
+
+    def _placed(self, block: Any, source: Any) -> RemoteBlock:
+        about = block.about if isinstance(block, RemoteBlock) else About.of(block)
+        out = RemoteBlock(self, source, about, block.first, block.units, block.weights, block.hidden)
+        out.file = block.file
+        return out
 
     def make(self, recipes: Sequence[Any]) -> tuple[list[Any], list[About]]:
         """Futures of the residents that delayed values stand for, and what is known of each."""
@@ -161,24 +83,6 @@ class DaskExecutor(Executor):
     def weighted(self, source: Any, weights: Floats) -> Any:
         """The future of a resident with weights."""
         return self._submit(weighted, source, weights)
-
-    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        _, found = self.accumulate(Each(function), items, [None] * len(items), Results)
-        return [found.parts[block.first] for block in items]
-
-    def accumulate(
-        self,
-        function: Callable[..., Any],
-        items: Sequence[Any],
-        states: Sequence[Any],
-        empty: Callable[[], Any],
-    ) -> tuple[list[Any], Any]:
-        self._number += 1
-        parts = self._submit_shares(function, items, states, empty)
-        total = empty()
-        for part in self.results(parts):
-            total.merge(part)
-        return [Kept(self._number)] * len(items), total
 
     def results(self, futures: Sequence[Any]) -> list[Any]:
         """What tasks return; if one fails, the others are called off."""
@@ -220,40 +124,40 @@ class DaskExecutor(Executor):
         """What a function returns on each worker, or the error."""
         return wait_for(self.client, self.client.run, function, *args, workers=workers, on_error="return")
 
-    def _submit_shares(
+    def run_pass(
         self,
         function: Callable[..., Any],
-        items: Sequence[Any],
-        states: Sequence[Any],
+        blocks: Sequence[RemoteBlock],
+        states: Sequence[int | None],
         empty: Callable[[], Any],
     ) -> list[Any]:
-        """Futures of what all blocks found, merged by workers and then in a tree."""
-        data, panels = pack((function, empty, items[0].units, items[0].hidden))
+        """What all blocks found, merged by workers and then in a tree."""
+        data, panels = pack((function, empty, blocks[0].units, blocks[0].hidden))
         job, sent = self._carry(data), [self._carried_panel(panel) for panel in panels]
         parts = [
             self._submit(
                 run_share,
                 Share(
                     self.fit,
-                    self._number,
-                    [items[i].first for i in mine],
-                    [items[i].about for i in mine],
-                    [None if states[i] is None else states[i].number for i in mine],
+                    self.number,
+                    [blocks[i].first for i in mine],
+                    [blocks[i].about for i in mine],
+                    [states[i] for i in mine],
                     n_threads,
                 ),
                 job,
                 sent,
-                [items[i].source for i in mine],
+                [blocks[i].source for i in mine],
                 workers=[worker],
                 allow_other_workers=True,
             )
-            for worker, mine, n_threads in self._shares(items)
+            for worker, mine, n_threads in self._shares(blocks)
         ]
         while len(parts) > FAN_IN:
             parts = [
                 self._submit(merged, job, sent, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)
             ]
-        return parts
+        return self.results(parts)
 
     def _shares(self, blocks: Sequence[RemoteBlock]) -> list[tuple[str, list[int], int]]:
         """Which blocks each worker takes: the same in every pass while there are the same workers."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 import threading
 from collections import OrderedDict
@@ -86,10 +88,12 @@ class About(NamedTuple):
     dtype: np.dtype[Any]
     checksum: int | None = None
     name: str = "A block"
+    weighted: bool = False
 
     @classmethod
     def of(cls, block: Block) -> About:
-        return cls(block.n_rows, block.n_columns, block.n_entries, np.dtype(block.dtype))
+        dtype, weighted = np.dtype(block.dtype), block.weights is not None
+        return cls(block.n_rows, block.n_columns, block.n_entries, dtype, weighted=weighted)
 
 
 class Cache:
@@ -185,13 +189,6 @@ def weighted(resident: Resident, weights: Floats) -> Resident:
     return resident.weighted(weights)
 
 
-def ask(
-    resident: Resident, known: About, first: int, units: Units, hidden: Hidden | None, what: str, *args: Any
-) -> Any:
-    resident.check(known, first)
-    return getattr(resident.block_in(first, units, hidden), what)(*args)
-
-
 def carried(data: bytes) -> bytes:
     return data
 
@@ -199,7 +196,7 @@ def carried(data: bytes) -> bytes:
 def on_worker() -> str:
     """Where this runs, as the end of a phrase."""
     if "distributed" not in sys.modules:
-        return ""
+        return f" on {socket.gethostname()}" if "SPARK_LOCAL_DIRS" in os.environ else ""
     from distributed import get_worker
 
     try:

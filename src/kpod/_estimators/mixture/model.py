@@ -205,9 +205,9 @@ class MixtureModel(TableModel):
         std = np.where(gaps, spreads / units.scale, 0.0)
         return filled(means), np.where(np.isnan(self.column_means_) & gaps, np.nan, std)
 
-    def _validate(self, X: Any, executor: Executor, *, reset: bool) -> Any:
+    def _validate(self, X: Any, executor: Executor, *, reset: bool, weight: str | None = None) -> Any:
         validation.refuse_dask(X)
-        return super()._validate(X, executor, reset=reset)
+        return super()._validate(X, executor, reset=reset, weight=weight)
 
     def _shape(self) -> Shape:
         return Shape(self.covariance_type_, self.n_factors_)

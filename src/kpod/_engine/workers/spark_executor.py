@@ -1,0 +1,197 @@
+"""Steps on the executors of Spark.
+
+A DataFrame is packed once into blocks, which Spark keeps (`persist`) and can make again from the DataFrame.
+A pass over the table is one job: it goes to where each block was made, finds its rows in a file there, and
+brings back what it found, merged by partition and, where these are many, in a tree. Blocks that are not where
+a task looked for them (their executor is gone, or was busy) are asked for in a second job, which gets their
+rows from Spark. Only the DataFrame interface is used, which Spark Connect has as well.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kpod._engine.sizes import SPARK_FAN_IN
+from kpod._engine.workers.builds import DISTRIBUTION, build, check_builds, check_versions
+from kpod._engine.workers.packing import pack
+from kpod._engine.workers.remote import RemoteBlock, RemoteExecutor
+from kpod._engine.workers.spark_worker import SCHEMA, Forget, Merge, Outcome, Pass, Work, opened
+from kpod._engine.workers.worker import About
+
+# Bits of the number of a block that count those of its partition.
+BITS = 20
+# Of a job, before it is given up: Spark repeats tasks by itself, but not on a local master.
+MOST_ATTEMPTS = 3
+
+
+def task(
+    inner: bytes, distribution: str, version: str, kernels: dict[str, str], batches: Iterator[Any]
+) -> Iterator[Any]:
+    """A task as Spark gets it: by value, so that an executor without the package can say so.
+
+    Parameters
+    ----------
+    inner : the task of the package, pickled
+    distribution, version, kernels : what the client has, see `builds`
+    batches : of the partition
+    """
+    import importlib.metadata
+    import pickle
+    import socket
+
+    import pyarrow as pa
+
+    def row(block: Any, *rest: Any) -> Any:
+        columns = [pa.array([block], pa.int64()), *(pa.array([part], pa.binary()) for part in rest)]
+        return pa.RecordBatch.from_arrays(columns, ["block", "answer", "entries", "weights"])
+
+    found: Any
+    try:
+        found = importlib.metadata.version(distribution)
+    except ImportError as error:
+        found = ImportError(str(error))
+    if found == version:
+        from kpod._engine.workers import builds, spark_worker
+
+        found = builds.build()
+        if all(found.get(file, own) == own for file, own in kernels.items()):
+            for answer in spark_worker.run(inner, batches):
+                yield row(*answer)
+            return
+    for _ in batches:  # or else Spark throws the process away
+        pass
+    yield row(None, pickle.dumps((socket.gethostname(), found)), None, None)
+
+
+task.__module__ = "__main__"
+
+
+class SparkExecutor(RemoteExecutor):
+    """The executors of a Spark session; made by `spark_executor`."""
+
+    def __init__(self, session: Any) -> None:
+        super().__init__()
+        self.session = session
+        self._packed: Any = None
+        self._handles: Any = None
+        self._n_partitions = 0
+
+    def place(self, blocks: list[Any]) -> list[Any]:
+        return blocks
+
+    def pack(self, frame: Any, packing: Callable[[Any], Any]) -> list[tuple[int, About, Any]]:
+        """Make blocks of a DataFrame by a task that does so: the number of each, its shape and weights."""
+        self._packed = self._tasks(frame, packing).persist()
+        rows = self._run(lambda: self._packed.select("block", "answer", "weights").collect())
+        check_stale([told for row in rows if row.block is None for told in opened(row.answer).stale])
+        self._handles = self._packed.select("block").persist()
+        self._n_partitions = max((row.block >> BITS for row in rows), default=0) + 1
+        return [
+            (row.block, opened(row.answer), None if row.weights is None else np.frombuffer(row.weights))
+            for row in sorted(rows, key=lambda row: row.block)
+        ]
+
+    def run_pass(
+        self,
+        function: Callable[..., Any],
+        blocks: Sequence[RemoteBlock],
+        states: Sequence[int | None],
+        empty: Callable[[], Any],
+    ) -> list[Any]:
+        """What all blocks found, merged by partition and then in a tree."""
+        job, panels = pack((function, empty, blocks[0].units, blocks[0].hidden))
+        sent = [pickle.dumps(panel, pickle.HIGHEST_PROTOCOL) for panel in panels]
+        work = {
+            block.source: Work(block.first, block.about, state)
+            for block, state in zip(blocks, states, strict=True)
+        }
+        found = self._outcome(self._handles, Pass(self.fit, self.number, job, sent, work))
+        if found.missing:
+            from pyspark.sql import functions
+
+            lost = self._packed.filter(functions.col("block").isin(found.missing))
+            left = {number: work[number] for number in found.missing}
+            found.missing = []
+            found.merge(self._outcome(lost, Pass(self.fit, self.number, job, sent, left)))
+            if found.missing:
+                raise RuntimeError(
+                    f"Spark no longer has {len(found.missing)} of {len(work)} blocks of X. Its source may "
+                    "have other rows now: fit again when it no longer changes."
+                )
+        return [] if found.total is None else [found.total]
+
+    def close(self) -> None:
+        """Let the executors forget the table."""
+        with suppress(Exception):  # those that are gone took it with them
+            if self._handles is not None:
+                self._tasks(self._handles, Forget(self.fit)).collect()
+            for frame in (self._handles, self._packed):
+                if frame is not None:
+                    frame.unpersist()
+
+    def _outcome(self, frame: Any, each: Callable[[Any], Any]) -> Outcome:
+        """What a task found on all partitions."""
+        answers, n = self._tasks(frame, each), self._n_partitions
+        while n > SPARK_FAN_IN:
+            n = -(-n // SPARK_FAN_IN)
+            answers = self._tasks(answers.select("answer").repartition(n), Merge())
+        total = Outcome()
+        for row in self._run(lambda: answers.select("answer").collect()):
+            total.merge(opened(row.answer))
+        check_stale(total.stale)
+        return total
+
+    def _tasks(self, frame: Any, each: Callable[[Any], Any]) -> Any:
+        inner = pickle.dumps(each, pickle.HIGHEST_PROTOCOL)
+        version = importlib.metadata.version(DISTRIBUTION)
+        return frame.mapInArrow(partial(task, inner, DISTRIBUTION, version, build()), SCHEMA)
+
+    def _run(self, action: Callable[[], Any]) -> Any:
+        """The result of an action, which is repeated if Spark gives it up: a local master repeats no task."""
+        from pyspark.errors import PySparkException
+
+        errors: tuple[type[Exception], ...] = (PySparkException,)
+        with suppress(ImportError):  # which a client of Spark Connect need not have
+            from py4j.protocol import Py4JError
+
+            errors += (Py4JError,)
+        for left in reversed(range(MOST_ATTEMPTS)):
+            try:
+                return action()
+            except errors as error:
+                if not left:
+                    raise RuntimeError(
+                        f"Spark gave up on the table {MOST_ATTEMPTS} times, at last with: {reason(error)}"
+                    ) from error
+        raise AssertionError
+
+
+def check_stale(stale: Sequence[tuple[str, Any]]) -> None:
+    """Refuse machines whose package is not that of this process."""
+    found = dict(stale)
+    check_versions(found)
+    check_builds({host: what for host, what in found.items() if isinstance(what, dict)})
+
+
+def reason(error: Exception) -> str:
+    """What an error of Spark says, without the stack of the JVM."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if "Exception" in line or "Error" in line]
+    return (told[-1] if told else lines[0] if lines else type(error).__name__)[:300]
+
+
+@contextmanager
+def spark_executor(session: Any) -> Iterator[SparkExecutor]:
+    """An executor on the executors of a Spark session."""
+    executor = SparkExecutor(session)
+    try:
+        yield executor
+    finally:
+        executor.close()

@@ -1,0 +1,275 @@
+"""A real Spark session: same bits as threads on the same partitions, also when a worker is killed."""
+
+import io
+import os
+import pickle
+import re
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from kpod import KPOD
+from kpod._engine import sizes
+from kpod._engine.workers import spark_executor, spark_worker
+from tests.helpers.spark import spark_session, without_java
+from tests.helpers.tables import clustered
+
+pytest.importorskip("pyspark")
+da = pytest.importorskip("dask.array")
+pd = pytest.importorskip("pandas")
+
+pytestmark = [without_java, pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")]
+FITTED = ("cluster_centers_", "counts_", "inertia_", "loss_curve_", "losses_", "column_means_")
+NAMES = list("abcd")
+START = np.array([[0.0, 0, 0, 0], [1, 1, 1, 1], [-1, 1, -1, 1]])
+
+
+@pytest.fixture(scope="module")
+def spark():
+    session = spark_session()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def there(monkeypatch):
+    """Small tables stay on the cluster."""
+    monkeypatch.setattr(sizes, "SMALL_REMOTE_TABLE", 0)
+
+
+def table(dtype=np.float64, n_rows=900, seed=1):
+    X, _ = clustered(np.random.default_rng(seed), n_rows, 4, k=3, missing=0.3, spread=0.9, dtype=dtype)
+    return X
+
+
+def partitioned(X, n=3):
+    return da.concatenate([da.from_array(part, chunks=part.shape) for part in np.array_split(X, n)])
+
+
+class Parts:
+    """A source of rows: partition i is the i-th of several arrays in files."""
+
+    def __init__(self, paths):
+        self.paths = [str(path) for path in paths]
+
+    def __call__(self, batches):
+        import pyarrow as pa
+
+        for batch in batches:
+            for i in batch.column(0).to_pylist():
+                X = np.load(self.paths[i])
+                columns = [pa.array(np.ascontiguousarray(column)) for column in X.T]
+                yield pa.RecordBatch.from_arrays(columns, [*NAMES, "w"][: len(columns)])
+
+
+Parts.__module__ = "__main__"  # by value: the workers need not have the tests
+
+
+def frame_of(spark, X, folder, n=3):
+    """A DataFrame with the partitions of `partitioned`."""
+    paths = [Path(folder) / f"{i}.npy" for i in range(n)]
+    for path, part in zip(paths, np.array_split(X, n), strict=True):
+        np.save(path, part)
+    kind = "float" if X.dtype == np.float32 else "double"
+    schema = ", ".join(f"{name} {kind}" for name in [*NAMES, "w"][: X.shape[1]])
+    return spark.range(0, n, 1, n).mapInArrow(Parts(paths), schema)
+
+
+def same(one, other):
+    for name in FITTED:
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+def test_the_same_bits_as_on_threads(spark, there, tmp_path):
+    X = table()
+    model = KPOD(3, init=START, max_iter=2, tol=0)
+    here = KPOD(**model.get_params()).fit(partitioned(X))
+    far = KPOD(**model.get_params()).fit(frame_of(spark, X, tmp_path))
+    same(here, far)
+    assert far.algorithm_ == "lloyd"
+    assert list(far.feature_names_in_) == NAMES
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+def test_weights_are_a_column(spark, there, tmp_path, monkeypatch):
+    """And the tree in which results are merged shows in no bit."""
+    monkeypatch.setattr(spark_executor, "SPARK_FAN_IN", 2)
+    X = table()
+    weights = np.random.default_rng(0).random(len(X)).round(2)
+    frame = frame_of(spark, np.column_stack([X, weights]), tmp_path)
+    model = KPOD(3, init=START, max_iter=1)
+    here = KPOD(**model.get_params()).fit(partitioned(X), sample_weight=weights)
+    far = model.fit(frame, sample_weight="w")
+    same(here, far)
+    assert model.score(frame, sample_weight="w") == here.score(partitioned(X), sample_weight=weights)
+
+
+def test_a_small_table_comes_here(spark, tmp_path):
+    """With all that it takes to begin: several starts, and nobody waits for a job in each of their passes."""
+    X = table(np.float32)
+    far = KPOD(3, random_state=0).fit(frame_of(spark, X, tmp_path))
+    same(KPOD(3, random_state=0).fit(partitioned(X)), far)
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+def test_a_worker_killed_in_an_iteration_and_files_that_are_gone(spark, there, tmp_path):
+    """A local master repeats no task, so this does; and a block whose file is gone comes from Spark again."""
+    X = table()
+    model, done = KPOD(3, init=START, max_iter=3, tol=0), []
+
+    def harm(line):
+        if "lloyd 1:" in line:
+            (folder,) = [path for path in folders_of_spark(spark) if path.name.startswith("kpod-")]
+            for file in [*folder.glob("entries-0-*"), *folder.glob("state-*")]:
+                file.unlink()
+            done.append("files")
+        elif "lloyd 2:" in line:
+            workers = pids_of_workers(spark)
+            for pid in workers:
+                os.kill(pid, signal.SIGKILL)
+            done.append("workers")
+
+    model._progress_line = harm
+    far = model.fit(frame_of(spark, X, tmp_path))
+    same(KPOD(3, init=START, max_iter=3, tol=0).fit(partitioned(X)), far)
+    assert done == ["files", "workers"]
+    assert not [path for path in folders_of_spark(spark) if path.name.startswith("kpod-")]
+
+
+def folders_of_spark(spark):
+    (found,) = spark.range(0, 1, 1, 1).mapInArrow(where, "found string").collect()
+    return list(Path(found.found).iterdir())
+
+
+def pids_of_workers(spark):
+    return {row.pid for row in spark.range(0, 8, 1, 8).mapInArrow(who, "pid long").collect()}
+
+
+def where(batches):
+    import pyarrow as pa
+
+    list(batches)
+    yield pa.RecordBatch.from_pydict({"found": [os.environ["SPARK_LOCAL_DIRS"]]})
+
+
+def who(batches):
+    import pyarrow as pa
+
+    list(batches)
+    yield pa.RecordBatch.from_pydict({"pid": [os.getpid()]})
+
+
+where.__module__ = who.__module__ = "__main__"
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+def test_rows_that_change_are_refused(spark, there, tmp_path, monkeypatch):
+    """Labels recalled on new rows, with the sums of old ones, would be wrong without a word."""
+    X = table()
+    frame, model, executors = frame_of(spark, X, tmp_path), KPOD(3, init=START, tol=0), []
+    made = spark_executor.SparkExecutor.__init__
+    monkeypatch.setattr(
+        spark_executor.SparkExecutor,
+        "__init__",
+        lambda self, session: executors.append(self) or made(self, session),
+    )
+
+    def change(line):
+        if "lloyd 1:" in line:
+            np.save(tmp_path / "1.npy", np.load(tmp_path / "1.npy") + 1)
+            executors[0]._packed.unpersist(blocking=True)
+            for folder in folders_of_spark(spark):
+                for file in folder.glob("entries-*"):
+                    file.unlink()
+
+    model._progress_line = change
+    with pytest.raises(ValueError, match=r"Partition 1 of X \(rows 300 to 599\) changed while it was in use"):
+        model.fit(frame)
+
+
+def test_what_cannot_be_used_is_refused_in_one_line(spark, tmp_path):
+    X = table(n_rows=30)
+    frame = frame_of(spark, X, tmp_path)
+    named = frame.selectExpr("*", "'x' as name")
+    with pytest.raises(ValueError, match=r"not numeric: 'name' \(string\)"):
+        KPOD(3).fit(named)
+    with pytest.raises(ValueError, match="sample_weight is 'v', which is no column of X"):
+        KPOD(3).fit(frame, sample_weight="v")
+    with pytest.raises(TypeError, match="put them into a column of X, and pass its name"):
+        KPOD(3).fit(frame, sample_weight=np.ones(30))
+    with pytest.raises(ValueError, match="every partition is empty"):
+        KPOD(3).fit(frame.filter("isnotnull(a) and a < -1e9"))
+    with pytest.raises(ValueError, match="Negative values in sample_weight"):
+        KPOD(3).fit(frame.selectExpr("*", "-1 as w"), sample_weight="w")
+    with pytest.raises(ValueError, match=r"infinity.*'a'"):
+        KPOD(3).fit(frame.selectExpr("if(b > 0, double('inf'), 1.0d) as a", "b"))
+    with pytest.raises(ValueError, match="init='mean-fill' needs the whole table in memory"):
+        KPOD(3, init="mean-fill").fit(frame)
+
+
+def test_executors_with_another_version_are_named(spark, tmp_path, monkeypatch):
+    frame = frame_of(spark, table(n_rows=30), tmp_path)
+    monkeypatch.setattr(spark_executor.importlib.metadata, "version", lambda name: "0.0.1")
+    with pytest.raises(RuntimeError, match=r"another version of scikit-kpod than this one \(0.0.1\)"):
+        KPOD(3).fit(frame)
+
+
+def test_executors_without_the_package_can_say_so():
+    """What they run is sent by value, and imports nothing of the package before it knows."""
+    from pyspark import cloudpickle
+
+    class WithoutThePackage(pickle.Unpickler):
+        def find_class(self, module, name):
+            assert not module.startswith("kpod")
+            return super().find_class(module, name)
+
+    sent = WithoutThePackage(io.BytesIO(cloudpickle.dumps(spark_executor.task))).load()
+    (batch,) = sent(b"", "scikit-kpod-that-is-not-there", "1.0", {}, iter([]))
+    outcome = spark_worker.opened(batch.column("answer")[0].as_py())
+    with pytest.raises(RuntimeError, match="is not installed on worker"):
+        spark_executor.check_stale(outcome.stale)
+
+
+def test_results_are_columns_of_the_frame(spark, tmp_path):
+    """One partition at a time, where it is; other columns of the frame are carried along."""
+    X = table()
+    frame = frame_of(spark, X, tmp_path).selectExpr("*", "'x' as name")
+    model = KPOD(3, random_state=0).fit(frame.drop("name"))
+    assert_array_equal(rows(model.labels_), np.column_stack([X, model.predict(with_names(X))]))
+    labelled = model.predict(frame)
+    assert labelled.columns == [*NAMES, "name", "cluster"]
+    assert dict(labelled.dtypes)["cluster"] == "int"
+    distances = model.transform(frame).select("kpod0", "kpod1", "kpod2")
+    assert_array_equal(rows(distances), model.transform(with_names(X)))
+    assert_array_equal(rows(model.impute(frame.drop("name"))), model.impute(with_names(X)))
+    with pytest.raises(ValueError, match="X lacks columns that the model was fitted on: 'a'"):
+        model.predict(frame.drop("a"))
+    with pytest.raises(ValueError, match="X has a column 'cluster' already"):
+        model.predict(labelled)
+    opened = pickle.loads(pickle.dumps(model))
+    assert not hasattr(opened, "labels_")
+
+
+def rows(frame):
+    return np.array([tuple(row) for row in frame.collect()], float)
+
+
+def with_names(X):
+    return pd.DataFrame(X, columns=NAMES)
+
+
+def test_the_line_of_the_readme(spark, tmp_path, monkeypatch):
+    """As it stands there, on a folder of Parquet files."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (line,) = re.findall(r"^labelled = .*spark\.read.*$", readme, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wines").mkdir()
+    with_names(table()).to_parquet(tmp_path / "wines" / "part-0.parquet")
+    names = {"KPOD": KPOD, "spark": spark}
+    exec(line, names)
+    assert names["labelled"].columns == [*NAMES, "cluster"]
+    assert {row.cluster for row in names["labelled"].select("cluster").collect()} == {0, 1, 2}
