@@ -115,7 +115,7 @@ WORDS = {
     "checkpoint": "", "memory": "", "silhouette": "", "outliers": "", "predict_proba": "KPOD",
     "standardise": "",
 }  # fmt: skip
-"""What strangers type, and the page that ought to be among the first three; any page where several would do."""
+"""What strangers type, and the page that ought to be among the first three; "" where several would do."""
 
 
 @in_browser
