@@ -80,7 +80,7 @@ def look(browser, path):
 def test_there_is_a_site():
     assert SITE / "index.html" in PAGES, "run make site"
     examples = [
-        page for page in PAGES if page.parent.name == "auto_examples" and page.name.startswith("plot_")
+        page for page in PAGES if page.parent.parent.name == "auto_examples" and page.name.startswith("plot_")
     ]
     assert len(examples) >= 12
     for page in examples:
