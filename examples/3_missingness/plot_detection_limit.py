@@ -2,8 +2,8 @@
 Informative missingness: a detection limit
 ==========================================
 
-An instrument cannot measure below its detection limit, so low values are missing, and which values are missing
-is informative about the row. Ignoring that, as the published method does, loses the clusters.
+An instrument cannot measure below its detection limit, so low values are missing, and which values those
+are is informative about the row. Ignoring that, as the published method does, loses the clusters.
 """
 
 import pandas as pd
