@@ -4,9 +4,12 @@ Everything a page needs is a file of the site, so that it works from a folder wi
 formulas become MathML while building, and search needs no requests.
 """
 
+import shutil
 import sys
+from contextlib import chdir
 from importlib.metadata import version as version_of
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent))  # for pictures.py
 
@@ -83,7 +86,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "questions": []}
+html_sidebars = {"index": [], "questions": [], "troubleshooting": []}
 html_context = {"default_mode": "auto"}  # follow the system until the reader chooses
 html_math_renderer = "mathml"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -128,7 +131,19 @@ def skip_member(app, what, name, member, skip, options):
     return True if name in SCIKIT_LEARNS or name.startswith("set_") else None
 
 
+def write_live_report(app):
+    """The report on the bundled wines, for readers to click through."""
+    import kpod
+    from kpod.datasets import load_incomplete_wine
+
+    with TemporaryDirectory() as folder, chdir(folder):
+        shutil.copy(load_incomplete_wine().filename, "wine.csv")
+        analysis = kpod.analyze("wine.csv", random_state=0)
+        analysis.report(title="Clusters of 178 wines").save(Path(app.srcdir) / "_static" / "wine-report.html")
+
+
 def setup(app):
+    app.connect("builder-inited", write_live_report)
     app.add_html_math_renderer("mathml", (show_inline, None), (show_block, None))
     app.connect("autodoc-skip-member", skip_member)
     app.connect("doctree-read", trim_blocks)

@@ -14,14 +14,14 @@ def look(gallery_conf, name):
 ORDER = [
     *("first_look", "how_it_works", "against_imputing", "algorithms"),
     *("choose_k", "no_groups", "not_round", "confidence", "stability"),
-    *("gaps_that_speak", "gaps_that_mislead"),
+    *("detection_limit", "misleading_gaps"),
     *("fertility", "penguins", "digits", "photograph"),
     *("ratings", "from_disk", "stream"),
 ]
 
 
 class Order:
-    """First steps, how many and how sure, gaps, real tables, large and sparse ones."""
+    """Examples of a section in the order in which they build on one another."""
 
     def __init__(self, folder):
         self.folder = folder

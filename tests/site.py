@@ -80,7 +80,7 @@ def look(browser, path):
 def test_there_is_a_site():
     assert SITE / "index.html" in PAGES, "run make site"
     examples = [
-        page for page in PAGES if page.parent.name == "auto_examples" and page.name.startswith("plot_")
+        page for page in PAGES if page.parent.parent.name == "auto_examples" and page.name.startswith("plot_")
     ]
     assert len(examples) >= 12
     for page in examples:
@@ -106,6 +106,37 @@ def test_search_finds_predict_proba(browser):
         found = f'#search-results a[href*="{page}"]'
         WebDriverWait(browser, 20).until(lambda b, css=found: b.find_elements("css selector", css), page)
     assert errors(browser) == []
+
+
+WORDS = {
+    "NaN": "index", "missing values": "", "imputation": "", "MNAR": "gaps", "elbow": "troubleshooting",
+    "n_jobs": "troubleshooting", "GPU": "troubleshooting", "time series": "troubleshooting",
+    "Gaussian mixture": "mixture", "Dask": "", "Excel": "", "SPSS": "", "categories": "", "ratings": "sparse",
+    "checkpoint": "", "memory": "", "silhouette": "", "outliers": "", "predict_proba": "KPOD",
+    "standardise": "",
+}  # fmt: skip
+"""What strangers type, and the page that ought to be among the first three; "" where several would do."""
+
+
+@in_browser
+@pytest.mark.parametrize("words", WORDS)
+def test_search_finds_what_a_stranger_types(browser, words):
+    browser.get((SITE / "search.html").as_uri() + f"?q={words.replace(' ', '+')}")
+    hits = WebDriverWait(browser, 20).until(
+        lambda b: b.find_elements("css selector", "#search-results ul.search > li > a"), words
+    )
+    assert any(WORDS[words] in hit.get_attribute("href") for hit in hits[:3]), [
+        hit.get_attribute("href") for hit in hits[:3]
+    ]
+
+
+@in_browser
+def test_the_live_report_is_there(browser):
+    browser.get((SITE / "_static" / "wine-report.html").as_uri())
+    assert browser.find_elements("css selector", "#members a, #members button")
+    assert errors(browser) == []
+    page = Page(SITE / "index.html")
+    assert any(link.endswith("wine-report.html") for link in page.links)
 
 
 @in_browser

@@ -101,6 +101,14 @@ def test_names_need_something_beside_them():
     assert notes_of(frame.replace({"country": {"Land 03": "Europe"}}))["aggregate rows"].values["n"] == 1
 
 
+def test_titles_that_sound_like_sums_are_no_sums():
+    """Among many titles a few begin with All, Total or World."""
+    titles = [f"A film, number {i}" for i in range(400)]
+    titles[::80] = ["All About Eve", "Total Recall", "All the King's Men", "World War Z", "All or Nothing"]
+    frame = pd.DataFrame({"title": titles, "budget": RNG.lognormal(3, 1, 400), "votes": RNG.normal(size=400)})
+    assert "aggregate rows" not in notes_of(frame)
+
+
 def test_copies_are_those_of_pandas():
     frame = pd.DataFrame(
         {"a": RNG.integers(0, 3, 300) * 0.5, "b": RNG.integers(0, 3, 300), "t": RNG.choice(list("xyz"), 300)}

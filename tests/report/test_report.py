@@ -21,7 +21,7 @@ from kpod import KPOD, MiniBatchKPOD, ObservedScaler, plot
 from kpod._common.sentences.note_sentences import title
 from kpod._findings.cautions import cautions
 from kpod._findings.fitted_clusters.clustering import Clustering
-from kpod._report import page
+from kpod._report import page, pictures
 from kpod.datasets import load_incomplete_wine, make_mixture, make_ratings
 from kpod.missingness import mcar
 from kpod.plot import _rows
@@ -127,7 +127,7 @@ def test_centers_that_are_no_plain_means_say_so(rng):
         centers = {column["name"]: column["centers"][0]["value"] for column in report.data["columns"]}
         if name == "log":
             np.testing.assert_allclose(centers["x"], np.exp(np.log(frame["x"]).mean()))
-            assert "<td>x <small>(mean of logarithms)</small></td>" in report.html
+            assert ">x <small>(mean of logarithms)</small></td>" in report.html
             assert "like geometric means, they lie below the ordinary means" in report.html
     assert set(labels["plain"].values()) == {""}
     assert labels["log"] == {"x": "logarithms", "y": "", "z: b": ""}
@@ -504,7 +504,7 @@ def test_reports_drawn_at_the_same_time_leave_settings_as_they_were(monkeypatch,
 
     monkeypatch.setattr(Figure, "savefig", slow)
     settings, filters = dict(mpl.rcParams), list(warnings.filters)
-    first, second = (threading.Thread(target=page.svg, args=(display, "loss")) for _ in range(2))
+    first, second = (threading.Thread(target=pictures.svg, args=(display, "loss")) for _ in range(2))
     first.start()
     begun.wait(20)
     second.start()

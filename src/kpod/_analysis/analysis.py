@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -165,7 +166,9 @@ class Analysis:
         data |= dict(zip(names, c.centers.T, strict=True))
         return frame_like(self._given, data)
 
-    def report(self, *, title: str | None = None, settings: dict[str, str] | None = None) -> Report:
+    def report(
+        self, *, title: str | None = None, settings: dict[str, str] | None = None, with_rows: bool = True
+    ) -> Report:
         """The report, with how sure and how stable the clusters are where that takes no longer than drawing.
 
         Parameters
@@ -174,6 +177,8 @@ class Analysis:
             The heading.
         settings : dict, default=None
             What else to list among the settings.
+        with_rows : bool, default=True
+            Whether the page holds the names and values of its rows; see `kpod.report`.
 
         Returns
         -------
@@ -189,7 +194,7 @@ class Analysis:
         summary = self.to_dict()
         return Report(
             self._clustering,
-            title=title or f"Clusters in {self._table.source}",
+            title=title or f"Clusters in {Path(self._table.source).name}",
             settings={**(settings or {}), **report_settings(summary)},
             source=text.source_facts(summary),
             row_names=self.row_names,
@@ -200,6 +205,7 @@ class Analysis:
             choice=self.choice,
             stability=self._known("stability"),
             verdict=summary.get("verdict"),
+            with_rows=with_rows,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,18 +1,15 @@
 """The report: one HTML file that needs nothing else.
 
 What is to be said is gathered in a plain dictionary (`Report.data`), which an auto-escaping
-Jinja2 template turns into HTML; pictures are SVG inside it. Their ink is written as CSS
-variables, so that they follow the reader's light or dark setting.
+Jinja2 template turns into HTML; pictures are SVG inside it. A small script lets the reader point at rows,
+list the members of a cluster and sort tables; without it, everything but that is there.
 """
 
 from __future__ import annotations
 
 import html
-import io
 import os
 import re
-import threading
-import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.resources import files
@@ -21,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kpod import __version__
 from kpod._common.errors import printable
 from kpod._common.notes import Notes
+from kpod._common.options import in_the_shell
 from kpod._common.sentences.formatting import number, percent, some
 from kpod._common.sentences.note_sentences import title
 from kpod._files.atomic import check_writable, written_whole
@@ -30,7 +28,7 @@ from kpod._findings.certainty import how_sure, starts_of
 from kpod._findings.columns_not_clustered import Aside
 from kpod._findings.columns_not_clustered import profile as profile_of
 from kpod._findings.fitted_clusters.clustering import Clustering
-from kpod._findings.fitted_clusters.models import NO_TABLE, is_mixture
+from kpod._findings.fitted_clusters.models import NO_TABLE
 from kpod._inputs import validation
 from kpod._report.content import (
     MOST_COLUMNS,
@@ -41,20 +39,19 @@ from kpod._report.content import (
     gaps,
     mixture,
 )
+from kpod._report.members import as_json, members
+from kpod._report.pictures import LABELS, pictures
 
 if TYPE_CHECKING:
     from kpod._findings.stability import Stability
     from kpod._selection.number import KChoice
+    from kpod.plot import RowsDisplay
 
 MOST_PROFILES = 12
-PAGE_WIDTH = 950.0
-FIGURE_WIDTH = 8.6
-SMALLEST_SCALE = 0.75
-FONTS = ["DejaVu Sans", "Helvetica", "Arial"]
+PRINTED_CLUSTERS = 6
+"""So many columns of centers fit on paper side by side."""
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, halves of characters, and what turns the direction of writing around."""
-DRAWING = threading.Lock()
-"""matplotlib's settings and warning filters are those of all threads."""
 
 
 def report(
@@ -66,6 +63,7 @@ def report(
     row_names: Sequence[Any] | None = None,
     title: str = "Clusters",
     stability: Stability | None = None,
+    with_rows: bool = True,
 ) -> Report:
     """A report on a clustering, in one self-contained HTML file.
 
@@ -90,6 +88,9 @@ def report(
         The heading.
     stability : Stability, default=None
         What `kpod.stability` found of this model; the report says which clusters are stable.
+    with_rows : bool, default=True
+        Whether the page holds the names and values of its rows, up to 2,000 of them, so that readers can see
+        who is in a cluster. Without them it shows their points, nothing else.
 
     Returns
     -------
@@ -129,6 +130,7 @@ def report(
         sure=how_sure(clustering, row_names),
         choice=choice,
         stability=stability,
+        with_rows=with_rows,
     )
 
 
@@ -163,6 +165,7 @@ class Report:
         choice: KChoice | None = None,
         stability: Stability | None = None,
         verdict: dict[str, Any] | None = None,
+        with_rows: bool = True,
     ) -> None:
         self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
         self.cautions, self.sure, self.verdict = cautions, sure, verdict
@@ -170,7 +173,14 @@ class Report:
         self.title = title
         self.settings = settings
         self.source = source or {}
-        self.row_names = row_names
+        self.row_names, self.with_rows = row_names, with_rows
+
+    @cached_property
+    def rows(self) -> RowsDisplay:
+        """The picture of the rows, and which they are."""
+        from kpod.plot import RowsDisplay
+
+        return RowsDisplay.from_clustering(self.clustering)
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -199,14 +209,22 @@ class Report:
             "columns_left_out": max(0, len(c.names) - MOST_COLUMNS),
             "explained": c.explained,
             "mixture": mixture(c, self.row_names),
+            "members": self._members(),
             "sampled": 0 if c.sample is None else len(c.sample),
             "settings": self.settings,
         }
+
+    def _members(self) -> dict[str, Any] | None:
+        rows = self.rows.rows if self.with_rows else None
+        return None if rows is None else members(self.clustering, rows, self.row_names, self.aside)
 
     @cached_property
     def html(self) -> str:
         """The whole page."""
         from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+
+        from kpod.plot._display import PALETTE
 
         environment = Environment(
             autoescape=True,
@@ -219,11 +237,20 @@ class Report:
         environment.filters["percent"] = percent
         environment.filters["some"] = some
         environment.filters["options"] = unbroken_options
-        template = environment.from_string((files("kpod") / "_report" / "report.html").read_text("utf-8"))
-        page = template.render(
-            self.data,
-            pictures=pictures(self.clustering, self.choice),
+        data, k = self.data, self.clustering.k
+        drawn = pictures(self.clustering, self.rows, self.choice)
+        held = data["members"]
+        page = environment.from_string(resource("report.html")).render(
+            data,
+            contents=contents(data),
+            labels=LABELS,
+            members_json=None if held is None else Markup(as_json({**held, "colours": PALETTE})),
             named_rows=self.row_names is not None,
+            pictures=drawn,
+            printed_clusters=[range(k)[m : m + PRINTED_CLUSTERS] for m in range(0, k, PRINTED_CLUSTERS)],
+            script=Markup(resource("report.js")),
+            style=Markup(resource("report.css")),
+            without_rows="--no-report-rows" if in_the_shell() else "with_rows=False",
         )
         return HIDDEN.sub(lambda found: printable(found[0]), page)
 
@@ -249,69 +276,23 @@ def unbroken_options(text: str) -> Any:
     return Markup(re.sub(r"(--[a-z][a-z-]*)", r'<span class="option">\1</span>', str(escape(text))))
 
 
-def pictures(c: Clustering, choice: KChoice | None = None) -> dict[str, Any]:
-    """The pictures as SVG, by name; there is nothing to compare a single cluster with."""
-    from kpod import plot
-
-    displays: dict[str, Any] = {
-        "rows": plot.RowsDisplay,
-        "centers": plot.CentersDisplay,
-        "columns": plot.ColumnsDisplay,
-        "gaps": plot.GapsDisplay,
-        "loss": plot.LossDisplay,
-    }
-    if c.diagnosis.values.any():
-        displays["diagnosis"] = plot.DiagnosisDisplay
-    if c.k > 1:
-        displays["margins"] = plot.MarginsDisplay
-    if not c.source.share_missing:
-        del displays["gaps"]
-    if not hasattr(c.kpod, "loss_curve_") and not is_mixture(c.kpod):  # of mini-batches
-        del displays["loss"]
-    drawn = {name: svg(display.from_clustering(c), name) for name, display in displays.items()}
-    if choice is not None:
-        drawn["choice"] = svg(plot.ChooseKDisplay.of(choice), "choice")
-    return drawn
+def resource(name: str) -> str:
+    """A file of this folder: the template, its style or its script."""
+    return (files("kpod") / "_report" / name).read_text("utf-8")
 
 
-def sizes_on_page(size: tuple[float, float], *, fixed: bool) -> tuple[float, float]:
-    """Width and height in inches: as wide as the page, and a little higher, unless cells give the size."""
-    width, height = size
-    if fixed or width >= FIGURE_WIDTH:
-        return size
-    return FIGURE_WIDTH, height * (FIGURE_WIDTH / width) ** 0.3
-
-
-def svg(display: Any, name: str) -> Any:
-    """A display as SVG for inside a page: no prologue, no fixed size, ink from the page."""
-    import matplotlib as mpl
-    from markupsafe import Markup
-    from matplotlib.figure import Figure
-
-    from kpod.plot import _display
-
-    # Ids must differ from picture to picture and agree from run to run; text stays text.
-    settings: Any = {"svg.hashsalt": name, "svg.fonttype": "none", "font.sans-serif": FONTS}
-    buffer = io.StringIO()
-    with DRAWING, mpl.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # the browser has its own fonts
-        warnings.filterwarnings("ignore", message="constrained_layout not applied")
-        width, height = sizes_on_page(display.figsize(), fixed=name in ("centers", "columns"))
-        figure = Figure(figsize=(width, height), layout="constrained")
-        display.plot(ax=figure.subplots())
-        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    most = max(min(PAGE_WIDTH, 1.3 * width * 96), SMALLEST_SCALE * width * 96)
-    least = f";min-width:{most:.0f}px" if most > PAGE_WIDTH else ""  # what gets too small to read is scrolled
-    text = re.sub(
-        r'^<svg([^>]*?) width="[^"]*"', rf'<svg\1 style="max-width:{most:.0f}px{least}"', text, count=1
-    )
-    text = re.sub(r'^(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    # In ids too: pictures of one page share a name space.
-    text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", text)
-    inks = {_display.INK: "ink", _display.MUTED: "muted", _display.FAINT: "line", "#ffffff": "paper"}
-    for colour, variable in inks.items():
-        text = text.replace(f": {colour}", f": var(--{variable})")
-    return Markup(text)  # made by matplotlib, which escapes the texts it is given
+def contents(data: dict[str, Any]) -> list[tuple[str, str]]:
+    """The sections of the page, by the names of their anchors."""
+    sections = [
+        ("clusters", "The clusters", True),
+        ("shape", "Their shape", data["mixture"]),
+        ("number", "Why this number", data["choice"]),
+        ("verdict", "Do they hold?", data["verdict"]),
+        ("profiles", "Other columns", data["profiles"]),
+        ("careful", "What to be careful about", True),
+        ("centers", "What sets them apart" if len(data["clusters"]) > 1 else "The columns", True),
+        ("missing", "What is missing", True),
+        ("fit", "Confidence", True),
+        ("reproduce", "How to reproduce this", True),
+    ]
+    return [(anchor, what) for anchor, what, present in sections if present]

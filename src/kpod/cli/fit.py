@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 )
 @out_file("--model", help="Write the model, for kpod predict and kpod impute.")
 @out_file("--report", help="Write a report, one HTML file to open, print or send.")
+@click.option(
+    "--report-rows/--no-report-rows",
+    default=True,
+    help="Whether the report holds the names and values of its rows (at most 2,000), so that readers can see "
+    "who is in a cluster.  [default: yes]",
+)
 @choosing
 @preparing
 @long_form
@@ -88,6 +94,7 @@ def fit(
     centers: str | None,
     model: str | None,
     report: str | None,
+    report_rows: bool,
     with_stability: bool,
     verdict: bool,
     **options: Any,
@@ -126,7 +133,7 @@ def fit(
             _ = analysis.confidence
         if with_stability:
             _ = analysis.stability
-        page = draw(analysis, progress) if report else None
+        page = draw(analysis, progress, report_rows) if report else None
         summary = analysis.to_dict()
         progress(0, 0, "writing")
         if centers:
@@ -140,8 +147,8 @@ def fit(
     say(summary, quiet, as_json, written(output, centers, model, report))
 
 
-def draw(analysis: Analysis, progress: Any) -> Any:
+def draw(analysis: Analysis, progress: Any, with_rows: bool = True) -> Any:
     progress(0, 0, "drawing the report")
-    page = analysis.report(settings={"command": command_line()})
+    page = analysis.report(settings={"command": command_line()}, with_rows=with_rows)
     _ = page.html  # while what goes on is shown
     return page

@@ -54,6 +54,8 @@ class RowsDisplay(Display):
         Rows of the table, of which the points are a sample where there are many.
     ellipses : dict, default=None
         Of each cluster of a mixture, the covariance matrix of its complete rows in the plane.
+    rows : ndarray of shape (n_points,), default=None
+        Positions of the points' rows in the table.
 
     Examples
     --------
@@ -78,9 +80,10 @@ class RowsDisplay(Display):
         explained: Floats,
         n_rows: int,
         ellipses: dict[int, Floats] | None = None,
+        rows: Positions | None = None,
     ) -> None:
         self.points, self.labels, self.shares, self.ellipses = points, labels, shares, ellipses or {}
-        self.middles, self.explained, self.n_rows = middles, explained, n_rows
+        self.middles, self.explained, self.n_rows, self.rows = middles, explained, n_rows, rows
 
     @classmethod
     def from_clustering(cls, clustering: Clustering) -> RowsDisplay:
@@ -114,6 +117,7 @@ class RowsDisplay(Display):
             explained=plane.explained,
             n_rows=n_rows,
             ellipses=ellipses,
+            rows=rows,
         )
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)
@@ -141,7 +145,7 @@ class RowsDisplay(Display):
             faces = np.tile(to_rgba(colour(cluster)), (int(here.sum()), 1))
             faces[:, 3] = 0.12 + 0.68 * np.clip(self.shares[here], 0, 1) ** 2
             x, y = self.points[here].T
-            ax.scatter(x, y, c=faces, marker=marker(cluster), s=26, linewidths=0)
+            ax.scatter(x, y, c=faces, marker=marker(cluster), s=26, linewidths=0, gid=f"points-{cluster}")
         for cluster, covariance in self.ellipses.items():
             ax.add_patch(ellipse(self.middles[cluster], covariance, colour(cluster)))
         for cluster, (x, y) in self.middles.items():

@@ -41,7 +41,8 @@ LEAST_OTHERS = 3
 MOST_LEVELS = 20_000
 LEAST_CELLS = 3
 """Numbers that have to be sums where the name does not say so; one may be by accident."""
-FEW_NAMES = 3
+FEW_NAMES, NAMES_SHARE = 3, 0.02
+"""Names that are company for one another: so many, and more than titles such as "All About Eve" make by chance."""
 MOST_SHARE = 0.34
 """Of the values of a column, at most as many are sums of the others."""
 
@@ -152,7 +153,7 @@ def by_names(
     sums = n_sums >= 0.5 * n
     named = np.array([is_name_of_sum(level) for level in levels])
     sums &= named | (n_cells >= LEAST_CELLS)
-    company = named.sum() >= FEW_NAMES
+    company = named.sum() >= max(FEW_NAMES, NAMES_SHARE * len(levels))
     coded = without_code(table, choice, name, codes, len(levels))
     points = 2 * sums + named + (named & company) + (named & coded)
     found = np.flatnonzero(points >= ENOUGH)

@@ -1,6 +1,6 @@
 """
-Gaps that mislead
-=================
+Misleading missingness: skipped modules
+=======================================
 
 A questionnaire with modules: whole blocks of questions are skipped at random. The gaps have a strong
 pattern, and it has nothing to do with the groups. Three ways to treat four kinds of gaps.

@@ -50,4 +50,4 @@ plt.show()
 # %%
 # Filling in column means pulls every row toward the middle. A nearest-neighbours imputer does well here,
 # and takes several times as long as the clustering. Where what is missing depends on the value itself, the
-# order changes: see :ref:`sphx_glr_auto_examples_plot_gaps_that_speak.py`.
+# order changes: see :ref:`sphx_glr_auto_examples_3_missingness_plot_detection_limit.py`.

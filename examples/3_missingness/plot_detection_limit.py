@@ -1,9 +1,9 @@
 """
-Gaps that speak: a detection limit
-==================================
+Informative missingness: a detection limit
+==========================================
 
-An instrument cannot measure below its detection limit, so low values are missing, and the gaps themselves
-say something about the row. Ignoring them, as the published method does, loses the clusters.
+An instrument cannot measure below its detection limit, so low values are missing, and which values those
+are is informative about the row. Ignoring that, as the published method does, loses the clusters.
 """
 
 import pandas as pd
