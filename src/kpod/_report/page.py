@@ -23,6 +23,7 @@ from kpod._common.errors import printable
 from kpod._common.notes import Notes
 from kpod._common.sentences.formatting import number, percent, some
 from kpod._common.sentences.note_sentences import title
+from kpod._common.sentences.verdict_sentences import other_numbers
 from kpod._files.atomic import check_writable, written_whole
 from kpod._findings.asides import asides
 from kpod._findings.cautions import cautions
@@ -40,6 +41,7 @@ from kpod._report.content import (
     facts,
     gaps,
     mixture,
+    outcome_of,
 )
 
 if TYPE_CHECKING:
@@ -105,8 +107,8 @@ def report(
     >>> wine = load_incomplete_wine()
     >>> model = make_pipeline(StandardScaler(), kpod.KPOD(3, random_state=0)).fit(wine.data)
     >>> report = kpod.report(model, wine.data, column_names=wine.feature_names)
-    >>> report.data["clusters"][1]["sentence"]
-    'cluster 1: 58 rows, high in hue, low in color_intensity, alcohol and proline'
+    >>> report.data["clusters"][1]["sentence"].partition(", alcohol")[0]
+    'cluster 1: 58 rows, low in color_intensity (2.82, others 6.08)'
     >>> report.save("report.html")
     """
     if X is None and hasattr(model, "report"):
@@ -163,9 +165,13 @@ class Report:
         choice: KChoice | None = None,
         stability: Stability | None = None,
         verdict: dict[str, Any] | None = None,
+        rule: dict[str, Any] | None = None,
+        other_numbers: Sequence[str] = (),
+        outcome: dict[str, Any] | None = None,
     ) -> None:
         self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
         self.cautions, self.sure, self.verdict = cautions, sure, verdict
+        self.rule, self.other_numbers, self.outcome = rule, other_numbers, outcome
         self.clustering = clustering
         self.title = title
         self.settings = settings
@@ -185,6 +191,9 @@ class Report:
             "facts": facts(c, missing),
             "verdict": self.verdict,
             "choice": choice_of(self.choice, self.stability),
+            "rule": self.rule,
+            "other_numbers": other_numbers(self.other_numbers),
+            "outcome": outcome_of(self.outcome),
             "source": self.source,
             "clusters": clusters(c, self.row_names),
             "notes": list(self.notes),

@@ -152,7 +152,7 @@ def by_names(
     sums = n_sums >= 0.5 * n
     named = np.array([is_name_of_sum(level) for level in levels])
     sums &= named | (n_cells >= LEAST_CELLS)
-    company = named.sum() >= FEW_NAMES
+    company = named.sum() >= FEW_NAMES and is_key(codes, within)  # regions of rows have many rows each
     coded = without_code(table, choice, name, codes, len(levels))
     points = 2 * sums + named + (named & company) + (named & coded)
     found = np.flatnonzero(points >= ENOUGH)
