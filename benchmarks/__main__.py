@@ -20,6 +20,7 @@ NAMES = [
     "mixture",
     "calibration",
     "choose",
+    "verdict",
     "gaps",
     "mechanisms",
     "starts",
