@@ -21,6 +21,7 @@ NAMES = [
     "shape_peers",
     "calibration",
     "choose",
+    "verdict",
     "gaps",
     "mechanisms",
     "starts",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kpod import datasets, metrics, missingness, plot
     from kpod._analysis.analyze import analyze
+    from kpod._analysis.comparing import compare
     from kpod._columns.preparing.preparer import TablePreparer
     from kpod._estimators.kpod import KPOD
     from kpod._estimators.mini_batch import MiniBatchKPOD
@@ -33,6 +34,7 @@ __all__ = [
     "__version__",
     "analyze",
     "choose_k",
+    "compare",
     "datasets",
     "load",
     "metrics",
@@ -49,6 +51,7 @@ __all__ = [
 
 _HOMES = {
     "analyze": "kpod._analysis.analyze",
+    "compare": "kpod._analysis.comparing",
     "read": "kpod._files.opening",
     "GaussianMixture": "kpod._estimators.mixture.gaussian_mixture",
     "KPOD": "kpod._estimators.kpod",

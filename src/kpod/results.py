@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from kpod._analysis.analysis import Analysis
+from kpod._analysis.comparing import Comparison
+from kpod._analysis.other_numbers import OtherNumber
 from kpod._analysis.verdict import OtherChoice, Verdict
 from kpod._columns.preparing.role_table import ColumnRole, RoleTable
 from kpod._common.notes import Note, Notes
+from kpod._findings.outcome import Outcome
+from kpod._findings.rule import Rule
 from kpod._findings.shapes import ShapeChoice
 from kpod._findings.stability import Stability
 from kpod._findings.sums_of_squares import ClusterSummary, MixtureSummary
@@ -18,6 +22,7 @@ __all__ = [
     "Analysis",
     "ClusterSummary",
     "ColumnRole",
+    "Comparison",
     "Diagnosis",
     "KChoice",
     "MissingnessDecision",
@@ -25,8 +30,11 @@ __all__ = [
     "Note",
     "Notes",
     "OtherChoice",
+    "OtherNumber",
+    "Outcome",
     "Report",
     "RoleTable",
+    "Rule",
     "ShapeChoice",
     "Stability",
     "Verdict",

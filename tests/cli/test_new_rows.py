@@ -29,7 +29,7 @@ def model(tmp_path, monkeypatch):
 def test_an_answer_that_the_model_knows_is_no_gap_in_a_file_without_others(model, tmp_path, monkeypatch):
     table = pets(["None", "Dog", "Cat"])
     table[table["income"] != "NA"].to_csv(tmp_path / "new.csv", index=False)
-    assert "gaps: 0 (" in kpod(monkeypatch, "predict", model, tmp_path / "new.csv").err
+    assert "gaps: none" in kpod(monkeypatch, "predict", model, tmp_path / "new.csv").err
     filled = kpod(monkeypatch, "impute", model, tmp_path / "new.csv")
     assert filled.out == (tmp_path / "new.csv").read_text()
 

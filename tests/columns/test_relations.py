@@ -145,7 +145,7 @@ def test_one_column_left_is_said_first_with_the_command_that_uses_more():
     first = next(line for line in lines if line.startswith("note: "))
     assert "only one column is clustered, a: its clusters are ranges of that column" in first
     assert "categories='all'" in first
-    assert lines.index(first) < next(j for j, line in enumerate(lines) if line.startswith("loss"))
+    assert lines.index(first) < next(j for j, line in enumerate(lines) if line.startswith("  cluster 0"))
     assert "few columns" not in [
         note.kind
         for note in analyze(pd.DataFrame({"a": RNG.normal(size=N), "kind": kind}), 2, columns=["a"]).notes

@@ -234,3 +234,20 @@ def test_two_rows_are_not_each_others_sum():
     found, seen = sums_of_others(np.repeat(RNG.uniform(1, 9, (10, 4)), 2, axis=0), times)
     assert not found.any()
     assert not seen.any()
+
+
+def test_regions_with_many_rows_each_are_no_sums():
+    """A region that says where something lies is not a row that adds up others."""
+    rng = np.random.default_rng(0)
+    regions = [
+        "Western Asia",
+        "Western Europe",
+        "South America",
+        "Melanesia",
+        "Kamchatka",
+        "Alaska",
+        "Antarctica",
+    ]
+    places = [*regions, "Iceland", "Azores", "Hawaii", "Cascades", "Andes", "Tonga"]
+    frame = pd.DataFrame({"region": np.repeat(places, 12), "height": rng.normal(2000, 500, 156).round()})
+    assert "aggregate rows" not in notes_of(frame.assign(width=rng.normal(9, 2, 156).round(2)))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
-from kpod import KPOD
+from kpod import KPOD, analyze
 from kpod._common.sentences.formatting import percent
 from kpod.datasets import load_incomplete_wine
 from kpod.missingness import diagnose
@@ -57,15 +57,28 @@ def check_cluster(text, table, labels, used):
     assert own.sum() == int(found[2].replace(",", ""))
     z = (table[used][own].mean() - table[used].mean()) / table[used].std(ddof=0)
     enough = table[used][own].notna().sum() >= 5
-    high = re.search(r"high in (.*?)(?:, low in|$)", found[3])
-    low = re.search(r"low in (.*)", found[3])
-    for part, sign in ((high, 1), (low, -1)):
-        for name in re.split(r", | and ", re.sub(r" \(.*?\)", "", part[1])) if part else ():
+    for clause in re.findall(r"(?:high|low) in .*?(?=, (?:high|low|unlike|more|less) |$)", found[3]):
+        sign = 1 if clause.startswith("high") else -1
+        for name, value, others in re.findall(r"(\w+) \(([^ ,)]+|[\d,]+), others ([^;)]+)", clause):
             assert sign * z[name] >= 0.5 - 1e-9, text
+            check_written(value, table[name][own].mean())
+            check_written(others, table[name][~own & (labels >= 0)].mean())
     if "throughout" in text:
         assert enough.all()
         assert (z.abs() < 0.5).all()
     return True
+
+
+UNITS = {"M": 1e6, "B": 1e9, "T": 1e12, "%": 0.01}
+
+
+def check_written(text, value):
+    """A number as it is written is the value, to the digits that are there."""
+    unit = UNITS.get(text[-1], 1.0)
+    digits = text.rstrip("MBT%").replace(",", "")
+    decimals = len(digits.partition(".")[2])
+    step = max(10.0**-decimals, 0.01 * abs(value) / unit)
+    assert abs(float(digits) - value / unit) <= 0.51 * step, (text, value)
 
 
 def check_dominated(text, table, labels, used):
@@ -278,3 +291,16 @@ def test_what_is_advised_against_extreme_values_helps(monkeypatch, tmp_path, sid
     assert any("--log" in way for way in ways) == (side == "high")
     (clip,) = [way for way in ways if "--clip" in way]
     assert not any("half of the variance of a" in caution for caution in cautions(*shlex.split(clip)))
+
+
+@pytest.mark.parametrize("n", [30, 100, 170, 350, 1000])
+def test_two_values_that_dominate_are_seen_at_every_size(n):
+    """As two large countries do among all: they hold most of the variance of a column."""
+    rng = np.random.default_rng((FIRST_SEED, n))
+    table = pd.DataFrame({"people": rng.normal(50, 5, n), "area": rng.normal(9, 2, n)})
+    plain = [note.kind for note in analyze(table, 2, verdict=False).cautions]
+    table.loc[:1, "people"] = 1400.0
+    cautions = {note.kind: note for note in analyze(table, 2, verdict=False).cautions}
+    assert "a few values dominate" not in plain
+    assert cautions["a few values dominate"].columns == ("people",)
+    assert cautions["a few values dominate"].values["few"][0][0] <= 2

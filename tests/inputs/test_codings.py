@@ -311,8 +311,8 @@ def test_reports_speak_of_both_levels(rng):
     model = make_pipeline(TablePreparer(categories="all"), KPOD(2, random_state=0)).fit(frame)
     clustering = Clustering.of(model, frame)
     said = " ".join(clustering.sentence(cluster) for cluster in range(2))
-    assert "mostly sex male (100%)" in said
-    assert "mostly sex female (100%)" in said
+    assert "mostly sex male (100%, others 0%)" in said
+    assert "mostly sex female (100%, others 0%)" in said
     assert clustering.source_names == ["x", "sex"]
 
 

@@ -56,17 +56,25 @@ def hostile():
 
 
 def test_a_cluster_in_a_sentence(wine):
-    """High and low are recounted from the table, in standard deviations of the observed entries."""
+    """High and low, and the values beside them, are recounted from the table."""
     labels = wine.clustering.labels
     label = list(np.bincount(labels)).index(58)  # the number of a cluster is an accident of the seeds
     frame = pd.DataFrame(WINE.data, columns=WINE.feature_names)
     z = ((frame.groupby(labels).mean() - frame.mean()) / frame.std(ddof=0)).loc[label]
-    low = list(z[z <= -0.5].sort_values().index[:3])
-    high = list(z[z >= 0.5].sort_values(ascending=False).index[:3])
-    cluster = wine.data["clusters"][label]
-    assert (cluster["high"], cluster["low"]) == (high, low)
-    sentence = f"cluster {label}: 58 rows, high in hue, low in color_intensity, alcohol and proline"
-    assert cluster["sentence"] == sentence
+    clearest = z.abs().sort_values(ascending=False).index[:4]
+    traits = wine.clustering.traits(label)
+    assert [trait.name for trait in traits] == list(clearest)
+    assert [trait.kind for trait in traits] == ["high" if z[name] > 0 else "low" for name in clearest]
+    own = labels == label
+    means = {trait.name: (frame[trait.name][own].mean(), frame[trait.name][~own].mean()) for trait in traits}
+    for trait in traits:
+        value, others = (float(text.replace(",", "")) for text in (trait.value, trait.others))
+        np.testing.assert_allclose((value, others), means[trait.name], rtol=0.005)
+    sentence = (
+        f"cluster {label}: 58 rows, low in color_intensity (2.82, others 6.08), alcohol (12.3, others 13.4), "
+        "proline (500, others 871) and ash (2.22, others 2.45)"
+    )
+    assert wine.data["clusters"][label]["sentence"] == sentence
 
 
 def test_columns_are_sorted_by_how_much_they_separate(wine):
@@ -110,7 +118,8 @@ def test_logarithms_are_described_on_their_own_scale():
     model = make_pipeline(kpod.TablePreparer(categories="all", log=["x"]), KPOD(3, random_state=0)).fit(frame)
     seen = Clustering.of(model, frame)
     said = [seen.sentence(int(model[-1].labels_[row])).partition("rows, ")[2] for row in (0, 40, 80)]
-    assert said == ["low in x", "high in x", "high in x"]
+    assert [text.partition(" (")[0] for text in said] == ["low in x", "high in x", "high in x"]
+    assert said[0] == "low in x (1, others 2,460)"  # the geometric mean of the others, as the center is
 
 
 def test_centers_that_are_no_plain_means_say_so(rng):
@@ -153,7 +162,10 @@ def test_levels_that_are_known_for_few_rows_do_not_lead(rng):
     frame = pd.DataFrame({"x": np.repeat([0.0, 5.0], 60), "rare": rare, "once": once, "common": common})
     model = make_pipeline(kpod.TablePreparer(categories="all"), KPOD(2, random_state=0)).fit(frame)
     first = Clustering.of(model, frame).sentence(int(model[-1].labels_[0]))
-    assert first.endswith("mostly common a (100%) and rare new (100%, known for 8 of 60), low in x")
+    assert first.endswith(
+        "low in x (0, others 5), mostly common a (100%, others 0%) and "
+        "rare new (100%, others 0%; known for 8 of 60)"
+    )
 
 
 def test_the_page_needs_nothing_else(wine):
@@ -316,7 +328,7 @@ def test_the_command_writes_what_python_writes(monkeypatch, tmp_path):
     done = run_here(monkeypatch, "fit", table, "-k", 3, "-q", "--report", tmp_path / "r.html")
     assert done.code == 0
     page = (tmp_path / "r.html").read_text()
-    assert re.search(r"Cluster \d: 58 rows, high in hue, low in color_intensity, alcohol and proline\.", page)
+    assert re.search(r"Cluster \d: 58 rows, low in color_intensity \(2\.82, others 6\.08\), alcohol", page)
     assert "bottle_id (identifier: different in every row)" in page
     assert "empty 578" in page
 
@@ -354,7 +366,7 @@ def test_it_renders_without_an_error_and_asks_for_nothing(browser, wine, tmp_pat
     pictures = browser.find_elements("css selector", "figure svg")
     assert len(pictures) == 6
     assert all(picture.size["height"] > 100 for picture in pictures)
-    assert "58 rows, high in hue" in browser.find_element("id", "clusters").text
+    assert "58 rows, low in color_intensity" in browser.find_element("id", "clusters").text
     assert browser.get_log("browser") == []
     assert requested(browser) == []
 

@@ -296,7 +296,9 @@ def table(tmp_path, rng):
 def test_the_command_line_chooses_where_no_number_is_given(monkeypatch, table, numbers):
     done = kpod(monkeypatch, "fit", table, *numbers)
     assert done.code == 0
-    assert done.err.count("3 clusters: when observed values are hidden, 3 clusters predict them best") == 1
+    assert done.err.count("Why: 3 clusters predict hidden values best") == 1
+    without = kpod(monkeypatch, "fit", table, *numbers, "--no-verdict")
+    assert "3 clusters: when observed values are hidden, 3 clusters predict them best" in without.err
     assert set(pd.read_csv(io.StringIO(done.out))["cluster"]) == {0, 1, 2}
     given = kpod(monkeypatch, "fit", table, "-k", 3)
     assert given.out == done.out

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod._analysis import summaries, text
+from kpod._analysis.other_numbers import OtherNumber, other_numbers
 from kpod._analysis.verdict import Verdict, verdict_on
 from kpod._columns.preparing.columns_in_use import ColumnUsage
+from kpod._columns.rows.row_names import row_names
 from kpod._columns.tables import TableFile
 from kpod._common.errors import InputError
 from kpod._common.notes import Notes
+from kpod._common.options import option
 from kpod._common.progress import Progress, silent
 from kpod._common.typing import Floats, Labels
 from kpod._findings.asides import asides
@@ -23,6 +26,8 @@ from kpod._findings.cautions import cautions
 from kpod._findings.certainty import how_sure
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.models import is_mixture
+from kpod._findings.outcome import Outcome, outcome_of
+from kpod._findings.rule import Rule, rule_of
 from kpod._findings.stability import Stability, stability
 
 if TYPE_CHECKING:
@@ -35,6 +40,8 @@ FEW_ROWS = 50_000
 """Up to which a report says how sure the rows are without being asked: probabilities take a second or two."""
 QUICK_WORK = 300_000
 """Observed entries times clusters, up to which a report says how stable the clusters are: a second or two."""
+REPEATED = ("one row for each", "rows in time", "repeated units")
+"""Notes on rows that are not independent of each other."""
 MIXTURE_WORK = 30
 """Fits of KPOD that a fit of a mixture takes as long as."""
 
@@ -42,7 +49,8 @@ MIXTURE_WORK = 30
 class Analysis:
     """What `kpod.analyze` found: the clusters of a table, and everything there is to say about them.
 
-    What takes long is computed when it is first asked for, and once: `confidence`, `stability`, `verdict`.
+    What takes long is computed when it is first asked for, and once: `confidence`, `stability`, `verdict`,
+    `rule`, `other_numbers`.
     What has been computed is part of `print`, `to_dict` and `report`. In a notebook, an analysis shows its
     report.
 
@@ -66,6 +74,13 @@ class Analysis:
     verdict : Verdict or None
         What can be said in a line, and whether it holds under other choices: logarithms, robust scales, rows
         or columns left out, and so on. None for ratings, and for tables that are read in pieces.
+    outcome : Outcome or None
+        The outcome that was named, compared between the clusters, with intervals.
+    rule : Rule or None
+        The clusters as a few splits, and how often these are right. None for ratings, for tables that are
+        read in pieces, and for very many clusters.
+    other_numbers : list of OtherNumber
+        Which clusters become one, or fall into two, with one cluster less or more.
     """
 
     def __init__(
@@ -83,11 +98,13 @@ class Analysis:
         random_state: Any = None,
         missing_values: Any = None,
         progress: Progress = silent,
+        outcome: str | None = None,
     ) -> None:
         self.model, self.notes, self.choice = model, notes, choice
         self._table, self._usage, self._clustering = table, usage, clustering
         self._weights, self._given, self._numbers = weights, given, numbers
         self._random_state, self._missing_values, self._progress = random_state, missing_values, progress
+        self._outcome = outcome
         self._cautions: dict[bool, Notes] = {}
 
     # What was found
@@ -133,9 +150,32 @@ class Analysis:
         return verdict_on(self) if in_memory else None
 
     @cached_property
+    def outcome(self) -> Outcome | None:
+        if self._outcome is None:
+            return None
+        column = next((one for one in asides(self._table, self._usage) if one.name == self._outcome), None)
+        if column is None:
+            role = self._usage.roles[self._outcome]
+            raise InputError(
+                f"{option('--outcome', self._outcome)}: {role.role} columns cannot be compared; choose a "
+                "column of numbers, yes and no, or categories."
+            )
+        repeated = any(note.kind in REPEATED for note in self.notes)
+        return outcome_of(column, self.labels, self.n_clusters, self._weights, repeated=repeated)
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        return rule_of(self._clustering)
+
+    @cached_property
+    def other_numbers(self) -> list[OtherNumber]:
+        return other_numbers(self)
+
+    @cached_property
     def row_names(self) -> Any:
-        """What to call the rows: an identifier that is different in each of them; None without one."""
-        return self._usage.row_names(self._table)
+        """What to call the rows: a name or title, an individual and a time; None for their numbers."""
+        panel = next((note.columns for note in self.notes if note.kind == "one row for each"), ())
+        return row_names(self._table, self._usage, panel)
 
     def _known(self, name: str) -> Any:
         """Something that takes long, if it has been computed."""
@@ -206,6 +246,9 @@ class Analysis:
             stability=self._known("stability"),
             verdict=summary.get("verdict"),
             with_rows=with_rows,
+            rule=summary.get("rule"),
+            other_numbers=[one["sentence"] for one in summary.get("other_numbers", ())],
+            outcome=summary.get("outcome"),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.options import option
-from kpod._common.progress import Part, Progress, following, silent
+from kpod._common.progress import Part, Progress, following, introduce, silent
 from kpod._common.warnings import EmptyRowsWarning, RoundClustersWarning
 from kpod._estimators.kpod import KPOD
 from kpod._findings.asides import asides
@@ -47,6 +47,8 @@ def analyze(
     roles: Mapping[str, str | Sequence[str]] | None = None,
     categories: str | Sequence[str] = (),
     weight: str | None = None,
+    outcome: str | None = None,
+    column_weights: Mapping[str, float] | None = None,
     scale: str = "standard",
     log: Sequence[str] = (),
     clip: float | None = None,
@@ -88,8 +90,10 @@ def analyze(
         pieces.
     n_clusters : int, "auto" or sequence of int, default="auto"
         The number of clusters, or the numbers to choose from.
-    missing_values, columns, exclude, ids, roles, categories, weight, scale, log, clip
+    missing_values, columns, exclude, ids, roles, categories, weight, column_weights, scale, log, clip
         What the columns mean and how they are scaled; see `TablePreparer`.
+    outcome : str, default=None
+        A column that is not clustered, but compared between the clusters; see `Analysis.outcome`.
     drop_rows : str, sequence of str or mapping, default=()
         Rows to leave out: "duplicates" (copies of other rows), "aggregates" (sums of other rows, as the notes
         name them), or those with some values in a column, ``{"country": ["World", "*income*"]}``.
@@ -136,8 +140,8 @@ def analyze(
     check_shape(shape)
     preparer = TablePreparer(
         columns=columns, exclude=exclude, ids=ids, roles=roles, categories=categories, weight=weight,
-        missing_values=missing_values, decimal=decimal, scale=scale, log=log, clip=clip,
-        strict=strict,
+        missing_values=missing_values, decimal=decimal, column_weights=column_weights, scale=scale, log=log,
+        clip=clip, strict=strict,
     )  # fmt: skip
     n_clusters = int(n_clusters) if isinstance(n_clusters, Integral) else n_clusters
     kpod = KPOD(
@@ -155,13 +159,35 @@ def analyze(
     try:
         arranged = arrange_rows(table, drop_rows, one_row_per, combine)
         given = None if is_path(data) or lazy_kind(data) or arranged is not table else data
-        analysis = analyze_table(arranged, preparer, kpod, n_clusters, long_form, progress, given, shape)
+        if outcome is not None:
+            set_apart(arranged, preparer, outcome, long_form)
+        analysis = analyze_table(
+            arranged, preparer, kpod, n_clusters, long_form, progress, given, shape, outcome
+        )
         if verdict:
-            _ = analysis.verdict
+            _ = analysis.verdict, analysis.rule, analysis.other_numbers
         return analysis
     except BaseException:
         table.close()
         raise
+
+
+def set_apart(
+    table: TableFile, preparer: TablePreparer, outcome: str, long_form: Mapping[str, str | None]
+) -> None:
+    """See to it that the outcome is not clustered."""
+    asked = option("--outcome", outcome)
+    name = table.column(outcome).name
+    if table.in_pieces or any(long_form.values()):
+        raise InputError(
+            f"{table.source}: {asked} needs a table in memory{table.whole_size} with a row for each "
+            "individual; leave it out."
+        )
+    named = [*table.names(list(preparer.columns or ())), *([preparer.weight] if preparer.weight else [])]
+    if name in named:
+        where = "the weight" if name == preparer.weight else f"in {option('--columns')}"
+        raise InputError(f"{table.source}: {asked} is also {where}; an outcome is compared, not clustered.")
+    preparer.exclude = (*preparer.exclude, name)
 
 
 def is_path(data: Any) -> bool:
@@ -221,15 +247,23 @@ def analyze_table(
     progress: Progress,
     given: Any = None,
     shape: str = ROUND,
+    outcome: str | None = None,
 ) -> Analysis:
     """Prepare a table, choose what was left open, and fit; each of them once."""
     from sklearn.pipeline import Pipeline
 
     from kpod._analysis.prepared import prepare
+    from kpod._analysis.summaries import summary_of_prepared
 
     progress(0, 0, "clustering")
     with noting() as notes:
         prepared = prepare(table, preparer, long_form)
+        if outcome is not None:
+            prepared.usage.aside[outcome] = "outcome"
+        if isinstance(numbers, int):
+            with naming(table.source):
+                check_enough_rows(prepared.values, numbers)
+        introduce(progress, summary_of_prepared(prepared))
         model, choice, shaped = fitted(
             kpod, prepared.values, numbers, shape, prepared.weights, table.source, progress
         )
@@ -237,11 +271,11 @@ def analyze_table(
     clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
     on_shape = [] if shaped is None else [shaped.named(clustering.names).note]
     followed_by = follows(prepared.table, prepared.usage, clustering)
-    about = Notes([*on_shape, *prepared.notes, *followed_by, *notes])
+    about = Notes([*on_shape, *prepared.notes, *followed_by, *notes]).by_importance()
     return Analysis(
         prepared.table, prepared.usage, pipeline, clustering, notes=about, choice=choice, numbers=numbers,
         weights=prepared.weights, given=given, random_state=kpod.random_state,
-        missing_values=preparer.missing_values, progress=progress,
+        missing_values=preparer.missing_values, progress=progress, outcome=outcome,
     )  # fmt: skip
 
 
@@ -251,7 +285,6 @@ def fitted(
     """The model; and why it has so many clusters, and this shape, where that was left open."""
     with following(progress, kpod), naming(source):
         if isinstance(numbers, int):
-            check_enough_rows(values, numbers)
             kpod.fit(values, sample_weight=weights)
             if shape == ROUND:
                 return kpod, None, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from kpod._analysis.analyze import noting
+from kpod._analysis.analyze import is_path, noting
 from kpod._analysis.summaries import summary_of_data
 from kpod._columns.missing_codes import both
 from kpod._columns.preparing.columns_in_use import ColumnUsage
@@ -110,16 +111,47 @@ def apply(
     try:
         if any((long_form or {}).values()):
             return applied_ratings(opened, table, long_form or {}, notes)
-        return applied(opened, pipeline, table, notes)
+        return applied(pipeline, table, notes, is_of_ratings=takes_ratings(opened))
     except BaseException:
         table.close()
         raise
 
 
-def applied(opened: Model, pipeline: Any, table: TableFile, notes: Notes) -> Applied:
+def applied_to(
+    model: Any, data: Any, *, missing_values: Any = None, progress: Progress = silent, **reading: Any
+) -> Applied:
+    """A model, from a file or fitted, and a table, from files or a data frame."""
+    if is_path(model) and is_path(data):
+        return apply(os.fspath(model), data, missing_values=missing_values, progress=progress, **reading)
+    if is_path(model):
+        from kpod._models import file_format
+
+        model = for_raw_tables(file_format.load(os.fspath(model)))
+    preparer = model[0] if hasattr(model, "steps") else None
+    if not isinstance(preparer, TablePreparer):
+        raise TypeError(
+            "model must be a file, an Analysis, or a fitted pipeline of a TablePreparer and a KPOD or "
+            f"GaussianMixture, got {type(model).__name__}."
+        )
+    if is_path(data):
+        codes = both(preparer.missing_values, missing_values)
+        table = open_table(
+            data,
+            missing_values=codes,
+            answers=preparer._answers,
+            every_row=True,
+            progress=progress,
+            **reading,
+        )
+    else:
+        table = preparer._table(data)
+    return applied(model, table, Notes())
+
+
+def applied(pipeline: Any, table: TableFile, notes: Notes, *, is_of_ratings: bool = False) -> Applied:
     """A table as a model takes it: columns by name."""
     preparer = pipeline[0]
-    ratings = takes_ratings(opened) and not table.in_pieces
+    ratings = is_of_ratings and not table.in_pieces
     needed = listed([option("--rows"), option("--items"), option("--values")])
     none = not {column.name for column in table.columns} & set(preparer.columns_)
     advice = f"; for ratings with a line each, give {needed} as to kpod fit" if ratings and none else ""

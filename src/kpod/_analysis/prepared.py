@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from kpod._columns.preparing.column_values import weights_of
 from kpod._columns.preparing.columns_in_use import ColumnUsage, choose_columns
 from kpod._columns.preparing.encoding import Encoding
@@ -34,6 +36,8 @@ class Prepared:
     names: list[str] | None = None
     """What columns are called, where the steps do not know."""
     notes: Notes = field(default_factory=Notes)
+    n_missing: int | None = None
+    """Entries that are missing in the columns used, where they have been counted."""
 
     def clustered_as(self, pipeline: Any) -> tuple[Any, Any, list[str] | None]:
         """The model and the table that go together, and the names of the columns."""
@@ -50,13 +54,15 @@ def prepare(table: TableFile, preparer: TablePreparer, long_form: Mapping[str, s
     usage, encoding, values = preparer._fit(table)
     weights = preparer.row_weights(table)
     steps = [("prepare", preparer)]
-    return Prepared(table, usage, steps, table, encoding.encode(values), weights, None, preparer.notes_)
+    n_missing = int(np.isnan(values).sum())  # before they are encoded in place
+    encoded = encoding.encode(values)
+    return Prepared(table, usage, steps, table, encoded, weights, None, preparer.notes_, n_missing)
 
 
 def prepare_pieces(table: Any, preparer: TablePreparer) -> Prepared:
     """A table that would not fit into memory: its numbers are scaled as they are read."""
-    if preparer.scale == "robust" or preparer.log or preparer.clip:
-        robust = "--robust" if in_the_shell() else "scale='robust'"
+    if preparer.scale == "robust" or preparer.log or preparer.clip or preparer.column_weights:
+        robust = "--robust" if in_the_shell() else "scale='robust', `column_weights`"
         raise InputError(
             f"{table.source}: {robust}, {option('--log')} and {option('--clip')} need the whole table in "
             f"memory{table.whole_size}; leave them out, or give one file that fits."

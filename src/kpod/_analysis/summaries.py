@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from kpod._common.notes import Note
 from kpod._common.sentences.formatting import best_found, finite
 from kpod._common.sentences.note_sentences import title
+from kpod._common.sentences.verdict_sentences import why
 from kpod._findings.certainty import starts_of, why_this_number
 from kpod._findings.fitted_clusters import within
 from kpod._findings.fitted_clusters.models import is_mixture
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
+    from kpod._analysis.prepared import Prepared
     from kpod._columns.preparing.columns_in_use import ColumnUsage
     from kpod._columns.preparing.preparer import TablePreparer
     from kpod._columns.tables import TableFile
@@ -44,12 +46,21 @@ def summary_of_data(table: TableFile, usage: ColumnUsage) -> dict[str, Any]:
     }
 
 
+def summary_of_prepared(prepared: Prepared) -> dict[str, Any]:
+    """What is going to be clustered, before that begins."""
+    summary = summary_of_data(prepared.table, prepared.usage)
+    if prepared.n_missing is not None:
+        n_cells = max(1, prepared.table.n_rows * len(prepared.usage.used))
+        summary |= {"missing": prepared.n_missing, "missing_share": prepared.n_missing / n_cells}
+    return {**summary, "notes": [note.to_dict() for note in prepared.notes]}
+
+
 def summary_of(analysis: Analysis) -> dict[str, Any]:
     """Everything about an analysis that has been computed."""
     c, kpod = analysis._clustering, analysis._clustering.kpod
     confidence, again = analysis._known("confidence"), analysis._known("stability")
     decision = str(getattr(kpod, "missingness_decision_", ""))
-    verdict = analysis._known("verdict")
+    verdict, rule, numbers = (analysis._known(name) for name in ("verdict", "rule", "other_numbers"))
     return {
         **({"verdict": verdict.to_dict()} if verdict else {}),
         **summary_of_data(analysis._table, analysis._usage),
@@ -58,15 +69,19 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
         "settings": settings_of(analysis),
         **({"missingness": decision} if decision else {}),
         **({"choice": summary_of_choice(analysis.choice, again)} if analysis.choice else {}),
+        **({"outcome": analysis.outcome.to_dict()} if analysis.outcome else {}),
         **summary_of_fit(c),
         **({"confidence": confidence} if confidence else {}),
         **({"stability": summary_of_stability(again)} if again else {}),
+        **({"rule": rule.to_dict()} if rule else {}),
+        **({"other_numbers": [one.to_dict() for one in numbers]} if numbers else {}),
         "clusters": [
             {
                 "cluster": cluster,
                 "rows": int(c.sizes[cluster]),
                 "sentence": c.sentence(cluster),
-                "typical": [i + 1 for i in c.typical(cluster)],
+                "nearest": None if (contrast := c.contrast(cluster)) is None else vars(contrast),
+                **typical_rows(analysis, cluster),
                 "center": dict(zip(c.names, map(finite, c.centers[cluster]), strict=True)),
                 **({"spread": spread_of(c, cluster)} if is_mixture(kpod) else {}),
                 "observed": dict(zip(c.names, map(int, c.counts[cluster]), strict=True)),
@@ -77,6 +92,13 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
         "cautions": [summary_of_caution(caution) for caution in analysis.cautions],
         "notes": [note.to_dict() for note in analysis.notes],
     }
+
+
+def typical_rows(analysis: Analysis, cluster: int) -> dict[str, Any]:
+    """The rows nearest to a center, by number and, where they have names, by name."""
+    rows, names = analysis._clustering.typical(cluster), analysis.row_names
+    named = {} if names is None else {"typical_names": [str(names[i]) for i in rows]}
+    return {"typical": [i + 1 for i in rows], **named}
 
 
 def spread_of(c: Clustering, cluster: int) -> dict[str, Any]:
@@ -167,6 +189,7 @@ def summary_of_choice(choice: KChoice, again: Stability | None = None) -> dict[s
         "clear": choice.clear_,
         "reason": choice.reason_,
         "sentence": why_this_number(choice, again),
+        "why": why(choice),
         "hidden_entries": choice.n_hidden_,
         "gaps_predicted": choice.gaps_,
         "correlated": choice.correlated_,

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from kpod._common.errors import printable
+from kpod._common.notes import SAID_FIRST
 from kpod._common.options import in_the_shell, option
 from kpod._common.sentences.formatting import counted, listed, percent
+from kpod._common.sentences.verdict_sentences import other_numbers
 
 MOST_NAMES = 40
 MOST_ASIDE = 12
-SAID_FIRST = ("few columns",)
-"""Notes without which the rest is misread."""
+LONGEST_LIST = 260
+"""Letters of a list of columns on a terminal: two lines."""
+MOST_CAUTIONS = 4
+MOST_NOTES = 4
+"""Of those without which the result can be read."""
+MOST_TYPICAL = 2
+LONGEST_RULE = 200
+LONGEST_NAME = 40
 
 
 def divide_anyway() -> str:
@@ -20,45 +29,94 @@ def divide_anyway() -> str:
     return f"To divide the rows all the same, give the number of clusters, such as {example}."
 
 
-def fit_lines(summary: dict[str, Any]) -> list[str]:
-    """What was read, what was found, and what to know about it."""
-    first = [note for note in summary["notes"] if note["kind"] in SAID_FIRST]
+def table_lines(summary: dict[str, Any]) -> list[str]:
+    """What was read and is clustered; what has to be known about it, rows and weights first."""
+    return [*about_data(summary).splitlines(), *note_lines(summary["notes"])]
+
+
+def fit_lines(summary: dict[str, Any], introduced: dict[str, Any] | None = None) -> list[str]:
+    """What was found, and what to know about it; what was `introduced` before has been said."""
+    is_fit = "converged" in summary
     out = [printable(summary["verdict"]["sentence"])] if "verdict" in summary else []
-    out += [about_data(summary), *(f"note: {note['text']}" for note in first)]
-    if "choice" in summary:
-        out.append(summary["choice"]["sentence"])
-        if summary["choice"]["clusters"] == 1:
-            out.append(divide_anyway())
+    notes = summary["notes"]
+    if introduced is None:
+        first = [note for note in notes if note["kind"] in SAID_FIRST]
+        out += [about_data(summary), *note_lines(first)]
+    else:
+        first = introduced["notes"]
+    out += choice_lines(summary)
     if "missingness" in summary:
         out.append(printable(summary["missingness"]))
-    is_fit = "converged" in summary
-    if is_fit:
-        ending = "" if summary["converged"] else ", not converged"
-        iterations = counted(summary["iterations"], "iteration")
-        out.append(f"{how_well(summary)} after {iterations}{ending}")
-        out += [printable(one) for one in summary.get("shape", {}).get("sentences", ())]
-        said = [
-            summary.get("starts", {}).get("sentence", ""),
-            summary.get("stability", {}).get("sentence", ""),
-        ]
-        out += filter(None, [*said, *summary.get("confidence", {}).get("sentences", ())])
+    out += [printable(one) for one in summary.get("shape", {}).get("sentences", ())]
+    out += filter(None, [summary.get("stability", {}).get("sentence", "")])
+    out += summary.get("confidence", {}).get("sentences", ())
     if "filled" in summary:
         by_column = [f"{printable(name)} {n:,}" for name, n in summary["filled_by_column"].items()]
         out.append(f"filled: {summary['filled']:,}{': ' if by_column else ''}{names_text(by_column)}")
     if len(summary["clusters"]) > 1 or not is_fit:  # a single one that was fitted is the table
-        out += ["  " + printable(cluster["sentence"]) for cluster in summary["clusters"]]
+        out += ["  " + printable(cluster_line(cluster)) for cluster in summary["clusters"]]
     if summary.get("unassigned") and not is_fit:  # a fit has a caution on them
         out.append(f"  {counted(summary['unassigned'], 'row')} with nothing observed, in no cluster")
-    out += [f"caution: {caution['text']}" for caution in summary.get("cautions", ())]
-    out += [f"note: {note['text']}" for note in summary["notes"] if note not in first]
-    return out
+    out += beside_the_clusters(summary)
+    cautions = [f"caution: {caution['text']}" for caution in summary.get("cautions", ())]
+    out += shortened(cautions, MOST_CAUTIONS, "caution")
+    return [*out, *note_lines([note for note in notes if note not in first])]
 
 
-def how_well(summary: dict[str, Any]) -> str:
-    """The loss, or the likelihood of a mixture."""
-    if "loss" in summary:
-        return f"loss {summary['loss']:.6g}"
-    return f"log-likelihood of a row {summary['log_likelihood']:.6g}"
+def choice_lines(summary: dict[str, Any]) -> list[str]:
+    """Why there are so many clusters: beside a verdict, what that rests on."""
+    if "choice" not in summary:
+        return []
+    out = [summary["choice"]["why" if "verdict" in summary else "sentence"]]
+    return [*out, divide_anyway()] if summary["choice"]["clusters"] == 1 else out
+
+
+def cluster_line(cluster: dict[str, Any]) -> str:
+    """A cluster, and whom one could look at."""
+    names = [shortened_name(name) for name in cluster.get("typical_names", ())[:MOST_TYPICAL]]
+    return cluster["sentence"] + (f"; such as {listed(names)}" if names else "")
+
+
+def shortened_name(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
+def beside_the_clusters(summary: dict[str, Any]) -> list[str]:
+    """An outcome, other numbers of clusters, and the rule."""
+    outcome = summary.get("outcome")
+    numbers = other_numbers([one["sentence"] for one in summary.get("other_numbers", ())])
+    rule = rule_line(summary["rule"]) if "rule" in summary else ""
+    return [printable(line) for line in (outcome["sentence"] if outcome else "", numbers, rule) if line]
+
+
+def rule_line(rule: dict[str, Any]) -> str:
+    """The rule in full where it is short, and how often it is right."""
+    whole = "; ".join(rule["lines"])
+    return f"Rule: {whole}. {rule['sentence']}" if len(whole) <= LONGEST_RULE else ""
+
+
+def note_lines(notes: Sequence[dict[str, Any]]) -> list[str]:
+    """Notes, of the lesser ones the first few."""
+    first = [f"note: {note['text']}" for note in notes if note["kind"] in SAID_FIRST]
+    rest = [f"note: {note['text']}" for note in notes if note["kind"] not in SAID_FIRST]
+    return [*first, *shortened(rest, MOST_NOTES, "note")]
+
+
+def shortened(lines: Sequence[str], most: int, what: str) -> list[str]:
+    """The first few lines, and how many there are more; never one line to save one."""
+    if len(lines) <= most + 1:
+        return list(lines)
+    where = "--report and --json list them" if in_the_shell() else "`report` and `to_dict` list them"
+    return [*lines[:most], f"... and {counted(len(lines) - most, f'more {what}')}; {where}"]
+
+
+def brief_names(names: Sequence[str]) -> str:
+    """As many names as fit into two lines."""
+    shown = [printable(name) or "(no name)" for name in names]
+    lengths = list(itertools.accumulate(len(name) + 2 for name in shown))
+    fitting = max(1, sum(length <= LONGEST_LIST for length in lengths))
+    more = len(shown) - fitting
+    return listed(shown if more <= 1 else [*shown[:fitting], f"{more:,} more"])
 
 
 def names_text(names: Sequence[str]) -> str:
@@ -82,10 +140,23 @@ def dialect_text(dialect: dict[str, str] | None) -> str:
 
 def aside_text(aside: dict[str, str], *, in_pieces: bool) -> str:
     """What was not used and why; of many, those of one reason together."""
+    return listed_aside(aside) + use_categories(aside, in_pieces=in_pieces)
+
+
+def use_categories(aside: dict[str, str], *, in_pieces: bool) -> str:
     categories = any(why.startswith(("category", "ordered category")) for why in aside.values())
     offered = categories and not in_pieces  # where a table is read in pieces, they cannot be used
     use = option("--categories", None if in_the_shell() else "all")
-    return listed_aside(aside) + (f"; use {use} to cluster by categories too" if offered else "")
+    return f"; use {use} to cluster by categories too" if offered else ""
+
+
+def brief_aside(summary: dict[str, Any]) -> str:
+    """What was not used, by reason, without what that rests on; `kpod describe` and the report say that."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in summary["set_aside"].items():
+        by_reason.setdefault(reason.partition(":")[0], []).append(name)
+    use = use_categories(summary["set_aside"], in_pieces=summary["in_pieces"])
+    return "; ".join(f"{brief_names(names)} ({reason})" for reason, names in by_reason.items()) + use
 
 
 def listed_aside(aside: dict[str, str]) -> str:
@@ -106,10 +177,16 @@ def source_facts(summary: dict[str, Any]) -> dict[str, str]:
         f"{counted(len(summary['columns']), 'column')} used{dialect_text(summary['text_file'])}",
         "used": names_text(summary["columns"]),
         **({"not used": aside} if summary["set_aside"] else {}),
-        "gaps": f"{summary['missing']:,} ({percent(summary['missing_share'], 1)} of the entries){marks}",
+        "gaps": f"{summary['missing']:,} ({percent(summary['missing_share'], 1)} of the entries){marks}"
+        if summary["missing"]
+        else "none",
     }
 
 
 def about_data(summary: dict[str, Any]) -> str:
-    first, *rest = source_facts(summary).items()
+    """The same in a few lines."""
+    facts = source_facts(summary) | {"used": brief_names(summary["columns"])}
+    if summary["set_aside"]:
+        facts["not used"] = brief_aside(summary)
+    first, *rest = facts.items()
     return "\n".join([first[1], *(f"{what}: {text}" for what, text in rest)])

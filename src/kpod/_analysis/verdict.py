@@ -21,7 +21,8 @@ from sklearn.metrics import adjusted_rand_score
 from kpod._columns.preparing.encoding import NUMBER, Encoding, is_binary, learn_encoding
 from kpod._common.errors import printable
 from kpod._common.notebook import ReadsAsText
-from kpod._common.sentences.formatting import counted, listed, some
+from kpod._common.sentences.formatting import counted, listed
+from kpod._common.sentences.verdict_sentences import verdict_sentence
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
 from kpod._estimators.kpod import KPOD
 from kpod._findings.choose_k import choose_k
@@ -45,7 +46,6 @@ SKEWED = 1.5
 """The skewness from which one would think of logarithms, if it is halved by them."""
 GAPS = 0.02
 """The share of missing entries from which one would ask whether gaps are informative."""
-MOST_NAMED = 2
 MORE = 3
 """How many clusters more than were found are tried, where the number was left open."""
 
@@ -224,9 +224,11 @@ class Questions:
             used = [name for name in self.encoding.names if name not in usage.categories]
             names = tuple(name for name in self.encoding.names if name in usage.categories)
             if used:
-                yield Specification("categories", "without the categories", names, without=names)
+                yield Specification(
+                    "categories", "without the categories", names, without=names, as_many=True
+                )
         elif any(role.role in ("category", "ordered") for name, role in usage.roles.items()):
-            yield Specification("categories", "with the categories", categories=True)
+            yield Specification("categories", "with the categories", categories=True, as_many=True)
 
     def dominant(self) -> list[str]:
         """Columns in which clusters differ by far more than in others."""
@@ -317,7 +319,9 @@ def verdict_on(analysis: Analysis) -> Verdict:
     groups = kind_of_groups(analysis)
     n_rows = len(questions.rows)
     sampled = n_rows if n_rows < int((questions.labels >= 0).sum()) else None
-    return Verdict(in_words(analysis, groups, others, sampled), groups, analysis.n_clusters, others, n_rows)
+    n_separate = analysis.choice.n_separate_ if analysis.choice else 0
+    said = verdict_sentence(groups, analysis.n_clusters, n_separate, others, sampled)
+    return Verdict(said, groups, analysis.n_clusters, others, n_rows)
 
 
 def kind_of_groups(analysis: Analysis) -> str:
@@ -329,38 +333,6 @@ def kind_of_groups(analysis: Analysis) -> str:
     if choice.n_separate_ < k:
         return "continuum" if choice.n_separate_ <= 1 else "partly separate"
     return "separate" if choice.clear_ else "unclear"
-
-
-def in_words(analysis: Analysis, groups: str, others: list[OtherChoice], sampled: int | None) -> str:
-    k, choice = analysis.n_clusters, analysis.choice
-    said = {
-        "separate": f"{k} groups, set apart from each other",
-        "partly separate": f"{k} clusters, but only {choice.n_separate_ if choice else 0} separate groups",
-        "continuum": f"{k} pieces of something continuous rather than separate groups",
-        "unclear": "One group as the best guess, which is not clear"
-        if k == 1
-        else f"{k} groups as the best guess, which is not clear",
-        "one": "No separate groups: the rows are one group",
-        "given": f"{counted(k, 'cluster')}, as asked for",
-    }[groups]
-    kept = sum(other.same for other in others)
-    if not others:
-        return f"{said}."
-    if kept == len(others):
-        held = f"the same under all {len(others)} other choices" if kept > 1 else "the same with another seed"
-    else:
-        held = f"the same under {kept or 'none'} of {len(others)} other choices"
-    changed = [difference(other, k) for other in others if not other.same]
-    differences = f"; {some(changed, most=MOST_NAMED)}" if changed else ""
-    on = f" (on a sample of {sampled:,} rows)" if sampled else ""
-    return f"{said}; {held}{on}{differences}."
-
-
-def difference(other: OtherChoice, k: int) -> str:
-    """What another choice changes."""
-    if other.n_clusters != k:
-        return f"{other.text} there {'is' if other.n_clusters == 1 else 'are'} {other.n_clusters}"
-    return f"{other.text} other rows belong together (agreement {other.agreement:.2f})"
 
 
 def named(columns: tuple[str, ...]) -> str:

@@ -60,7 +60,7 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
     notes += [] if table.in_pieces else row_notes(table, choice)
     notes += same_notes(choice.same, choice.asked)
     notes += [Note("absent code", values={"code": code}) for code in table.unused_marks]
-    return notes
+    return notes.by_importance()
 
 
 def numbers_of(table: TableFile, choice: ColumnUsage) -> dict[str, Floats]:

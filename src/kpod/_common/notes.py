@@ -10,6 +10,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+SAID_FIRST = (
+    "few columns",
+    "rows combined",
+    "rows dropped",
+    "one row for each",
+    "rows in time",
+    "repeated units",
+    "aggregate rows",
+    "duplicate rows",
+    "possible weights",
+)
+"""Kinds of notes without which the result is misread, in the order in which they are said."""
+
 
 @dataclass(frozen=True)
 class Note:
@@ -60,6 +73,11 @@ class Notes(list[Note]):
 
     def __init__(self, notes: Iterable[Note] = ()) -> None:
         super().__init__(notes)
+
+    def by_importance(self) -> Notes:
+        """Those on rows and weights first."""
+        places = {kind: place for place, kind in enumerate(SAID_FIRST)}
+        return Notes(sorted(self, key=lambda note: places.get(note.kind, len(places))))
 
     def __str__(self) -> str:
         return "\n".join(note.text for note in self)

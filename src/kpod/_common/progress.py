@@ -1,8 +1,8 @@
 """Progress: one callback, `progress(done, total, text)`.
 
-`total` is 0 where nobody knows how much there is to do. A callback may have two methods more:
-`announce(seconds)`, for a wait that can be foreseen, and `follow(model)`, a context in which a fit shows
-what it is doing.
+`total` is 0 where nobody knows how much there is to do. A callback may have three methods more:
+`introduce(summary)`, for what is clustered, before that begins; `announce(seconds)`, for a wait that can be
+foreseen; and `follow(model)`, a context in which a fit shows what it is doing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,13 @@ Progress = Callable[[int, int, str], None]
 
 def silent(done: int, total: int, text: str) -> None:
     """Show nothing."""
+
+
+def introduce(progress: Progress, summary: dict[str, Any]) -> None:
+    """Say what is going to be clustered, if the callback can."""
+    show = getattr(progress, "introduce", None)
+    if show is not None:
+        show(summary)
 
 
 def following(progress: Progress, model: Any) -> AbstractContextManager[Any]:

@@ -14,7 +14,8 @@ import numpy as np
 from kpod._common.notes import Note, Notes
 from kpod._common.sentences.formatting import MOST_LISTED
 from kpod._findings.certainty import rows_elsewhere
-from kpod._findings.fitted_clusters.clustering import FEW, Clustering
+from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.fitted_clusters.descriptions import FEW
 from kpod._findings.fitted_clusters.entries import MappedEntries
 from kpod._findings.fitted_clusters.models import is_mixture
 from kpod._findings.fitted_clusters.within import wild_cells_of
@@ -24,8 +25,14 @@ CONTRADICTED = 0.5
 """The share of a cluster's rows that belong more probably to others, from which it is not to be trusted."""
 LITTLE = 0.25
 UNDECIDED = 0.05
+WORTH_SAYING = 0.01
+"""The share of rows between two clusters from which that is a caution: between groups, a few always are."""
 UNEVEN = 0.3
 FAR_OUT = 5.0
+EXTREME, LEAST_ENTRIES = 0.01, 20
+"""The share of the values of a column that are a few of them, two at the least, and of how many."""
+RARE = 0.005
+"""The same for yes and no, of which either may be rare."""
 MOST_CLIPPED = 0.25
 MOST_CELLS = 20
 NEARLY_BEST = 1e-3
@@ -104,8 +111,8 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None) -> Iterator[Not
         yield caution("rows with little observed", clusters=c.k > 1, **rows(np.flatnonzero(is_little)))
     if c.k > 1:
         undecided = c.margins < UNDECIDED
-        if undecided.any():
-            share = undecided.sum() / max(1, (c.sampled_labels >= 0).sum())
+        share = undecided.sum() / max(1, (c.sampled_labels >= 0).sum())
+        if share >= WORTH_SAYING:
             n, sampled = int(undecided.sum()), c.sample is not None
             by = "probability" if is_mixture(c.kpod) else "distance"
             yield caution("rows between two clusters", n=n, share=float(share), sampled=sampled, by=by)
@@ -179,10 +186,10 @@ def dominated(c: Clustering) -> list[tuple[int, int, int]]:
     found = []
     for j in range(len(c.names)):
         entries = c.expected_entries(c.values, j)[1].astype(np.float64)
-        if len(entries) < 50 or c.levels[j] is not None:
+        few = int(RARE * len(entries)) if c.is_yes_no[j] else max(2, int(EXTREME * len(entries)))
+        if len(entries) < LEAST_ENTRIES or c.levels[j] is not None or not few:
             continue
         squares = (entries - entries.mean()) ** 2
-        few = max(1, int(0.005 * len(entries)))
         largest = np.sort(np.partition(squares, -few)[-few:])[::-1]
         if squares.sum() > 0 and largest.sum() > 0.5 * squares.sum():
             enough = largest[np.searchsorted(largest.cumsum(), 0.5 * squares.sum(), side="right")]

@@ -16,7 +16,7 @@ import numpy as np
 from kpod._common.notes import Note
 from kpod._common.sentences.formatting import number, percent
 from kpod._common.typing import Floats, Labels
-from kpod._findings.fitted_clusters.clustering import ENOUGH, FEW
+from kpod._findings.fitted_clusters.descriptions import ENOUGH, FEW
 from kpod._findings.fitted_clusters.units import is_year
 from kpod._findings.fitted_clusters.variance import explained_share
 

@@ -259,6 +259,7 @@ CLASSES = {
             "offset_": "f used or_missing",
             "low_": "f used lower",
             "high_": "f used upper",
+            "missing_shares_": "f used share optional",
         },
         check_preparer,
         not_kept=("notes_",),

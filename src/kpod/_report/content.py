@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kpod._common.sentences.cluster_sentences import contrast_clause
 from kpod._common.sentences.formatting import counted, number, percent, some
 from kpod._findings.certainty import why_this_number
 from kpod._findings.fitted_clusters import within
-from kpod._findings.fitted_clusters.clustering import FEW, Clustering
+from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.fitted_clusters.descriptions import FEW
 from kpod._findings.fitted_clusters.models import is_mixture
 
 if TYPE_CHECKING:
@@ -67,21 +69,25 @@ def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
     from kpod.plot._display import colour
 
     largest = max(1, int(c.sizes.max()))
-    out = []
-    for cluster in range(c.k):
-        high, low = c.said_of(cluster)
-        out.append({
+    return [
+        {
             "cluster": cluster,
             "colour": colour(cluster),
             "rows": int(c.sizes[cluster]),
             "share": float(c.sizes[cluster] / len(c.labels)),
             "bar": float(c.sizes[cluster] / largest),
             "sentence": c.sentence(cluster),
-            "high": high,
-            "low": low,
+            "contrast": contrast_text(c, cluster),
             "typical": [str(i + 1 if row_names is None else row_names[i]) for i in c.typical(cluster)],
-        })  # fmt: skip
-    return out
+        }
+        for cluster in range(c.k)
+    ]
+
+
+def contrast_text(c: Clustering, cluster: int) -> str:
+    """How a cluster differs from the nearest other one; empty where its sentence says so, or without one."""
+    contrast = c.contrast(cluster)
+    return "" if contrast is None or c.is_like_nearest(cluster) else contrast_clause(contrast)
 
 
 def columns(c: Clustering) -> list[dict[str, Any]]:
@@ -141,6 +147,22 @@ def decided_or_suggested(c: Clustering) -> str:
     if hasattr(c.kpod, "missing_rates_"):
         return "The gaps were used: the clusters depend on which values are missing, not only on the values."
     return c.diagnosis.suggestion
+
+
+def outcome_of(outcome: dict[str, Any] | None) -> dict[str, Any] | None:
+    """An outcome with its values as they are read."""
+    if outcome is None:
+        return None
+    show = percent if outcome["is_share"] else number
+    shown = [
+        {
+            **one,
+            "value": "\N{EN DASH}" if one["value"] is None else show(one["value"]),
+            "interval": "" if one["low"] is None else f"{show(one['low'])} to {show(one['high'])}",
+        }
+        for one in outcome["clusters"]
+    ]
+    return {**outcome, "clusters": shown}
 
 
 def choice_of(choice: KChoice | None, stability: Stability | None) -> dict[str, Any] | None:

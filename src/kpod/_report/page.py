@@ -21,6 +21,7 @@ from kpod._common.notes import Notes
 from kpod._common.options import in_the_shell
 from kpod._common.sentences.formatting import number, percent, some
 from kpod._common.sentences.note_sentences import title
+from kpod._common.sentences.verdict_sentences import other_numbers
 from kpod._files.atomic import check_writable, written_whole
 from kpod._findings.asides import asides
 from kpod._findings.cautions import cautions
@@ -38,6 +39,7 @@ from kpod._report.content import (
     facts,
     gaps,
     mixture,
+    outcome_of,
 )
 from kpod._report.members import as_json, members
 from kpod._report.pictures import LABELS, pictures
@@ -166,9 +168,13 @@ class Report:
         stability: Stability | None = None,
         verdict: dict[str, Any] | None = None,
         with_rows: bool = True,
+        rule: dict[str, Any] | None = None,
+        other_numbers: Sequence[str] = (),
+        outcome: dict[str, Any] | None = None,
     ) -> None:
         self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
         self.cautions, self.sure, self.verdict = cautions, sure, verdict
+        self.rule, self.other_numbers, self.outcome = rule, other_numbers, outcome
         self.clustering = clustering
         self.title = title
         self.settings = settings
@@ -195,6 +201,9 @@ class Report:
             "facts": facts(c, missing),
             "verdict": self.verdict,
             "choice": choice_of(self.choice, self.stability),
+            "rule": self.rule,
+            "other_numbers": other_numbers(self.other_numbers),
+            "outcome": outcome_of(self.outcome),
             "source": self.source,
             "clusters": clusters(c, self.row_names),
             "notes": list(self.notes),
@@ -285,6 +294,8 @@ def contents(data: dict[str, Any]) -> list[tuple[str, str]]:
     """The sections of the page, by the names of their anchors."""
     sections = [
         ("clusters", "The clusters", True),
+        ("outcome", "The outcome", data["outcome"]),
+        ("rule", "Assigning a row by hand", data["rule"] or data["other_numbers"]),
         ("shape", "Their shape", data["mixture"]),
         ("number", "Why this number", data["choice"]),
         ("verdict", "Do they hold?", data["verdict"]),

@@ -51,6 +51,7 @@ COMMANDS = {
     "choose-k": "Choose the number of clusters.",
     "predict": "Assign new rows to the clusters of a model.",
     "impute": "Fill the gaps of a table from the clusters of a model.",
+    "compare": "Show what has changed in a new table since a model was fitted.",
     "describe": "Show the columns of a table, their roles and what is missing.",
     "demo": "Cluster a bundled table, end to end.",
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpod.cli.options import (
+    Text,
     analysis_options,
     checkpoint,
     choosing,
@@ -78,6 +79,12 @@ if TYPE_CHECKING:
     "15 fits. Always included in reports on small tables.",
 )
 @click.option(
+    "--outcome",
+    metavar="NAME",
+    type=Text(),
+    help="Column that is not clustered, but compared between the clusters, with intervals: churned.",
+)
+@click.option(
     "--verdict/--no-verdict",
     default=True,
     help="Whether to repeat the analysis under other choices (logarithms, robust scales, rows or columns "
@@ -123,7 +130,10 @@ def fit(
     from kpod._analysis.analyze import analyze
     from kpod.cli.progress import Progress
 
-    with Progress(quiet, log_json) as progress, opened(data, options, progress) as table:
+    with (
+        Progress(quiet, log_json, introduces=not as_json) as progress,
+        opened(data, options, progress) as table,
+    ):
         check_label(table, label, confidence)
         check_types(table, output, confidence)
         analysis = analyze(
@@ -144,7 +154,7 @@ def fit(
             page.save(str(report))
         if output:  # last: what has gone down a pipe cannot be taken back
             analysis.write(output, label=label, confidence=confidence)
-    say(summary, quiet, as_json, written(output, centers, model, report))
+    say(summary, quiet, as_json, written(output, centers, model, report), progress.introduced)
 
 
 def draw(analysis: Analysis, progress: Any, with_rows: bool = True) -> Any:

@@ -335,6 +335,7 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
 
     same = (
         "weight",
+        "outcome",
         "clip",
         "one_row_per",
         "combine",

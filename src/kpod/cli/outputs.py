@@ -112,13 +112,19 @@ def written(*paths: str | None) -> list[str]:
     return [printable(path) for path in paths if path and path != "-"]
 
 
-def say(summary: dict[str, Any], quiet: bool, as_json: bool, files: list[str]) -> None:
+def say(
+    summary: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
+    files: list[str],
+    introduced: dict[str, Any] | None = None,
+) -> None:
     if as_json:
         echo_json({**summary, "written": files})
     elif not quiet:
         from kpod.cli.show import show_fit
 
-        show_fit(summary, files)
+        show_fit(summary, files, introduced)
 
 
 def echo_json(content: Any) -> None:

@@ -24,7 +24,9 @@ BETWEEN_OBJECTS = 1.0
 class Progress:
     """Shows a spinner on standard error once two seconds have passed; in a pipe, lines."""
 
-    def __init__(self, quiet: bool, log_json: bool = False) -> None:
+    def __init__(self, quiet: bool, log_json: bool = False, *, introduces: bool = False) -> None:
+        self.introduces = introduces and not quiet and not log_json
+        self.introduced: dict[str, Any] | None = None
         self.quiet, self.log_json = quiet, log_json
         self.visible = not quiet and not log_json and sys.stderr.isatty()
         self.text = self.stage = ""
@@ -83,6 +85,14 @@ class Progress:
             self.log(0, 0, text)
         elif not self.quiet:
             print(text, file=sys.stderr, flush=True)
+
+    def introduce(self, summary: dict[str, Any]) -> None:
+        """What is going to be clustered, while it can still be stopped."""
+        if self.introduces:
+            from kpod.cli.show import show_table
+
+            self.introduced = summary
+            show_table(summary)
 
     def announce(self, seconds: float) -> None:
         """That a choice will take long."""

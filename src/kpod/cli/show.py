@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
-from kpod._analysis.text import about_data, dialect_text, divide_anyway, fit_lines, marks_text
+from kpod._analysis.text import about_data, dialect_text, divide_anyway, fit_lines, marks_text, table_lines
 from kpod._common.errors import printable
 from kpod._common.sentences.formatting import counted, listed, number, percent
 
@@ -83,10 +84,24 @@ def show(described: dict[str, Any]) -> None:
     out.print(patterns)
 
 
-def show_fit(summary: dict[str, Any], files: list[str]) -> None:
-    """What was read, what was found, what was written; on standard error, where pipes do not look."""
+def show_lines(lines: Sequence[str]) -> None:
+    """A result that is lines of text."""
+    out = console(sys.stdout)
+    for line in lines:
+        out.print(line)
+
+
+def show_table(summary: dict[str, Any]) -> None:
+    """What is going to be clustered; on standard error, where pipes do not look."""
     out = console(sys.stderr)
-    for line in fit_lines(summary):
+    for line in table_lines(summary):
+        out.print(line)
+
+
+def show_fit(summary: dict[str, Any], files: list[str], introduced: dict[str, Any] | None = None) -> None:
+    """What was found and written, and what was read, unless that was introduced before."""
+    out = console(sys.stderr)
+    for line in fit_lines(summary, introduced):
         out.print(line)
     if files:
         out.print("wrote " + listed([printable(file) for file in files]))

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from kpod._columns.column_inspection import gaps_of, is_text
 from kpod._columns.notations import dates
-from kpod._columns.preparing.column_values import decoded, whole_numbers, words_of
+from kpod._columns.preparing.column_values import words_of
 from kpod._columns.relations.same_information import Same, same_information
-from kpod._columns.roles.codes import ROW_NUMBERS
 from kpod._columns.roles.facts import Role
 from kpod._columns.tables import Column, TableFile, check_numeric, shown, two_ways
 from kpod._columns.ticked import make_ticked
@@ -73,21 +72,6 @@ class ColumnUsage:
                 is_truth = column.kind in ("yes/no", "true/false") or column.role.role == "boolean"
                 out.append("boolean" if is_truth else "number")
         return out
-
-    def row_names(self, table: TableFile) -> Any:
-        """What to call the rows: an identifier that is different in each of them; None without one.
-
-        Rather not their numbers, if they have names as well.
-        """
-        found = [
-            (role.why == ROW_NUMBERS, table.raw[name])
-            for name, role in self.roles.items()
-            if role.role == "identifier" and name in self.aside and name in table.by_name
-        ]
-        for _, values in sorted(found, key=lambda one: one[0]):
-            if not values.null_count and pc.count_distinct(decoded(values)).as_py() == table.n_rows:
-                return whole_numbers(values)
-        return None
 
     def logs(self, table: TableFile, given: Sequence[str]) -> list[str]:
         """The columns of which the logarithm is to be taken."""

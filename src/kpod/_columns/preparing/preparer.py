@@ -290,10 +290,12 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
             scale=self.scale, log=usage.logs(table, self.log), clip=self.clip,
             column_weights=usage.column_weights(table, self.column_weights or {}),
         )  # fmt: skip
-        self._commit(table, usage, X, encoding)
+        self._commit(table, usage, X, encoding, np.isnan(values).mean(axis=0, dtype=np.float64))
         return usage, encoding, values
 
-    def _commit(self, table: TableFile, usage: ColumnUsage, X: Any, encoding: Encoding) -> None:
+    def _commit(
+        self, table: TableFile, usage: ColumnUsage, X: Any, encoding: Encoding, missing: Floats | None = None
+    ) -> None:
         """Take over what was learnt; nothing of a fitted preparer changes before all of it is there."""
         from kpod._columns import table_notes
 
@@ -315,6 +317,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
             "_frame": "pyarrow" if is_read(X) else frame_kind(X),
             "_n_features_out": sum(encoding.widths),
             "_streamed": False,
+            **({} if missing is None else {"missing_shares_": missing}),
         }
         store_fitted(self, learnt)
 

@@ -153,7 +153,8 @@ def by_names(
     sums = n_sums >= 0.5 * n
     named = np.array([is_name_of_sum(level) for level in levels])
     sums &= named | (n_cells >= LEAST_CELLS)
-    company = named.sum() >= max(FEW_NAMES, NAMES_SHARE * len(levels))
+    # Regions of rows have many rows each, and among many titles a few sound like sums.
+    company = named.sum() >= max(FEW_NAMES, NAMES_SHARE * len(levels)) and is_key(codes, within)
     coded = without_code(table, choice, name, codes, len(levels))
     points = 2 * sums + named + (named & company) + (named & coded)
     found = np.flatnonzero(points >= ENOUGH)

@@ -69,6 +69,28 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def brief(value: float, digits: int = 3) -> str:
+    """A number for the middle of a sentence: a few digits, 12.3M and 4.56B for millions and billions."""
+    if value == 0:
+        return "0"
+    power = int(np.floor(np.log10(abs(value))))
+    rounded = round(value, digits - 1 - power)
+    for unit, name in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if unit <= abs(rounded) < 1000 * unit:
+            return f"{rounded / unit:.{digits}g}{name}"
+    return f"{rounded:,.0f}" if 1000 <= abs(rounded) < LONGEST else f"{rounded:.{digits}g}"
+
+
+def brief_pair(value: float, other: float) -> tuple[str, str]:
+    """Two numbers beside each other, with as many digits as tell them apart."""
+    texts = ("", "")
+    for digits in range(3, 9):
+        texts = brief(value, digits), brief(other, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
 def percent(share: float, digits: int = 0) -> str:
     """A share for reading, never 0 % or 100 % of what is not."""
     least = 10.0 ** -(digits + 2)

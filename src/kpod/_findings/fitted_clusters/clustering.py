@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kpod._common.sentences.formatting import counted, listed, number, percent
+from kpod._common.sentences.cluster_sentences import cluster_sentence
+from kpod._common.sentences.formatting import number, percent
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
+from kpod._findings.fitted_clusters import descriptions
+from kpod._findings.fitted_clusters.descriptions import FEW, Contrast, Trait
 from kpod._findings.fitted_clusters.entries import (
     DenseEntries,
     Entries,
@@ -30,7 +33,6 @@ from kpod._findings.fitted_clusters.models import (
     is_mixture,
     labels_of,
     margins,
-    relative_spreads,
     split,
     wild_cells,
 )
@@ -51,16 +53,6 @@ from kpod._missing.diagnosis import ComparedTable, Diagnosis
 from kpod._mixture.confidence import Sureness, soften, sureness
 from kpod._mixture.roundness import Roundness, roundness
 
-FEW = 5
-"""A center resting on fewer observed entries than this is not spoken of."""
-ENOUGH = 0.5
-"""Where fewer of its rows have a value, a cluster is described by it only with the count behind it."""
-CLEAR = 0.5
-"""A center this many standard deviations off the column's mean is high or low."""
-VARIED = 1.5
-"""A standard deviation so many times that of the clusters on average is more varied."""
-NEARLY_ALL = 0.8
-MOST_SAID = 3
 ROWS_AT_ONCE = 1_000_000
 """Entries made dense at once, to see what gaps go with."""
 MOST_ROWS = 100_000
@@ -204,6 +196,15 @@ class Clustering:
             for j, name in enumerate(self.names)
         ]
 
+    @cached_property
+    def is_yes_no(self) -> list[bool]:
+        """Whether a column holds 0 and 1 only, whose mean is a share."""
+        low, high = self.table.ranges
+        return [
+            bool(low[j] == 0 and high[j] == 1 and np.isin(self.labelled(self.table, j)[0], (0, 1)).all())
+            for j in range(len(self.names))
+        ]
+
     def shown(self, j: int, value: float) -> str:
         """A value of a column as it is read: 2007 for a year, 82 % for the share of a level."""
         if self.levels[j] is not None:
@@ -216,6 +217,11 @@ class Clustering:
         """The name of a column as it is read."""
         level = self.levels[j]
         return self.names[j] if level is None else f"{level.column}: {level.name}"
+
+    @cached_property
+    def others(self) -> Floats:
+        """Of each cluster and column, the mean over the rows of all other clusters, as centers are means."""
+        return descriptions.means_of_others(self)
 
     @property
     def k(self) -> int:
@@ -359,73 +365,31 @@ class Clustering:
         """Of each cluster and column, the observed entries."""
         return self.table.by_group(self.labels, self.k).astype(np.int64)
 
-    def said_of(self, cluster: int) -> tuple[list[str], list[str]]:
-        """What a cluster is clearly high and low in, clearest first; what few of its rows have, last."""
-        counts, known = self.counts[cluster], self.known[cluster]
-        difference = np.where(counts >= FEW, self.differences[cluster], 0.0)
-        order = np.lexsort((-np.abs(difference), known < ENOUGH))
-        numbers = [j for j in order if self.levels[j] is None]
-        high = [self.described(cluster, j) for j in numbers if difference[j] >= CLEAR]
-        low = [self.described(cluster, j) for j in numbers if difference[j] <= -CLEAR]
-        return high[:MOST_SAID], low[:MOST_SAID]
+    def traits(self, cluster: int) -> list[Trait]:
+        """What sets a cluster apart, the clearest first."""
+        return descriptions.traits(self, cluster)
 
-    def said_of_levels(self, cluster: int) -> list[str]:
-        """The levels of categories that are clearly more common in a cluster than elsewhere.
+    def contrast(self, cluster: int) -> Contrast | None:
+        """The nearest other cluster, and the column in which the two differ most."""
+        return descriptions.contrast(self, cluster) if self.k > 1 else None
 
-        At least a few of its rows have them; what is unknown of most of its rows comes last.
-        """
-        found = []
-        for j, level in enumerate(self.levels):
-            share, difference = self.centers[cluster, j], self.differences[cluster, j]
-            sides = [] if level is None else [(level.name, share, difference)]
-            if level is not None and level.other is not None:
-                sides.append((level.other, 1 - share, -difference))
-            for name, part, more_often in sides:
-                if part * self.entries[cluster, j] >= FEW and more_often >= CLEAR:
-                    found.append((self.known[cluster, j] < ENOUGH, -more_often, j, name, part))
-        clear = sorted(found, key=lambda one: one[:2])[:MOST_SAID]
-        most = [self.described(cluster, j, name, part) for *_, j, name, part in clear if part > 0.5]
-        more = [self.described(cluster, j, name, part) for *_, j, name, part in clear if part <= 0.5]
-        return [
-            f"{word} {listed(names)}" for word, names in (("mostly", most), ("more often", more)) if names
-        ]
-
-    def said_of_spread(self, cluster: int) -> list[str]:
-        """What a cluster of a mixture varies in more, and less, than clusters do on average."""
-        ratios = relative_spreads(self.kpod)
-        if ratios is None or self.k == 1:
-            return []
-        enough = (self.counts[cluster] >= FEW) & np.array([level is None for level in self.levels])
-        logs = np.where(enough, np.nan_to_num(np.log(ratios[cluster])), 0.0)
-        said = []
-        for word, by in (("more", logs), ("less", -logs)):
-            varied = [j for j in np.argsort(-by, kind="stable") if by[j] >= np.log(VARIED)]
-            where = f"in {listed([self.names[j] for j in varied[:MOST_SAID]])}"
-            if len(varied) > max(MOST_SAID, NEARLY_ALL * enough.sum()):
-                where = "throughout"
-            said += [f"{word} varied {where}"] if varied else []
-        return said
-
-    def described(self, cluster: int, j: int, level: str = "", share: float = np.nan) -> str:
-        """The name of a column, with the count behind it where few rows of the cluster have it."""
-        of = self.levels[j]
-        name = self.names[j] if of is None else f"{of.column} {level}"
-        behind = [] if of is None else [percent(share)]
-        if self.known[cluster, j] < ENOUGH:
-            behind.append(f"known for {self.entries[cluster, j]:,} of {self.sizes[cluster]:,}")
-        return f"{name} ({', '.join(behind)})" if behind else name
+    def is_like_nearest(self, cluster: int) -> bool:
+        """Whether all that sets a cluster apart sets the nearest other one apart, too."""
+        nearest = self.contrast(cluster)
+        return nearest is not None and what_of(self.traits(cluster)) <= what_of(self.traits(nearest.cluster))
 
     def sentence(self, cluster: int) -> str:
-        """One line on a cluster, as one would say it."""
-        high, low = self.said_of(cluster)
-        said = [f"{word} in {listed(names)}" for word, names in (("high", high), ("low", low)) if names]
-        said = [*self.said_of_levels(cluster), *said, *self.said_of_spread(cluster)]
+        """One line on a cluster, as one would say it; with its neighbour, where it is like that otherwise."""
         enough = self.counts[cluster] >= FEW
-        otherwise = "close to the average throughout"
-        if not enough.all():
-            otherwise = "close to the average in what is known" if enough.any() else "too few to say more"
-        rows = counted(int(self.sizes[cluster]), "row")
-        return f"cluster {cluster}: {rows}, {', '.join(said) or otherwise}"
+        known = "all" if enough.all() else "some" if enough.any() else "nothing"
+        return cluster_sentence(
+            cluster,
+            int(self.sizes[cluster]),
+            self.traits(cluster),
+            descriptions.spread(self, cluster),
+            self.contrast(cluster) if self.is_like_nearest(cluster) else None,
+            known,
+        )
 
     def typical(self, cluster: int, most: int = 3) -> list[int]:
         """The rows of a cluster nearest to its center, among those of which most is known.
@@ -439,6 +403,10 @@ class Clustering:
     def compared_members(self) -> list[Positions]:
         """The rows of each cluster, or of a large one a sample of them."""
         return members_of(self.labels, self.sizes, max(100, MOST_COMPARED // len(self.names)))
+
+
+def what_of(traits: Sequence[Trait]) -> set[tuple[str, int]]:
+    return {(trait.kind, trait.column) for trait in traits}
 
 
 def numbered(n: int) -> list[str]:

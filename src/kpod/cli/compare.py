@@ -1,0 +1,41 @@
+"""kpod compare: what has changed since a model was fitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kpod.cli.options import in_file, in_files, log_json, reading, reading_options
+from kpod.cli.outputs import check_stdout, echo_json
+
+
+@click.command()
+@in_file("model")
+@in_files("data")
+@reading
+@log_json
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def compare(model: str, data: tuple[str, ...], log_json: bool, as_json: bool, **options: Any) -> None:
+    """Compare the rows of DATA with the clusters of MODEL, made by kpod fit --model from an earlier table.
+
+    The rows are assigned to the clusters of the model, and clustered afresh. Shown is whether the same groups
+    come out, and how the shares and means of the clusters have changed.
+
+    \b
+    Examples:
+      kpod compare january.kpod february.csv
+      kpod compare january.kpod february.csv --json | jq .shifts
+    """
+    check_stdout()
+    from kpod._analysis.comparing import compare as compared
+    from kpod.cli.progress import Progress
+
+    with Progress(False, log_json) as progress:
+        found = compared(model, list(data), progress=progress, **reading_options(options))
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        from kpod.cli.show import show_lines
+
+        show_lines(str(found).splitlines())

@@ -1,0 +1,259 @@
+"""Read back what `kpod fit` says of files, and recompute it from the data with pandas alone.
+
+    python -m tests.campaigns.sentences FILE...
+
+fits each CSV or JSON file with three clusters, parses every sentence of the JSON summary, and prints those
+that are false, those that nothing here can check, and how many were true. Nothing of the library computes
+what is expected: tables are read by pandas, numbers in text by the three lines of `as_numbers`.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+UNITS = {"M": 1e6, "B": 1e9, "T": 1e12, "%": 0.01}
+NUMBER = r"[-<>]?[\d.,e+-]*\d[MBT%]?"
+
+
+def read(path):
+    if path.suffix == ".json":
+        return pd.read_json(path)
+    try:
+        return pd.read_csv(path, low_memory=False)
+    except UnicodeDecodeError:
+        return pd.read_csv(path, low_memory=False, encoding="cp1252")
+
+
+def as_numbers(column):
+    """Numbers, also from $1,200, 87% and yes or no; NaN for other text."""
+    if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
+        return column.astype(float)
+    text = column.astype("string").str.strip().str.lower()
+    text = text.replace({"yes": "1", "true": "1", "no": "0", "false": "0"})
+    return pd.to_numeric(text.str.replace(r"[$,%]", "", regex=True), errors="coerce").astype(float)
+
+
+def is_written(text, value):
+    """Whether a number as it is written is the value, to the digits that are there."""
+    if text[0] in "<>":
+        limit = float(text[1:].rstrip("%")) / 100
+        return value < limit if text[0] == "<" else value > limit
+    unit = UNITS.get(text[-1], 1.0)
+    digits = text.rstrip("MBT%").replace(",", "")
+    decimals = len(digits.partition(".")[2])
+    step = max(10.0**-decimals, 10.0 ** (np.floor(np.log10(max(abs(value / unit), 1e-300))) - 2))
+    return abs(float(digits) - value / unit) <= 0.501 * step
+
+
+class Said:
+    """The sentences on one table."""
+
+    def __init__(self, path, summary, labels):
+        self.table, self.summary, self.labels = read(path), summary, labels
+        self.used = summary["columns"]
+        self.numbers = {name: as_numbers(self.table[name]) for name in self.used if name in self.table}
+        self.false, self.unknown, self.n_true = [], [], 0
+
+    def check(self, text, parse):
+        """Count a sentence; `parse` gives whether each thing that it says is so, or nothing."""
+        found = list(parse(text))
+        if not found:
+            self.unknown.append(text)
+        elif all(ok for ok, _ in found):
+            self.n_true += 1
+        else:
+            self.false.append(f"{text}   [{'; '.join(why for ok, why in found if not ok)}]")
+
+    def of(self, name, rows):
+        return float(self.numbers[name][rows].mean())
+
+    def names(self, text):
+        """The columns named in a text, the longest names first, and what is in brackets behind them."""
+        for name in sorted(self.numbers, key=len, reverse=True):
+            for found in re.finditer(re.escape(name) + r" \(([^()]*(?:\([^()]*\)[^()]*)*)\)", text):
+                yield name, found[1]
+            text = text.replace(f"{name} (", "\0 (")
+
+    def cluster(self, text):
+        found = re.match(r"cluster (\d+): ([\d,]+) rows?, (.*)", text)
+        own = self.labels == int(found[1])
+        placed = self.labels >= 0
+        yield own.sum() == int(found[2].replace(",", "")), "rows"
+        said, _, contrast = found[3].partition("unlike cluster ")
+        clauses = re.split(r"(?:^|, )(?=(?:high|low) in )", said)
+        for clause in clauses:
+            sign = 1 if clause.startswith("high") else -1
+            for name, inside in self.names(clause):
+                values = re.match(rf"({NUMBER}), others ({NUMBER})", inside)
+                if not values:
+                    yield False, f"unread: {inside}"
+                    continue
+                column = self.numbers[name]
+                z = (column[own].mean() - column[placed].mean()) / column[placed].std(ddof=0)
+                yield sign * z >= 0.499, f"{name} z {z:.2f}"
+                yield is_written(values[1], self.of(name, own)), f"{name} {self.of(name, own)}"
+                yield is_written(values[2], self.of(name, placed & ~own)), f"{name} others"
+                known = re.search(r"known for ([\d,]+) of ([\d,]+)", inside)
+                n = int(column[own].notna().sum())
+                yield bool(known) == (n < own.sum() / 2), f"{name} known for {n}"
+        if contrast:
+            other = self.labels == int(contrast.partition(",")[0])
+            for name, inside in self.names(contrast):
+                here, there = re.match(rf"({NUMBER}), there ({NUMBER})", inside).groups()
+                yield is_written(here, self.of(name, own)), f"{name} here"
+                yield is_written(there, self.of(name, other)), f"{name} there {self.of(name, other)}"
+
+    def rule(self, lines, rule):
+        """Every row has one cluster by the rule, and it is right as often as it was said to be."""
+        given = np.full(len(self.table), -1)
+        ways = 0
+        for line in lines:
+            cluster, _, conditions = line.partition(" if ")
+            for way in conditions.split("; or "):
+                rows = self.rows_of(way)
+                if rows is None:
+                    return
+                yield not (rows & (given >= 0)).any(), "two ways"
+                given[rows] = int(cluster.split()[1])
+                ways += 1
+        placed = self.labels >= 0
+        yield (given[placed] >= 0).all(), "rows without a way"
+        right = (given == self.labels)[placed].mean()
+        yield right >= rule["accuracy"] - 0.03, f"right for {right:.3f}"
+        yield is_written(re.search(rf"largest: ({NUMBER})", rule["sentence"])[1], np.bincount(
+            self.labels[placed]).max() / placed.sum()), "baseline"  # fmt: skip
+
+    def rows_of(self, way):
+        rows = np.ones(len(self.table), bool)
+        for name in sorted(self.numbers, key=len, reverse=True):
+            column = self.numbers[name].to_numpy()
+            pattern = re.escape(name) + rf" (below|at least|is) ({NUMBER})( \(or missing\))?"
+            for found in re.finditer(pattern, way):
+                value = float(found[2].replace(",", ""))
+                with np.errstate(invalid="ignore"):
+                    test = {"below": column < value, "at least": column >= value, "is": column == value}
+                rows &= test[found[1]] | (np.isnan(column) if found[3] else False)
+            way = re.sub(pattern, "", way)
+            for found in re.finditer(re.escape(name) + r" is (missing|known)", way):
+                rows &= np.isnan(column) == (found[1] == "missing")
+            way = re.sub(re.escape(name) + r" is (missing|known)", "", way)
+        return rows if not way.replace("and", "").strip(" ,") else None
+
+    def other_number(self, text):
+        found = re.match(r"with \d+ clusters, cluster (\d+) is split into ([\d,]+) and ([\d,]+) rows", text)
+        if found:
+            size = (self.labels == int(found[1])).sum()
+            parts = sum(int(n.replace(",", "")) for n in found.groups()[1:])
+            sampled = len(self.labels) > 5000
+            yield sampled or 0.8 * size <= parts <= size, f"{parts} of {size}"
+        elif re.match(r"with \d+ clusters?, (\d+ and \d+ become one|rows are divided otherwise)", text):
+            yield True, ""
+
+    def remark(self, text):  # noqa: PLR0912
+        """Notes and cautions whose numbers can be recounted."""
+        table, n_rows = self.table, len(self.table)
+        if found := re.match(r"([\d,]+) rows? (?:is a copy of another|are copies of others)", text):
+            yield int(found[1].replace(",", "")) >= table.astype(str).duplicated().sum(), "copies"
+        elif found := re.match(r"([\d,]+) rows? \(.*?\) (with nothing|ha\w+ at most a quarter)", text):
+            observed = pd.DataFrame(self.numbers).notna().sum(axis=1)
+            few = (
+                observed == 0 if "nothing" in found[2] else (observed > 0) & (observed <= len(self.used) / 4)
+            )
+            yield int(found[1].replace(",", "")) == few.sum(), f"{few.sum()} rows"
+        elif re.match(r"(A few extreme values make|One extreme value makes) up more than half", text):
+            for name, inside in self.names(text.partition("variance of ")[2]):
+                n, total = (
+                    int(part.replace(",", "")) for part in re.match(r"([\d,]+) of ([\d,]+)", inside).groups()
+                )
+                entries = self.numbers[name].dropna()
+                squares = np.sort((entries - entries.mean()) ** 2)[::-1]
+                yield total == len(entries), f"{name}: {len(entries)} entries"
+                yield squares[:n].sum() > 0.5 * squares.sum(), f"{name} share"
+        elif text.startswith("More than half of the entries are missing in"):
+            for name, inside in self.names(text):
+                yield is_written(inside, self.numbers[name].isna().mean()), name
+        elif text.startswith("Fewer than 5 rows in cluster"):
+            clusters = re.match(r"Fewer than 5 rows in clusters? ([\d, and]+):", text)
+            for cluster in re.findall(r"\d+", clusters[1]):
+                yield (self.labels == int(cluster)).sum() < 5, f"cluster {cluster}"
+        elif found := re.match(r"there is one row for each (.+?) and (.+?)\. Rows", text):
+            yield not table.duplicated([found[1], found[2]]).any(), "one row for each"
+        elif found := re.match(r"there are (?:about )?([\d,]+) rows for each (.+?)(?:,|\.) ", text):
+            sizes = table[found[2]].value_counts()
+            close = abs(int(found[1].replace(",", "")) - sizes.median()) <= 0.5
+            yield (
+                close or abs(int(found[1].replace(",", "")) - sizes.mean()) <= 0.5,
+                f"median {sizes.median()}",
+            )
+        elif found := re.match(r"(.+): (?:coordinates|years \((\d+) to (\d+)\)) are clustered", text):
+            if found[2]:
+                column = self.numbers[found[1]]
+                yield (column.min(), column.max()) == (float(found[2]), float(found[3])), "years"
+            else:
+                yield True, ""
+        elif found := re.match(r"the clusters largely follow (.+?), which was not", text):
+            both = pd.crosstab(self.labels[self.labels >= 0], table[found[1]][self.labels >= 0])
+            share = re.search(r"clustered: ([<>]?[\d.]+%)", text)[1]
+            yield is_written(share, both.max(axis=1).sum() / both.to_numpy().sum()), "share"
+        elif found := re.match(r"(.+): '(.+?)' is read as ([-\d.e+]+)\.", text):
+            yield (table[found[1]].astype(str).str.strip() == found[2].strip()).any(), "occurs"
+        elif n_rows and (found := re.match(r"The best loss was found in 1 of (\d+) starts", text)):
+            yield int(found[1]) > 1, "starts"
+
+
+def checked(path, options):
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.csv"
+        command = [sys.executable, "-m", "kpod", "fit", str(path), "--json", "-o", str(out), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return done.stderr.strip()
+        summary = json.loads(done.stdout)
+        labels = pd.read_csv(out, low_memory=False)["cluster"].to_numpy()
+    said = Said(path, summary, labels)
+    if len(said.table) != len(labels):
+        return f"pandas reads {len(said.table)} rows, kpod {len(labels)}"
+    for one in summary["clusters"]:
+        said.check(one["sentence"], said.cluster)
+    for one in summary.get("other_numbers", ()):
+        said.check(one["sentence"], said.other_number)
+    if "rule" in summary:
+        rule = summary["rule"]
+        said.check(rule["sentence"], lambda _: said.rule(rule["lines"], rule))
+    for one in [*summary["cautions"], *summary["notes"]]:
+        said.check(one["text"], said.remark)
+    return said
+
+
+def main(paths):
+    n_true = n_false = n_unknown = 0
+    for path in map(Path, paths):
+        said = checked(path, ["-k", "3"])
+        if isinstance(said, str):
+            print(f"{path.name}: {said}")
+            continue
+        n_true, n_false, n_unknown = (
+            n_true + said.n_true,
+            n_false + len(said.false),
+            n_unknown + len(said.unknown),
+        )
+        print(
+            f"{path.name}: {said.n_true} true, {len(said.false)} false, {len(said.unknown)} not checked",
+            flush=True,
+        )
+        for text in said.false:
+            print(f"  FALSE {text}")
+        for text in said.unknown:
+            print(f"  not checked: {text}")
+    print(f"{n_true} true, {n_false} false, {n_unknown} not checked")
+    return n_false
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main(sys.argv[1:])))
