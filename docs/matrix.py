@@ -313,8 +313,8 @@ def page(cells):
 HEAD = """# Every question in every place
 
 What works where. Every cell was run (`make matrix`) on the same small table, and what came out compared with
-the answer for the array (of a report, that there is one; of a command, that every row has a cluster, or no gap
-is left):
+the answer for the array. (Of a report it was seen that there is one, and of a command that every row has a
+cluster, or no gap is left.)
 
 - **yes**: the same answer.
 - **lazy**: a Dask collection, or a Spark DataFrame with columns more, which has the same values once it is

@@ -127,8 +127,8 @@ def analyze(
     >>> analysis = kpod.analyze(load_incomplete_wine().filename, 3)
     >>> list(analysis.describe()["rows"])
     [66, 58, 54]
-    >>> analysis.describe()["description"][1].partition(", alcohol")[0]
-    'low in color_intensity (2.82, others 6.08)'
+    >>> analysis.describe()["description"][1]
+    'high in hue, low in color_intensity, alcohol and proline'
     >>> analysis.model.predict(kpod.read(load_incomplete_wine().filename))[:5]
     array([0, 0, 0, 0, 0], dtype=int32)
     """

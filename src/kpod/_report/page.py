@@ -105,8 +105,8 @@ def report(
     >>> wine = load_incomplete_wine()
     >>> model = make_pipeline(StandardScaler(), kpod.KPOD(3, random_state=0)).fit(wine.data)
     >>> report = kpod.report(model, wine.data, column_names=wine.feature_names)
-    >>> report.data["clusters"][1]["sentence"].partition(", alcohol")[0]
-    'cluster 1: 58 rows, low in color_intensity (2.82, others 6.08)'
+    >>> report.data["clusters"][1]["sentence"]
+    'cluster 1: 58 rows, high in hue, low in color_intensity, alcohol and proline'
     >>> report.save("report.html")
     """
     if X is None and hasattr(model, "report"):
