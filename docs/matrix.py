@@ -188,7 +188,7 @@ QUESTIONS = {
     "informative": lambda place: centers(fitted(place, missingness="informative")),
     "k auto": lambda place: fitted(place, n_clusters="auto").n_clusters_,
     "missingness auto": lambda place: float(fitted(place, missingness="auto").missingness_ == "ignore"),
-    "shrinkage auto": lambda place: fitted(place, shrinkage="auto").shrinkage_,
+    "shrinkage auto": lambda place: fitted(place, shrinkage="auto", algorithm="lloyd").shrinkage_,
     "probability": lambda place: fitted(place, probability=True).cluster_shares_.round(3),
     "mixture": lambda place: np.sort(
         GaussianMixture(3, covariance_type="diag", n_init=1, random_state=0).fit(place).weights_
