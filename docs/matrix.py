@@ -33,8 +33,7 @@ def table():
 
 
 X = table()
-WEIGHTS = 1 + np.arange(len(X)) % 3
-START = X[:60].copy()
+WEIGHTS = 1 + 2 * np.isnan(X[:, 0])
 MEMORY = KPOD(3, random_state=0, probability=True).fit(X)
 
 
@@ -152,10 +151,8 @@ def weights(place):
     if not spread or not hasattr(place, "columns"):
         return centers(model.fit(place, sample_weight=WEIGHTS))
     if hasattr(place, "sparkSession"):
-        weighted = place.withColumn("w", 1 + 0 * place[NAMES[0]].isNull().cast("int"))
-        one = centers(model.fit(weighted, sample_weight="w"))
-        assert np.allclose(one, centers(KPOD(3, random_state=0).fit(place)))
-        return centers(KPOD(3, random_state=0).fit(X, sample_weight=WEIGHTS))
+        weighted = place.withColumn("w", 1 + 2 * place[NAMES[0]].isNull().cast("int"))
+        return centers(model.fit(weighted, sample_weight="w"))
     import dask.dataframe as dd
 
     both = dd.from_pandas(frame().assign(w=WEIGHTS), npartitions=3)
@@ -191,7 +188,7 @@ QUESTIONS = {
     "informative": lambda place: centers(fitted(place, missingness="informative")),
     "k auto": lambda place: fitted(place, n_clusters="auto").n_clusters_,
     "missingness auto": lambda place: float(fitted(place, missingness="auto").missingness_ == "ignore"),
-    "shrinkage auto": lambda place: float(np.isfinite(fitted(place, shrinkage="auto").shrinkage_)),
+    "shrinkage auto": lambda place: fitted(place, shrinkage="auto", algorithm="lloyd").shrinkage_,
     "probability": lambda place: fitted(place, probability=True).cluster_shares_.round(3),
     "mixture": lambda place: np.sort(
         GaussianMixture(3, covariance_type="diag", n_init=1, random_state=0).fit(place).weights_
@@ -208,7 +205,7 @@ QUESTIONS = {
     "summary": lambda place: kpod.summary(trained(place), place).between_ss_,
     "metrics": lambda place: metrics.silhouette_score(place, MEMORY.labels_),
     "checkpoint": checkpoint,
-    "mini-batch": lambda place: np.sort(MiniBatchKPOD(3, random_state=0).fit(place).counts_[:, 0] > 0),
+    "mini-batch": lambda place: np.bincount(MiniBatchKPOD(3, random_state=0).fit(place).labels_),
 }
 ON_SAMPLE = {"k auto", "missingness auto", "shrinkage auto", "probability"}
 
@@ -316,7 +313,8 @@ def page(cells):
 HEAD = """# Every question in every place
 
 What works where. Every cell was run (`make matrix`) on the same small table, and what came out compared with
-the answer for the array:
+the answer for the array. (Of a report it was seen that there is one, and of a command that every row has a
+cluster, or no gap is left.)
 
 - **yes**: the same answer.
 - **lazy**: a Dask collection, or a Spark DataFrame with columns more, which has the same values once it is

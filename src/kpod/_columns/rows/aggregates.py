@@ -42,7 +42,7 @@ MOST_LEVELS = 20_000
 LEAST_CELLS = 3
 """Numbers that have to be sums where the name does not say so; one may be by accident."""
 FEW_NAMES, NAMES_SHARE = 3, 0.02
-"""Names that are company for one another: so many, and more than titles such as "All About Eve" make by chance."""
+"""Names that are company for one another: so many, and more than titles ("All About Eve") make by chance."""
 MOST_SHARE = 0.34
 """Of the values of a column, at most as many are sums of the others."""
 

@@ -155,17 +155,12 @@ class SparkExecutor(RemoteExecutor):
 
     def _run(self, action: Callable[[], Any]) -> Any:
         """The result of an action, which is repeated if Spark gives it up: a local master repeats no task."""
-        from pyspark.errors import PySparkException
-
-        errors: tuple[type[Exception], ...] = (PySparkException,)
-        with suppress(ImportError):  # which a client of Spark Connect need not have
-            from py4j.protocol import Py4JError
-
-            errors += (Py4JError,)
         for left in reversed(range(MOST_ATTEMPTS)):
             try:
                 return action()
-            except errors as error:
+            except Exception as error:
+                if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+                    raise
                 if not left:
                     raise RuntimeError(
                         f"Spark gave up on the table {MOST_ATTEMPTS} times, at last with: {reason(error)}"
