@@ -98,7 +98,9 @@ def run() -> None:
         for seed in range(mixture.FIRST_SEED, mixture.FIRST_SEED + N_TABLES):
             progress(f"{name}, table {seed}")
             found.append(scores(*tables(name, seed), seed))
-        means = np.nanmean(found, axis=0) if np.isfinite(found).any() else np.full(len(found[0]), np.nan)
-        sheet.add(name, *("" if np.isnan(mean) else round(float(mean), 2) for mean in means))
+        by_method = [
+            [score for score in scores_of if np.isfinite(score)] for scores_of in zip(*found, strict=True)
+        ]
+        sheet.add(name, *(round(float(np.mean(some)), 2) if some else "" for some in by_method))
         sheet.save()
     sheet.show()

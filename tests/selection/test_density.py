@@ -117,6 +117,7 @@ def density_of(*z, numbers=range(1, 7)):
         (choice_of(1, True), density_of(-1.0, 1.0), 1, True),  # within the noise
         (choice_of(1, True), density_of(2.5, 2.0), 2, False),
         (choice_of(1, True), density_of(8.0, 7.0), 2, True),
+        (choice_of(1, True), density_of(8.0, 8.5), 2, False),  # nor are 3 worse
         (choice_of(1, True), density_of(8.0, 12.0), 3, False),  # 2 clusters are not far behind
         (choice_of(3, True), density_of(1.0, 1.0, 2.0), 3, True),  # no evidence against one, none for others
         (choice_of(3, True), density_of(5.0, 9.0, 10.0), 3, True),

@@ -77,7 +77,8 @@ def instead_of_one(choice: KChoice, density: DensityChoice) -> KChoice:
     kd = density.k
     if kd == 1 or density.above(density.best, 1) <= SUSPECTED:
         return choice
-    if min(density.above(kd, k) for k in density.by_k if k < kd) > CERTAIN:
+    fewer = min(density.above(kd, k) for k in density.by_k if k < kd)
+    if kd == density.best and fewer > CERTAIN:
         return settled(choice, kd, by_centers=False)
     return unsettled(choice, kd, f"one cluster predicts hidden values as well as more do, but {better(kd)}")
 
