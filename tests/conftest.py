@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -37,10 +38,18 @@ def dtype(request):
     return request.param
 
 
+# No test depends on how busy the machine is.
+hypothesis.settings.register_profile(
+    "kpod", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("kpod")
+
+
 @pytest.fixture(autouse=True)
 def no_lines_after_a_while(monkeypatch):
-    """What a command prints does not depend on how busy the machine is."""
+    """Nothing is said because a while has passed."""
     monkeypatch.setattr("kpod.cli.progress.BETWEEN_LINES", float("inf"))
+    monkeypatch.setattr("kpod._common.long_waits.LONG", float("inf"))
 
 
 @pytest.fixture

@@ -160,9 +160,7 @@ def test_killed_and_taken_up_again(algorithm, tmp_path):
             checkpoint,
             algorithm,
         ]
-        return subprocess.run(
-            [*map(str, command), str(kill_at), str(tmp_path / "out.npz")], check=False, timeout=120
-        )
+        return subprocess.run([*map(str, command), str(kill_at), str(tmp_path / "out.npz")], check=False)
 
     assert run(tmp_path / "other", -1).returncode == 0
     with np.load(tmp_path / "out.npz") as file:

@@ -29,9 +29,10 @@ from tests.engine.test_dask import (
     table,
     until,
 )
+from tests.helpers.clusters import patient  # noqa: F401  # the fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed", "ignore::ResourceWarning")
-SAFETY_NET = 240
+SAFETY_NET = 3000
 
 
 def local_cluster(n_workers=0):

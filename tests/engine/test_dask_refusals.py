@@ -18,6 +18,7 @@ pytest.importorskip("dask")
 import dask.array as da
 from dask.delayed import delayed
 
+from tests.helpers.clusters import patient  # noqa: F401  # the fixture
 from tests.helpers.tables import clustered
 
 # What works in partitions: on the cluster of a client, or without one, as here, in this process.

@@ -34,6 +34,7 @@ def test_a_killed_write_leaves_what_was_there(tmp_path, sent):
     target.write_text("before")
     code = f"""
 import signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and the suite may run under that
 import kpod.cli, kpod.__main__
 from kpod._files.atomic import written_whole
 def write():

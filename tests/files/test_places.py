@@ -68,7 +68,8 @@ def s3(bucket, monkeypatch):
         "AWS_EC2_METADATA_DISABLED": "true",
     }.items():
         monkeypatch.setenv(name, value)
-    files = fs.S3FileSystem(endpoint_override=bucket, region="us-east-1", allow_bucket_creation=True)
+    files = fs.S3FileSystem(endpoint_override=bucket, region="us-east-1", allow_bucket_creation=True,
+                            connect_timeout=600, request_timeout=600)  # fmt: skip
     files.create_dir(places.BUCKET)
     yield files
     files.delete_dir_contents(places.BUCKET)

@@ -327,7 +327,7 @@ def test_room_is_told_before_and_checked(tmp_path, X, monkeypatch):
 
 def run(code, *args, **options):
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def test_a_full_disk(tmp_path, X):

@@ -35,5 +35,5 @@ def kpod(monkeypatch, *args, stdin=b""):
 def program(*args, **options):
     """The same, as a process of its own."""
     command = [sys.executable, "-W", "error", "-m", "kpod", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=120, **options)
+    done = subprocess.run(command, capture_output=True, check=False, **options)
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -164,6 +164,10 @@ class TestMethods:
 
 @pytest.mark.skipif(NO_R, reason="R not installed")
 class TestR:
+    @pytest.fixture(autouse=True)
+    def processor_time_alone_counts(self, monkeypatch):
+        monkeypatch.setattr(_r, "PATIENCE", 10**4)
+
     @pytest.mark.parametrize("name", ["amelia", "mice", "mi", "deletion"])
     def test_each_fills_in_a_wine_table_and_does_it_again(self, name):
         lacking = methods()[name].missing()

@@ -137,8 +137,8 @@ class Threads(Executor):
                 yield numbered
 
         n_helpers = min(self.n_threads, len(items)) - 1
-        helpers: list[Future[None]] = [self._pool.submit(work, queue()) for _ in range(n_helpers)]
-        try:
+        try:  # from the first helper on: an interrupt stops them, whenever it comes
+            helpers: list[Future[None]] = [self._pool.submit(work, queue()) for _ in range(n_helpers)]
             work(queue())
             for helper in helpers:
                 helper.result()
