@@ -1,4 +1,4 @@
-"""Do the gaps speak? Adjusted Rand score with gaps ignored, used, and used where "auto" says so.
+"""Is missingness informative? Adjusted Rand score with gaps ignored, used, and used where "auto" says so.
 
 Twenty tables a design, of seeds from 5000 on, which no rule was tuned on; change `N_DRAWS` and `DESIGNS`
 (names, separated by semicolons; part of a name will do) in the environment. Every table is a line of

@@ -219,7 +219,7 @@ def test_sentences_on_gaps_are_true(seed):
         X[labels == 1, :2] = np.nan
     names = [f"v{j}" for j in range(5)]
     found = diagnose(pd.DataFrame(X, columns=names), labels)
-    (said,) = [text for text in found.sentence_.splitlines() if "differ in what they lack" in text]
+    (said,) = [text for text in found.sentence_.splitlines() if "differ in which values are missing" in text]
     cells = re.findall(rf"(v\d) \(missing in {SHARE} of cluster (\d), {SHARE} of cluster (\d)\)", said)
     assert 1 <= len(cells) <= 3
     assert {name for name, *_ in cells} <= {f"v{j}" for j in range(5) if np.isnan(X[:, j]).any()}

@@ -217,13 +217,13 @@ def test_clusters_that_differ_in_their_gaps():
     labels = rng.integers(2, size=500)
     X = by_class(rng.normal(size=(500, 4)), 0.3, 2, labels=labels, spread=2.5)
     found = diagnose(X, np.where(np.arange(500) < 10, -1, labels))
-    assert "The clusters differ in what they lack, most in " in str(found)
+    assert "The clusters differ in which values are missing, most in " in str(found)
     assert found.group_test.p == 1 / 200
     assert "of cluster 0" in str(found)
     assert "The gaps are related to the clusters" in found.suggestion
     assert_allclose(found.by_group[1], np.isnan(X)[10:][labels[10:] == 1].mean(axis=0))
     other = diagnose(X, np.where(rng.random(500) < 0.5, "north", "south"))
-    assert "The groups do not differ in what they lack." in str(other)
+    assert "The groups do not differ in which values are missing." in str(other)
     assert other.groups == ["north", "south"]
 
 

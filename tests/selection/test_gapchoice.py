@@ -55,7 +55,7 @@ def test_gaps_that_speak_are_used(cause):
     auto, used = fit(X, missingness="auto"), fit(X, missingness="informative")
     assert auto.missingness_ == "informative"
     assert str(auto.missingness_decision_).startswith(
-        "gaps used: the clusters differ in what they lack (p = 0.01), and"
+        "gaps used: the clusters differ in which values are missing (p = 0.01), and"
     )
     assert_array_equal(auto.labels_, used.labels_)
     assert_array_equal(auto.missing_rates_, used.missing_rates_)
@@ -164,7 +164,7 @@ def test_models_are_saved_without_the_reasons(tmp_path):
 
 def test_verbose_says_it(capsys):
     fit(SILENT["a driver"](*four(3)), missingness="auto", verbose=1)
-    assert "gaps ignored: the clusters differ in what they lack" in capsys.readouterr().out
+    assert "gaps ignored: the clusters differ in which values are missing" in capsys.readouterr().out
 
 
 def test_prediction_errors_leave_the_entry_out(rng):
@@ -245,7 +245,7 @@ def test_the_verdict():
     assert verdict(some, 0.05, 0.01, 1.2).use
     refused = verdict(some, 0.05, 0.01, 5.0)
     assert not refused.use
-    assert "hang together within them, 5.0 times" in refused.reason
+    assert "are correlated within them, 5.0 times" in refused.reason
     assert not verdict(np.array([-5.0, 0.01, 0.02, 0.03, 0.01]), 0.05, 0.01, 1.0).use  # one column alone
     elsewhere = verdict(better, 0.4, 0.01, 1.2)
     assert not elsewhere.use

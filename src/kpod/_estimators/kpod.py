@@ -105,11 +105,11 @@ class KPOD(NearestCenter):
         the groups you look for (refusals, detection limits, tests not ordered); it misleads where
         gaps come in modules or with how much a row answers at all. Rows with nothing observed are
         then placed by their gaps. "auto" decides by the table itself: gaps are used where clusters
-        differ in what they lack *and* clusters found with the gaps predict the values of left-out
+        differ in which values are missing *and* clusters found with the gaps predict the values of left-out
         columns better, without losing what plain clusters know of them; `missingness_decision_` says
         why. It takes as long as some twenty fits of at most 2,000 rows. With "informative", `fit`
         asks the first of these questions only, and warns where clusters of the values do not differ in
-        what they lack (not on Dask tables). Not for "mm".
+        which values are missing (not on Dask tables). Not for "mm".
 
     probability : bool, default=False
         Whether `predict_proba` is wanted: after the clustering, the mixture of round clusters behind

@@ -1,4 +1,4 @@
-"""Do groups of rows differ in what they lack? A likelihood-ratio statistic, calibrated by permutation."""
+"""Do groups of rows differ in which values are missing? A likelihood ratio, calibrated by permutation."""
 
 from __future__ import annotations
 

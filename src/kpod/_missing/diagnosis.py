@@ -144,7 +144,7 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     Answered are: how much is missing and where; which columns are missing together; which columns'
     gaps go with the *values* of others (rows that lack l against rows that have it, by the difference
     of means of column j over the standard deviation of j); whether all this could be chance (Little's
-    test); and with labels, whether clusters differ in what they lack.
+    test); and with labels, whether clusters differ in which values are missing.
 
     Little's test compares the means of the rows of each pattern of gaps with those of a normal
     distribution fitted to all observed entries by EM,

@@ -152,7 +152,7 @@ def _group_sentence(found: Diagnosis, test: GapTest) -> str:
     what = "clusters" if found.groups[0].startswith("cluster ") else "groups"
     if test.p > LEVEL:
         clearly = "clearly " if test.p <= UNCLEAR else ""
-        return f"The {what} do not {clearly}differ in what they lack."
+        return f"The {what} do not {clearly}differ in which values are missing."
     spread = found.by_group.max(axis=0) - found.by_group.min(axis=0)
     cells = []
     for j in np.argsort(-spread, kind="stable")[:MOST_SAID]:
@@ -164,9 +164,11 @@ def _group_sentence(found: Diagnosis, test: GapTest) -> str:
                 f"{found.groups[most]})"
             )
     if not cells:
-        return f"The {what} differ in what they lack, but by less than 1% of the rows in every column."
+        return (
+            f"The {what} differ in which values are missing, but by less than 1% of the rows in every column."
+        )
     most_in = "" if len(found.columns) == 1 else "most in " if len(cells) > 1 else "above all in "
-    return f"The {what} differ in what they lack, {most_in}{listed(cells)}."
+    return f"The {what} differ in which values are missing, {most_in}{listed(cells)}."
 
 
 def suggestion(found: Diagnosis) -> str:

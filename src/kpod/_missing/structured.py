@@ -49,7 +49,7 @@ def by_class(
     spread : float
         How much classes differ: 0 is not at all.
     by_column : bool
-        Whether classes differ in what they lack, or only in how much.
+        Whether classes differ in which values are missing, or only in how much.
 
     Returns
     -------

@@ -2,8 +2,8 @@
 
 Four questions, asked of (a sample of) the rows with ordinary fits:
 
-1. Do the clusters of the values differ in what they lack? If not, there is nothing to use.
-2. Do gaps of different columns hang together *within* those clusters (modules, dropout, rows that answer
+1. Do the clusters of the values differ in which values are missing? If not, there is nothing to use.
+2. Are gaps of different columns correlated *within* those clusters (modules, dropout, rows that answer
    little)? The model takes them to be independent there, and would count one piece of news many times.
 3. **Columns are left out, values and gaps alike**, and clusters are found from the others, once with
    their gaps and once without. Which clusters predict the values of a column that they have not seen
@@ -47,7 +47,7 @@ UNCLEAR = 0.05  # a p value up to which a difference is not clear, and not absen
 N_FOLDS = 5  # of columns
 N_DIVISIONS = 2  # of the columns into folds
 N_NULL = 3
-TOGETHER = 3.0  # times as strongly as by chance: gaps hang together within clusters,
+TOGETHER = 3.0  # times as strongly as by chance: gaps are correlated within clusters,
 MOST = 0.8  # and then so many columns must be predicted better,
 CLEARLY = 2.0  # by so many standard errors,
 AT_LEAST = 0.5  # instead of so many
@@ -71,9 +71,9 @@ class MissingnessDecision(ReadsAsText):
     reason : str
         In plain words.
     p : float
-        Of the test whether clusters differ in what they lack; NaN where it was not made.
+        Of the test whether clusters differ in which values are missing; NaN where it was not made.
     together : float
-        How strongly gaps of different columns hang together within clusters, over what chance does.
+        How strongly gaps of different columns are correlated within clusters, over what chance does.
     n_columns, n_better : int
         Columns that were left out, and those of them that clusters predict better with the gaps.
     change : float
@@ -163,11 +163,11 @@ def run_checks(
     test = compare_gaps(gaps, plain[placed].astype(np.intp), rng, N_PERMUTATIONS)
     if test.p > LEVEL:
         clearly = "clearly " if test.p <= UNCLEAR else ""
-        reason = f"the clusters do not {clearly}differ in what they lack (p = {test.p:.2f})"
+        reason = f"the clusters do not {clearly}differ in which values are missing (p = {test.p:.2f})"
         return MissingnessDecision(use=False, reason=reason, p=test.p)
     if first_only:
         return MissingnessDecision(
-            use=True, reason=f"the clusters differ in what they lack (p = {test.p:.2f})", p=test.p
+            use=True, reason=f"the clusters differ in which values are missing (p = {test.p:.2f})", p=test.p
         )
     together = within_cluster_dependence(gaps, plain[placed], rng)
     n_folds = min(N_FOLDS, n_sources)
@@ -221,7 +221,8 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> Missingne
     median = float(np.expm1(np.median(change))) if n else np.nan
     if n < LEAST_COLUMNS:
         reason = (
-            f"the clusters differ in what they lack (p = {p:.2f}), but there is too little to check that by"
+            f"the clusters differ in which values are missing (p = {p:.2f}), but there is too little to check "
+            "that by"
         )
         return MissingnessDecision(use=False, reason=reason, p=p, together=together)
     spread = float(change.std(ddof=1) / np.sqrt(n))
@@ -229,7 +230,7 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> Missingne
     tied = together > TOGETHER
     better = median < 0 and (t < -CLEARLY and n_better >= MOST * n if tied else t < -AT_LEAST)
     use = better and lost <= MOST_LOST
-    lack = f"the clusters differ in what they lack (p = {p:.2f})"
+    lack = f"the clusters differ in which values are missing (p = {p:.2f})"
     only = "only " if 2 * n_better <= n else ""
     change_text = "stays the same"
     if abs(median) > SMALLEST:
@@ -247,7 +248,7 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> Missingne
         )
     elif tied and median < 0:
         reason = (
-            f"{lack}, but gaps of different columns hang together within them, {together:.1f} times as "
+            f"{lack}, but gaps of different columns are correlated within them, {together:.1f} times as "
             f"strongly as by chance, and {found}, which is not enough in that case"
         )
     else:
