@@ -221,8 +221,8 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> Missingne
     median = float(np.expm1(np.median(change))) if n else np.nan
     if n < LEAST_COLUMNS:
         reason = (
-            f"the clusters differ in which values are missing (p = {p:.2f}), but there is too little to check "
-            "that by"
+            f"the clusters differ in which values are missing (p = {p:.2f}), but there is too little to "
+            "check that by"
         )
         return MissingnessDecision(use=False, reason=reason, p=p, together=together)
     spread = float(change.std(ddof=1) / np.sqrt(n))
