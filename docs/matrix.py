@@ -170,7 +170,12 @@ def on_trained(method):
 
 
 def has_names(place):
-    return hasattr(place, "columns") or "Dataset" in type(place).__name__ or hasattr(place, "header")
+    return (
+        hasattr(place, "collect_schema")
+        or hasattr(place, "columns")
+        or "Dataset" in type(place).__name__
+        or hasattr(place, "header")
+    )
 
 
 def trained(place):

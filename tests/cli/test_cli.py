@@ -941,7 +941,9 @@ def test_every_command_tells_what_it_is_doing(kpod, table, tmp_path, monkeypatch
     doing, made = Progress.__call__, Progress.__init__
     monkeypatch.setattr(Progress, "__call__", lambda self, *said: told.append(said[-1]) or doing(self, *said))
     monkeypatch.setattr(
-        Progress, "__init__", lambda self, quiet, *more: told.append(quiet) or made(self, quiet, *more)
+        Progress,
+        "__init__",
+        lambda self, quiet, *more, **how: told.append(quiet) or made(self, quiet, *more, **how),
     )
     commands = {
         ("fit", table, "-k", 2, "--model", model): f"reading {table}",

@@ -192,7 +192,7 @@ def test_months_in_a_file_each(kpod, tmp_path):
         columns = {"city": cities, "sales": rng.normal(size=10), "price": rng.normal(size=10)}
         write(pa.table(columns), tmp_path / f"2024-{month:02}.csv")
     done = kpod("fit", tmp_path / "*.csv", "-k", 2)
-    assert "city (category: 10 different values)" in done.err
+    assert "city (category)" in done.err
     assert "there is one row for each city and file." in done.err
     header, *lines = done.out.splitlines()
     assert header == "city,sales,price,file,cluster"
@@ -352,7 +352,7 @@ def test_a_killed_fit_goes_on(kpod, table, tmp_path, monkeypatch):
         patch.setattr(checkpoint.Checkpoint, "remove", lambda _: 1 / 0)
         assert "ZeroDivisionError" in one_line(kpod(*fit, "-o", tmp_path / "again.csv"))
     assert (kept / "fit.npz").exists()
-    assert "has n_clusters=3, not 4" in one_line(kpod("fit", folder, "-k", 4, "--checkpoint", kept))
+    assert "has n_clusters=3, not 4" in one_line(kpod("fit", folder, "-k", 4, "-q", "--checkpoint", kept))
     assert kpod(*fit, "-o", tmp_path / "again.csv").code == 0
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert not list(kept.iterdir())

@@ -509,7 +509,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("option", "value", "known"),
         [
-            ("--methods", "mice,magic", "published, default, informative, auto, amelia"),
+            ("--methods", "mice,magic", "published, default, informative, auto, shapes, amelia"),
             ("--tables", "beer", "wine, k10, k25"),
             ("--mechanisms", "", "MCAR, MAR, NMAR"),
         ],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
-# The packages whose lines say nothing to the user: a pipeline's, for instance.
-INSIDE = ("kpod", "sklearn", "joblib")
+# The packages whose lines say nothing to the user: a pipeline's, for instance, or those of `with`.
+INSIDE = ("kpod", "sklearn", "joblib", "contextlib")
 
 
 class EmptyRowsWarning(UserWarning):
