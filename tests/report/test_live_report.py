@@ -148,6 +148,7 @@ def test_a_row_is_named_where_it_is_pointed_at(opened, analysis, frame):
 def test_members_of_a_cluster(opened, analysis):
     """Clicking a cluster lists its rows and no others; searching narrows them down; headings sort them."""
     opened.execute_script("document.querySelectorAll('a.members')[1].click()")
+    opened.execute_script("document.querySelector('#member-more').click()")
     towns_of = {f"Town {i:03d}" for i in np.flatnonzero(analysis.labels == 1)}
     assert set(listed(opened)) == towns_of
     assert opened.find_element("id", "member-count").text == f"{len(towns_of)} rows of cluster 1"
@@ -156,6 +157,7 @@ def test_members_of_a_cluster(opened, analysis):
     assert listed(opened) == [min(towns_of)]
     search.clear()
     search.send_keys(" ")
+    opened.execute_script("document.querySelector('#member-more').click()")
     first = opened.find_element("css selector", "#member-table thead button")
     opened.execute_script("arguments[0].click()", first)
     assert listed(opened) == sorted(towns_of)

@@ -191,7 +191,7 @@ if (drawn) {
 } else for (const element of all(".picture-controls")) element.remove();
 
 /* Members: of one cluster or of all, searched and sorted. */
-const PAGE = 25, SHOWN = 10;
+const PAGE = 10, SHOWN = 10;
 const body = $("#member-table tbody"), heads = $("#member-table thead tr");
 const search = $("#member-search"), said = $("#member-count"), more = $("#member-more");
 let cluster = null, order = null, length = PAGE, sought = -1;
@@ -237,7 +237,7 @@ function choose(m, row = -1) {
 for (const button of all("#member-clusters button")) button.addEventListener("click", () => { cluster = button.value === "" ? null : Number(button.value); length = PAGE; members(); });
 for (const link of all("a.members")) link.addEventListener("click", event => { event.preventDefault(); choose(Number(link.dataset.cluster)); $("#members h2").focus(); });
 search.addEventListener("input", () => { length = PAGE; members(); });
-more.addEventListener("click", () => { length += 4 * PAGE; members(); });
+more.addEventListener("click", () => { length += 10 * PAGE; members(); });
 $("#member-download").addEventListener("click", () => {
   const cell = value => { const text = value === null ? "" : String(value); return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
   const lines = [[sorters[0].name, "cluster", ...columns.map(c => c.name)], ...found().map(i => [data.names[i], data.clusters[i], ...columns.map(c => c.values[i])])];

@@ -159,7 +159,8 @@ class RowsDisplay(Display):
         sample = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else counted(n, "row")
         outside = f"; {self.n_outside:,} outside the frame" if self.n_outside else ""
         inside = "; ellipses hold 90%" if self.ellipses else ""
-        heading(ax, f"{sample}; the less observed, the fainter{inside}{outside}")
+        fainter = "; the less observed, the fainter" if (self.shares < 1).any() else ""
+        heading(ax, f"{sample}{fainter}{inside}{outside}")
         if 0 < len(self.middles) <= 12:
             legend = ax.legend(frameon=False, fontsize=9, labelcolor=INK, loc="best", borderaxespad=0)
             for handle in legend.legend_handles:
