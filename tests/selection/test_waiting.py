@@ -161,6 +161,15 @@ def test_a_search_that_is_stopped_has_the_best_answer_so_far(seconds, monkeypatc
         assert adjusted_rand_score(truth, choice.model_.labels_) > 0.9
 
 
+def test_a_search_is_stopped_from_the_command_line(monkeypatch, tmp_path):
+    X, _ = clustered(np.random.default_rng(0), 60, 4, 2, 0.1)
+    np.savetxt(tmp_path / "t.csv", X, delimiter=",", header="a,b,c,d", comments="")
+    for command in ("choose-k", "fit"):
+        done = run(monkeypatch, command, tmp_path / "t.csv", "--max-seconds", 0)
+        assert "the search was stopped" in done.out + done.err
+        assert done.code == 0
+
+
 def test_a_search_with_time_enough_is_the_same():
     X, _ = clustered(np.random.default_rng(0), 80, 5, 3, 0.2)
     one, other = (choose_k(X, range(1, 5), random_state=0, max_seconds=s) for s in (None, 10_000))

@@ -59,6 +59,7 @@ def analyze(
     items: str | None = None,
     values: str | None = None,
     shape: str = "round",
+    max_seconds: float | None = None,
     missingness: str = "ignore",
     algorithm: str = "hartigan",
     n_init: int | str = "auto",
@@ -108,6 +109,9 @@ def analyze(
     shape : "round", "auto" or a type of covariance, default="round"
         The shape of the clusters: round as those of k-means, the one that holds, or a type of covariance of
         `GaussianMixture`; see `kpod.choose_k`. A note says which it is and why.
+    max_seconds : float, default=None
+        Stop choosing the number of clusters after so many seconds, with the best answer so far; the choice is
+        then not clear, and says why. The verdict takes its time all the same.
     missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint
         How to cluster; see `KPOD`.
     verdict : bool, default=True
@@ -162,7 +166,7 @@ def analyze(
         if outcome is not None:
             set_apart(arranged, preparer, outcome, long_form)
         analysis = analyze_table(
-            arranged, preparer, kpod, n_clusters, long_form, progress, given, shape, outcome
+            arranged, preparer, kpod, n_clusters, long_form, progress, given, shape, outcome, max_seconds
         )
         if verdict:
             _ = analysis.verdict, analysis.rule, analysis.other_numbers
@@ -248,6 +252,7 @@ def analyze_table(
     given: Any = None,
     shape: str = ROUND,
     outcome: str | None = None,
+    max_seconds: float | None = None,
 ) -> Analysis:
     """Prepare a table, choose what was left open, and fit; each of them once."""
     from sklearn.pipeline import Pipeline
@@ -265,7 +270,7 @@ def analyze_table(
                 check_enough_rows(prepared.values, numbers)
         introduce(progress, summary_of_prepared(prepared))
         model, choice, shaped = fitted(
-            kpod, prepared.values, numbers, shape, prepared.weights, table.source, progress
+            kpod, prepared.values, numbers, shape, prepared.weights, table.source, progress, max_seconds
         )
     pipeline = Pipeline([*prepared.steps, ("kpod" if isinstance(model, KPOD) else "mixture", model)])
     clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
@@ -280,7 +285,14 @@ def analyze_table(
 
 
 def fitted(
-    kpod: KPOD, values: Any, numbers: Any, shape: str, weights: Any, source: str, progress: Progress
+    kpod: KPOD,
+    values: Any,
+    numbers: Any,
+    shape: str,
+    weights: Any,
+    source: str,
+    progress: Progress,
+    max_seconds: float | None = None,
 ) -> tuple[Any, KChoice | None, ShapeChoice | None]:
     """The model; and why it has so many clusters, and this shape, where that was left open."""
     with following(progress, kpod), naming(source):
@@ -292,7 +304,10 @@ def fitted(
             model, shaped = choose_shape(values, kpod, shape, weights)
             return model, None, shaped
         told = Part(progress, "choosing the number of clusters")
-        choice = choose_k(values, numbers, shape=shape, estimator=kpod, sample_weight=weights, progress=told)
+        choice = choose_k(
+            values, numbers, shape=shape, estimator=kpod, sample_weight=weights, progress=told,
+            max_seconds=max_seconds,
+        )  # fmt: skip
         return choice.model_, choice, choice.shape_
 
 

@@ -14,6 +14,7 @@ from kpod.cli.options import (
     clusters,
     in_files,
     log_json,
+    max_seconds,
     opened,
     out_file,
     preparing,
@@ -32,6 +33,7 @@ from kpod.cli.outputs import check_outputs, check_stdout, echo_json
 @reading
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @shape
+@max_seconds
 @checkpoint
 @log_json
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

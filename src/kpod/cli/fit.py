@@ -15,6 +15,7 @@ from kpod.cli.options import (
     in_files,
     labelling,
     long_form,
+    max_seconds,
     opened,
     out_file,
     preparing,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
 @shape
+@max_seconds
 @checkpoint
 @click.option(
     "--missingness",

@@ -65,6 +65,11 @@ shape = click.option(
     help="The shape of the clusters: round as those of k-means, or stretched, correlated, of different "
     "spreads (a Gaussian mixture); auto compares them and says why.",
 )
+max_seconds = click.option(
+    "--max-seconds",
+    type=click.FloatRange(min=0),
+    help="Stop choosing the number of clusters after so many seconds, with the best answer so far.",
+)
 checkpoint = click.option(
     "--checkpoint",
     metavar="DIR",
@@ -343,6 +348,7 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
         "items",
         "values",
         "shape",
+        "max_seconds",
         "missingness",
         "algorithm",
         "shrinkage",
