@@ -104,7 +104,7 @@ def test_search_finds_predict_proba(browser):
     browser.get((SITE / "search.html").as_uri() + "?q=predict_proba")
     for page in ("kpod.KPOD.html", "choosing.html"):
         found = f'#search-results a[href*="{page}"]'
-        WebDriverWait(browser, 20).until(lambda b, css=found: b.find_elements("css selector", css), page)
+        WebDriverWait(browser, 600).until(lambda b, css=found: b.find_elements("css selector", css), page)
     assert errors(browser) == []
 
 
@@ -122,12 +122,11 @@ WORDS = {
 @pytest.mark.parametrize("words", WORDS)
 def test_search_finds_what_a_stranger_types(browser, words):
     browser.get((SITE / "search.html").as_uri() + f"?q={words.replace(' ', '+')}")
-    hits = WebDriverWait(browser, 20).until(
+    hits = WebDriverWait(browser, 600).until(
         lambda b: b.find_elements("css selector", "#search-results ul.search > li > a"), words
     )
-    assert any(WORDS[words] in hit.get_attribute("href") for hit in hits[:3]), [
-        hit.get_attribute("href") for hit in hits[:3]
-    ]
+    found = [hit.get_attribute("href") for hit in hits[:3]]
+    assert any(WORDS[words].lower() in url.lower() for url in found), found
 
 
 @in_browser
