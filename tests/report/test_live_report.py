@@ -145,6 +145,22 @@ def test_a_row_is_named_where_it_is_pointed_at(opened, analysis, frame):
 
 
 @in_browser
+def test_a_point_is_that_of_its_row(opened, analysis):
+    """The script takes the points in the order of the names: they lie where the display has these rows."""
+    report = analysis.report()
+    held, display = report.data["members"], report.rows
+    at = {f"Town {row:03d}": point for row, point in zip(display.rows, display.points, strict=True)}
+    expected = np.array([at[name] for name in held["names"]])
+    drawn = opened.execute_script(
+        f"return [...new Set({held['clusters']})].flatMap("
+        "m => [...document.querySelectorAll(`#rows-points-${m} :is(use, :not(defs) > path)`)])"
+        ".map(p => p.getBBox()).map(b => [b.x + b.width / 2, b.y + b.height / 2])"
+    )
+    for axis, sign in ((0, 1), (1, -1)):  # on a screen, up is negative
+        assert np.corrcoef(np.array(drawn)[:, axis], expected[:, axis])[0, 1] * sign > 0.9999
+
+
+@in_browser
 def test_members_of_a_cluster(opened, analysis):
     """Clicking a cluster lists its rows and no others; searching narrows them down; headings sort them."""
     opened.execute_script("document.querySelectorAll('a.members')[1].click()")
