@@ -12,7 +12,7 @@ import kpod
 from kpod._common.errors import InputError
 from kpod._findings.columns_not_clustered import Aside
 from kpod._findings.outcome import outcome_of
-from kpod._findings.rule import plain_between
+from kpod._findings.rule import plain_between, smallest_tree
 from tests.analysis.test_verdict import three_groups
 from tests.helpers.command import kpod as command
 
@@ -80,6 +80,28 @@ def test_weights_equal_repetition_in_shares():
     twice = outcome_of(Aside("y", values), labels, 2, np.full(40, 2.0))
     once = outcome_of(Aside("y", values), labels, 2)
     assert twice.clusters == once.clusters  # weights say how much, not how many
+
+
+def test_rows_without_weight_do_not_count_in_outcomes():
+    """Neither their values nor they themselves are counted."""
+    rng = np.random.default_rng(0)
+    labels, values = np.arange(60) % 2, (rng.random(60) < 0.4).astype(float)
+    weights = (np.arange(60) < 40).astype(float)
+    with_all = outcome_of(Aside("paid", values), labels, 2, weights)
+    without = outcome_of(Aside("paid", values[:40]), labels[:40], 2)
+    assert [vars(one) for one in with_all.clusters] == [vars(one) for one in without.clusters]
+
+
+def test_a_rule_has_no_splits_that_are_not_worth_it():
+    """A few rows near the border would take splits that hardly any other row needs."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2000, 2))
+    labels = (values[:, 0] > 0).astype(np.int32)
+    labels[(values[:, 0] > 0) & (values[:, 0] < 0.01)] = 0
+    labels[(np.abs(values[:, 1]) < 0.004)] ^= 1
+    tree, accuracy = smallest_tree(values, labels, 2)
+    assert tree.get_n_leaves() == 2
+    assert accuracy > 0.98
 
 
 @pytest.mark.parametrize("column", ["name", "no such"])
