@@ -1,5 +1,7 @@
 """The number of clusters of any shape by held-out log density."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -7,7 +9,7 @@ from scipy.stats import norm, rankdata
 
 from kpod import KPOD, GaussianMixture, choose_k
 from kpod._engine.executors import Executor
-from kpod._findings.second_look import second_look, with_density
+from kpod._findings.second_look import instead_of_one, second_look, with_density
 from kpod._selection.density import DensityChoice, DensitySearch, normal_scores
 from kpod._selection.number import KChoice
 
@@ -163,3 +165,10 @@ def test_no_second_look_where_there_is_nothing_to_see(kind, rng):
     found, about = second_look(X, model, choice)
     assert found is model
     assert about is choice
+
+
+def test_one_cluster_stays_where_more_are_hardly_better():
+    """Held-out log density within two standard errors of that of one cluster is no reason for more."""
+    choice = SimpleNamespace(best_k_=1)
+    density = SimpleNamespace(k=3, best=3, by_k={1: None, 2: None, 3: None}, above=lambda one, other: 1.5)
+    assert instead_of_one(choice, density) is choice
