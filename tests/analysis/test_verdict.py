@@ -1,5 +1,6 @@
 """The verdict: what comes out under other choices, on tables whose truth is known."""
 
+import html
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import kpod
 from kpod._analysis import verdict as module
+from kpod._report.specification_curve import SpecificationCurve
 from tests.helpers.command import kpod as command
 
 
@@ -195,3 +197,44 @@ def test_categories_and_clipping_stay_under_other_choices():
     analysis = kpod.analyze(table, 3, **options)
     again = kpod.analyze(table, 3, verdict=False, scale="robust", **options)
     assert tried(analysis)["scale"].agreement == adjusted_rand_score(analysis.labels, again.labels)
+
+
+def test_the_report_draws_every_other_choice_and_marks_the_threshold():
+    """Which are the same can be told without colour: by another marker, which the caption names."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 4)), columns=["a", "b", "c", "$code$ <b>"])
+    table["$code$ <b>"] = 10 * rng.integers(0, 2, 200) + 0.1 * rng.normal(size=200)
+    analysis = kpod.analyze(table, 2)
+    page = analysis.report().html
+    section = page[page.index('<section id="verdict">') :]
+    picture = section[section.index("<svg") : section.index("</svg>")]
+    assert {other.same for other in analysis.verdict.others} == {True, False}
+    for other in analysis.verdict.others:
+        assert html.escape(other.text, quote=False) in picture
+    assert picture.count(">2 clusters<") == len(analysis.verdict.others)
+    assert ">0.8<" in picture
+    assert ">the same<" in picture
+    assert ">not the same<" in picture
+    assert "var(--paper)" in picture  # hollow in light and dark
+    assert "#ffffff" not in picture
+
+
+def test_the_curve_is_sorted_and_takes_negative_agreement():
+    others = [
+        {"text": text, "n_clusters": k, "agreement": agreement, "same": same}
+        for text, k, agreement, same in [
+            ("low", 3, -0.1, False), ("high", 3, 0.95, True), ("more", 4, 0.95, False)
+        ]
+    ]  # fmt: skip
+    display = SpecificationCurve(others=others, n_clusters=3, threshold=0.8).plot()
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["high", "more", "low"]
+    top, bottom = display.ax_.get_ylim()[::-1]
+    assert top < 0 < bottom  # the first is at the top
+    assert display.ax_.get_xlim()[0] < -0.1
+    marks = {points.get_label(): len(points.get_offsets()) for points in display.ax_.collections[-2:]}
+    assert marks == {"the same": 1, "not the same": 2}
+
+
+def test_no_curve_without_other_choices(monkeypatch):
+    monkeypatch.setattr(module.Questions, "all", lambda _: iter(()))
+    assert 'data-name="verdict"' not in kpod.analyze(three_groups(), 3).report().html

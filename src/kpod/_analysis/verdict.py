@@ -116,7 +116,8 @@ class Verdict(ReadsAsText):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
-        return {**vars(self), "sentence": self.sentence_, "others": [one.to_dict() for one in self.others]}
+        others = [one.to_dict() for one in self.others]
+        return {**vars(self), "sentence": self.sentence_, "others": others, "threshold": SAME}
 
 
 @dataclass(frozen=True)
