@@ -56,7 +56,7 @@ class SpecificationCurve(Display):
                                    "linewidth": 1.6, "label": "not the same"})):  # fmt: skip
             lines = [line for line, other in enumerate(self.others) if other["same"] == same]
             if lines:
-                ax.scatter([agreements[line] for line in lines], lines, s=44, zorder=3, **how)
+                ax.scatter([agreements[line] for line in lines], lines, s=44, zorder=3, clip_on=False, **how)
         texts = [short(other["text"], MOST_LETTERS) for other in self.others]
         ax.set_yticks(range(len(texts)), texts, fontsize=9)
         ax.set_ylim(len(texts) - 0.4, -0.6)
