@@ -64,6 +64,6 @@ class SpecificationCurve(Display):
         ax.set_xticks([0.0, 0.2, 0.4, 0.6, self.threshold, 1.0])
         ax.set_xlabel("agreement (adjusted Rand index)")
         tidy(ax)
-        ax.tick_params(axis="y", length=0)
+        ax.tick_params(axis="y", length=0, pad=9)  # room for a marker at 0
         ax.legend(frameon=False, fontsize=9, labelcolor=INK, ncols=2, loc="lower left",
                   bbox_to_anchor=(0.0, 1.0), borderaxespad=0.1, handletextpad=0.2)  # fmt: skip
