@@ -22,7 +22,7 @@ from kpod._engine.solvers.interface import Solution
 from kpod._engine.solvers.nearest import nearest_labels
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
-from kpod._selection.informative import LEVEL, MissingnessDecision, decide_missingness
+from kpod._selection.informative import LEVEL, UNCLEAR, MissingnessDecision, decide_missingness
 from kpod._selection.number import KChoice, conclusion, too_little
 from kpod._selection.search import YOURSELF, Search, TooLittleError
 
@@ -93,15 +93,19 @@ class Choices:
         without = self.number_and_shrinkage(gaps=False)
         decision = cache(partial(self.missingness, without.plan))
         with_gaps = replace(without, plan=replace(without.plan, gaps=True), solution=None)
+        shrinkage, k_without = without.plan.shrinkage, without.plan.n_clusters
+        found = None
         if table.has_gaps and (plan.n_clusters is None or plan.shrinkage is None):
-            # Gaps that have nothing to do with the clusters ask for one for each pattern of gaps, and so for
-            # more and more of them.
-            shrinkage = without.plan.shrinkage
-            with_gaps = self.number_and_shrinkage(
-                gaps=True, extend=lambda k: decision(k, shrinkage).p <= LEVEL
-            )
-        k, k_without = with_gaps.plan.n_clusters, without.plan.n_clusters
-        found = decision(k_without if k == 1 else k, with_gaps.plan.shrinkage)
+            found = self.unrelated_gaps(without.plan)
+            if found is None:
+                # Gaps that have nothing to do with the clusters ask for one for each pattern of gaps, and so
+                # for more and more of them.
+                with_gaps = self.number_and_shrinkage(
+                    gaps=True, extend=lambda k: decision(k, shrinkage).p <= LEVEL
+                )
+        if found is None:
+            k = with_gaps.plan.n_clusters
+            found = decision(k_without if k == 1 else k, with_gaps.plan.shrinkage)
         tell = plan.lines.writer(1)
         if tell is not None:
             tell(str(found))
@@ -110,7 +114,23 @@ class Choices:
             warn_of_empty(n_empty, table)
         return replace(with_gaps if found.use else without, missingness=found)
 
-    def missingness(self, without: FitPlan, n_clusters: int, shrinkage: float) -> MissingnessDecision:
+    def unrelated_gaps(self, without: FitPlan) -> MissingnessDecision | None:
+        """The decision to ignore gaps that have nothing to do with the values, or None if they may have.
+
+        Clusters that use the gaps have to predict values better, which gaps that are the same in all parts of
+        the values cannot do: the search for their number would be in vain. Asked of the clusters that would
+        be taken, and of twice as many, as the gaps may belong to parts of them.
+        """
+        n_clusters = without.n_clusters
+        assert n_clusters is not None and without.shrinkage is not None
+        for k in (max(2, n_clusters), 2 * max(2, n_clusters)):
+            if not self.missingness(without, k, without.shrinkage, first_only=True).p > UNCLEAR:
+                return None
+        return self.missingness(without, n_clusters, without.shrinkage, first_only=True)
+
+    def missingness(
+        self, without: FitPlan, n_clusters: int, shrinkage: float, *, first_only: bool = False
+    ) -> MissingnessDecision:
         """Whether gaps count for so many clusters, against the plan that ignores them."""
         plans = {gaps: replace(without, gaps=gaps) for gaps in (False, True)}
         plans[True] = replace(plans[True], shrinkage=shrinkage)
@@ -122,6 +142,7 @@ class Choices:
             n_clusters,
             np.random.default_rng(self.seed),
             without.n_clusters,
+            first_only=first_only,
         )
 
     def doubt_gaps(self, plan: FitPlan) -> None:
