@@ -11,6 +11,7 @@ import kpod
 from kpod import KPOD
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
+from kpod._estimators.choices import Choices
 from kpod._selection import search
 from kpod._selection.informative import (
     MissingnessDecision,
@@ -254,7 +255,11 @@ def test_the_verdict():
 
 
 def test_more_clusters_are_tried_only_for_gaps_that_have_to_do_with_clusters(monkeypatch):
-    """Gaps by questionnaire make a cluster of each pattern, and more and more of them."""
+    """Gaps by questionnaire make a cluster of each pattern, and more and more of them.
+
+    None are tried with gaps that have nothing to do with the values; and no more than the first few where
+    that shows only with as many clusters as the gaps ask for.
+    """
     rng = np.random.default_rng(5)
     truth = rng.integers(3, size=300)
     X = 2 * rng.normal(size=(3, 12))[truth] + rng.normal(size=(300, 12))
@@ -273,7 +278,14 @@ def test_more_clusters_are_tried_only_for_gaps_that_have_to_do_with_clusters(mon
     assert model.n_clusters_ == 3
     assert not model.missingness_decision_.use
     assert model.missingness_decision_.p > 0.01
+    assert tried == [(False, 5)]
+    tried.clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(Choices, "unrelated_gaps", lambda *_: None)
+        again = KPOD("auto", missingness="auto", random_state=0, n_init=2).fit(X)
     assert tried == [(False, 5), (True, 5)]
+    assert_array_equal(again.labels_, model.labels_)
+    assert not again.missingness_decision_.use
     tried.clear()
     with pytest.warns(UserWarning, match="do not differ in which entries are missing"):
         KPOD("auto", missingness="informative", random_state=0, n_init=2).fit(X)

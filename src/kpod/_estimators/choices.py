@@ -122,7 +122,8 @@ class Choices:
         be taken, and of twice as many, as the gaps may belong to parts of them.
         """
         n_clusters = without.n_clusters
-        assert n_clusters is not None and without.shrinkage is not None
+        assert n_clusters is not None
+        assert without.shrinkage is not None
         for k in (max(2, n_clusters), 2 * max(2, n_clusters)):
             if not self.missingness(without, k, without.shrinkage, first_only=True).p > UNCLEAR:
                 return None

@@ -161,6 +161,7 @@ class Mixtures:
         self.seen_rates = self.rates_of_columns() if trials.gaps else None
         self.covered = [self.without(fold) for fold in self.folds]
         self.tried: dict[int, Correlated] = {}
+        self.by_labels: dict[int, tuple[list[Floats], list[Floats]]] = {}
 
     def without(self, fold: HiddenEntries | None) -> Covered:
         """What mixtures are fitted to, but for what a fold hides."""
@@ -191,48 +192,57 @@ class Mixtures:
 
     def errors_on_values(self, fitted: list[Parameters]) -> Errors:
         """On all folds, or on the first few if only those are fitted."""
-
-        def of_fold(number: int) -> Floats:
-            fold = self.folds[number]
-            predicted = self.covered[number].predict(fitted[number], fold.rows, fold.columns)
-            return np.asarray((fold.values - predicted) ** 2)
-
-        squared = self.executor.map(of_fold, range(len(fitted)))
-
-        def of_first(n_folds: int) -> Errors:
-            shape = len(self.rows), len(self.groups.source)
-            return holdout.add_up(shape, self.folds[:n_folds], squared[:n_folds], self.weights, self.groups)
-
+        squared = self.executor.map(
+            lambda number: self.squared_errors(number, fitted[number]), range(len(fitted))
+        )
         few = range(1, min(FIRST_FOLDS + 1, len(fitted)))
-        return replace(of_first(len(fitted)), first=tuple(of_first(n) for n in few))
+        return replace(self.add_up(squared), first=tuple(self.add_up(squared[:n]) for n in few))
+
+    def squared_errors(self, number: int, fitted: Parameters) -> Floats:
+        """Of the entries that a fold hides."""
+        fold = self.folds[number]
+        predicted = self.covered[number].predict(fitted, fold.rows, fold.columns)
+        return np.asarray((fold.values - predicted) ** 2)
+
+    def add_up(self, squared: list[Floats]) -> Errors:
+        """The errors of the first folds."""
+        shape = len(self.rows), len(self.groups.source)
+        return holdout.add_up(shape, self.folds[: len(squared)], squared, self.weights, self.groups)
 
     def surprises(self, fitted: list[Parameters]) -> list[Floats]:
         """How unexpected the gaps of each row are, in some folds."""
-        n_cells = len(self.rows) * self.groups.n_sources
-        some = range(max(1, min(len(fitted), MOST_GAP_CELLS // n_cells)))
+        some = range(min(len(fitted), self.n_gap_folds))
+        return self.executor.map(lambda number: self.surprise(number, fitted[number]), some)
+
+    @cached_property
+    def n_gap_folds(self) -> int:
+        """In how many folds gaps are judged at the most."""
+        return max(1, MOST_GAP_CELLS // (len(self.rows) * self.groups.n_sources))
+
+    def surprise(self, number: int, fitted: Parameters) -> Floats:
+        """How unexpected the gaps of each row are, in one fold."""
         weights = np.ones(len(self.rows)) if self.weights is None else self.weights
         rates = self.seen_rates
         assert rates is not None
+        assert fitted.rates is not None
         speaks = np.flatnonzero((rates > 0) & (rates < 1) & self.groups.first)
-
-        def of_fold(number: int) -> Floats:
-            of, posterior = fitted[number], self.covered[number].posterior(fitted[number])
-            assert of.rates is not None
-            return surprise_of_gaps(self.seen, posterior, of.rates, weights, speaks)
-
-        return self.executor.map(of_fold, some)
+        return surprise_of_gaps(
+            self.seen, self.covered[number].posterior(fitted), fitted.rates, weights, speaks
+        )
 
     def of_labels(self, labels: list[Labels], k: int) -> tuple[Errors, Floats]:
-        """What clusters with gaps of their own fail to predict: values, and gaps.
+        """What k clusters with gaps of their own fail to predict on the first folds: values, and gaps.
 
         A row whose values say little of its cluster is predicted by all clusters that its gaps allow.
         """
-        fitted = [
-            covered.round_from_labels(label[self.rows], k)
-            for covered, label in zip(self.covered, labels, strict=True)
-        ]
+        squared, surprises = self.by_labels.setdefault(k, ([], []))
         with one_thread():
-            return self.errors_on_values(fitted), np.mean(self.surprises(fitted), axis=0)
+            for number in range(len(squared), len(labels)):
+                fitted = self.covered[number].round_from_labels(labels[number][self.rows], k)
+                squared.append(self.squared_errors(number, fitted))
+                if number < self.n_gap_folds:
+                    surprises.append(self.surprise(number, fitted))
+        return self.add_up(squared[: len(labels)]), np.mean(surprises[: len(labels)], axis=0)
 
     def at(self, k: int) -> Correlated:
         """With k clusters: on all folds, unless the first few show that another number is better by far."""

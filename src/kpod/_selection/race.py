@@ -27,6 +27,8 @@ from kpod._selection.holdout import Errors, Fold, above, add_up, lowest
 OUT = 2.5  # standard errors in the end, the most that a number between two rivals has to be worse than both
 
 Fit = Callable[[Table, Executor], Solution]
+Compare = Callable[[Sequence[Any], int], Mapping[Any, Errors]]
+"""The errors of some ways, by name, on the first so many folds, by which they are compared."""
 
 
 def is_out(errors: Errors, best: Errors, n_folds: int, of: int) -> bool:
@@ -70,6 +72,7 @@ class Race:
     done : told the name of the way after each fit, from the thread that ran it
     dropped : told the name of a way, and of how many folds it is spared
     is_late : whether time is up: then nothing more is fitted than one fold in one way
+    compare : what ways are compared by; the errors of the centers, unless given
     """
 
     def __init__(
@@ -79,13 +82,19 @@ class Race:
         done: Callable[[Any], None] | None = None,
         dropped: Callable[[Any, int], None] = lambda _name, _n: None,
         is_late: Callable[[], bool] = lambda: False,
+        compare: Compare | None = None,
     ) -> None:
         self.folds, self.executor, self.done = folds, executor, done
         self.dropped, self.is_late = dropped, is_late
+        self.compare = compare or self.errors_of_centers
         self.runners: dict[Any, Runner] = {}
 
-    def run(self, fits: Mapping[Any, Fit], *, all_folds: bool = False) -> None:
-        """Judge more ways on fold after fold, on all of them or for as long as they can win."""
+    def errors_of_centers(self, names: Sequence[Any], n_folds: int) -> dict[Any, Errors]:
+        """Of some ways on the first so many folds."""
+        return {name: self.runners[name].errors[n_folds - 1] for name in names}
+
+    def run(self, fits: Mapping[Any, Fit]) -> None:
+        """Judge more ways on fold after fold, for as long as they can win."""
         running, n_folds = {name: Runner(fit) for name, fit in fits.items()}, len(self.folds)
         nothing_yet = not self.runners
         for number in range(1, n_folds + 1):
@@ -94,11 +103,12 @@ class Race:
             self._judge(running, at_least_one=nothing_yet and number == 1)
             judged = {name: runner for name, runner in running.items() if runner.n_folds == number}
             self.runners |= judged
-            so_far = [one.errors[number - 1] for one in self.runners.values() if one.n_folds >= number]
+            so_far = self.compare([k for k, one in self.runners.items() if one.n_folds >= number], number)
+            best = lowest(so_far.values())
             staying = {
                 name: runner
                 for name, runner in judged.items()
-                if all_folds or not is_out(runner.errors[-1], lowest(so_far), number, n_folds)
+                if not is_out(so_far[name], best, number, n_folds)
             }
             for name in [name for name in running if name not in staying]:
                 self.dropped(name, n_folds - running[name].n_folds)

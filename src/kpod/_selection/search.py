@@ -6,7 +6,7 @@ follows. The constants were chosen on tables of other seeds than those of `pytho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral
@@ -24,8 +24,8 @@ from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table, make_table
 from kpod._selection import holdout
 from kpod._selection.correlated import Mixtures, NumberVerdict, most_mixture_rows
-from kpod._selection.holdout import Fold, smallest_within
-from kpod._selection.race import Fit, Race
+from kpod._selection.holdout import Errors, Fold, smallest_within
+from kpod._selection.race import Fit, Race, extended
 from kpod._selection.separation import n_apart
 from kpod._selection.trials import NOISE, Ticker, Trial, Trials, counted, work_of_fit
 from kpod.metrics import silhouette_scores
@@ -145,7 +145,8 @@ class Search:
         def dropped(k: int, n_folds: int) -> None:
             self.ticker.skip(n_folds, work_of_fit(k))
 
-        return Race(self.folds, self.executor, done, dropped, lambda: self.ticker.is_late)
+        compare = self.errors_with_gaps if self.gaps else None
+        return Race(self.folds, self.executor, done, dropped, lambda: self.ticker.is_late, compare)
 
     def fit_of(self, k: int, shrinkage: float) -> Fit:
         """How folds are fitted."""
@@ -156,22 +157,43 @@ class Search:
         """Hold entries out and predict them by the centers, for each of some numbers of clusters."""
         ks = list(ks)
         self.ticker.plan_fits(ks, len(self.folds) + 1)
-        self.race.run({k: self.fit_of(k, self.shrinkage) for k in ks}, all_folds=self.gaps)
-        errors, by_k = self.race.errors, self.trials.by_k
-        tried = [k for k in ks if k in errors]
+        self.race.run({k: self.fit_of(k, self.shrinkage) for k in ks})
+        errors, surprises = self.errors_and_surprises() if self.gaps else (self.race.errors, {})
+        for k, trial in self.trials.by_k.items():
+            trial.errors, trial.surprise = errors[k], surprises.get(k)
         for k in ks:
-            if k not in errors:
+            if k in errors:
+                self.trials.by_k[k] = Trial(errors[k], surprises.get(k), self.fit_whole(k))
+                self.ticker.tell(counted(k), work_of_fit(k))
+            else:
                 self.ticker.skip(1, work_of_fit(k))  # there was no time for it
-        for k in tried:
-            whole = self.fit_whole(k)
-            self.ticker.tell(counted(k), work_of_fit(k))
-            surprise = None
-            if self.gaps:
-                errors[k], surprise = self.mixtures.of_labels(self.fold_labels(k, len(self.folds)), k)
-            by_k[k] = Trial(errors[k], surprise, whole)
-        if not self.gaps:
-            for k, trial in by_k.items():
-                trial.errors = errors[k]
+
+    def errors_and_surprises(self) -> tuple[dict[int, Errors], dict[int, Floats]]:
+        """What clusters with gaps of their own fail to predict: values on all folds, and gaps.
+
+        Of a number that was dropped, the values by its distance from the best.
+        """
+        n_folds = {k: runner.n_folds for k, runner in self.race.runners.items()}
+        most = max(n_folds.values())
+        in_all = self.errors_with_gaps([k for k, n in n_folds.items() if n == most], most)
+        best = min(in_all, key=lambda k: in_all[k].mean)
+        errors, surprises = {}, {}
+        for k, n in n_folds.items():
+            errors[k], surprises[k] = self.of_fold_labels(k, n)
+            if n < most:
+                some, every = (self.of_fold_labels(best, number)[0] for number in (n, most))
+                errors[k] = extended(errors[k], some, every)
+        return errors, surprises
+
+    def errors_with_gaps(self, ks: Sequence[int], n_folds: int) -> dict[int, Errors]:
+        """What some numbers of clusters fail to predict on the first folds, values and gaps in one."""
+        parts = {k: self.of_fold_labels(k, n_folds) for k in ks}
+        variance = min(errors.mean for errors, _ in parts.values())
+        return {k: self.trials.with_gaps(*part, variance) for k, part in parts.items()}
+
+    def of_fold_labels(self, k: int, n_folds: int) -> tuple[Errors, Floats]:
+        """What k clusters with gaps of their own fail to predict on the first folds: values, and gaps."""
+        return self.mixtures.of_labels(self.race.runners[k].labels[:n_folds], k)
 
     def fold_labels(self, k: int, n_folds: int) -> list[Labels]:
         """The labels of the first folds; a number that was dropped has not all of them yet."""

@@ -47,16 +47,17 @@ class Trials:
     gaps: bool = False  # whether they count in the clustering, and so in the errors
     by_k: dict[int, Trial] = field(default_factory=dict)
 
-    def with_gaps(self, errors: Errors, surprise: Floats | None) -> Errors:
+    def with_gaps(self, errors: Errors, surprise: Floats | None, variance: float | None = None) -> Errors:
         r"""Errors on hidden values, and what was unexpected about gaps, as parts of one likelihood.
 
         A squared error e is worth :math:`e / \sigma^2` of minus twice the log-likelihood, so what gaps add is
-        taken :math:`\sigma^2` times, the smallest mean error so far; and by the share of the observed values
-        that was hidden.
+        taken :math:`\sigma^2` times, the variance, or the smallest mean error so far; and by the share of the
+        observed values that was hidden.
         """
         if surprise is None:
             return errors
-        variance = min(trial.errors.mean for trial in self.by_k.values())
+        if variance is None:
+            variance = min(trial.errors.mean for trial in self.by_k.values())
         share = errors.count / float(self.table.about.weights[self.table.groups.first].sum())
         weights = 1.0 if self.table.weights is None else self.table.weights
         return errors.plus(variance * share * weights * surprise)
