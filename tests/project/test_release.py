@@ -115,6 +115,15 @@ def test_links_of_the_readme_work_on_a_package_index():
     assert release.relative_links(whole) == []
 
 
+def test_the_picture_of_the_readme_leads_to_the_live_report():
+    readme = release.text_of("README.md")
+    assert release.PICTURE in readme
+    assert release.LIVE_REPORT.rpartition("/")[2] in release.text_of("docs/conf.py")
+    found = release.absolute(readme, "https://example.org/kpod", "0.2.0", "https://example.org/site/")
+    assert "docs/images/report.png)](https://example.org/site/_static/wine-report.html)" in found
+    assert release.relative_links(found) == []
+
+
 @pytest.mark.skipif(not release.workflows(), reason="not a clone")
 def test_actions_are_pinned_by_hash():
     for name, text in release.workflows().items():
