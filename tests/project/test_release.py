@@ -86,6 +86,15 @@ def test_the_changelog_has_a_dated_section(heading, said):
     assert (found == []) if said is None else (said in found[0])
 
 
+def test_the_newest_section_is_read_in_two_screens():
+    """What users have to know; the rest is folded."""
+    section = release.text_of("CHANGELOG.md").partition("\n## ")[2].partition("\n## ")[0]
+    shown, _, folded = section.partition("<details>")
+    assert shown.count("\n") <= 100
+    assert not folded or folded.count("</details>") == 1
+    assert "docs/upgrading.md" in shown
+
+
 def test_no_other_file_states_another_version():
     version = release.version_of(release.text_of("meson.build"))
     assert release.citation_problems(release.text_of("CITATION.cff"), version) == []

@@ -176,7 +176,8 @@ def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
         "What is missing, and does it matter?": c.diagnosis.sentence_.splitlines(),
         "The groups": [cluster_line(cluster) for cluster in summary["clusters"]],
         "Were they there?": [
-            "The wines are of three cultivars, of which the table says nothing: adjusted Rand score against them "
+            "The wines are of three cultivars, of which the table says nothing: "
+            "adjusted Rand score against them "
             f"{adjusted_rand_score(truth, analysis.labels):.2f} (0 by chance, 1 where they are found)."
         ],
         "What to check": [caution["text"] for caution in summary["cautions"]],
@@ -186,7 +187,7 @@ def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
         if lines:
             out.print(heading, style="bold")
             for line in lines:
-                out.print(Padding(printable(line), (0, 0, 0, 2)))
+                out.print(Padding(printable(line), (0, 0, 0, 2), expand=False))
             out.print()
     out.print("The report", style="bold")
     out.print(f"  written; open it in a browser: {report}", soft_wrap=True)
