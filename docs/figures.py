@@ -126,6 +126,25 @@ def shipped(what):
     }[what]
 
 
+def of_verdicts(which):
+    """The lines of tables that begin with a word; "3 groups" and "one group" begin with 3 and one."""
+    lines = read_results("verdict")
+    return [line for line in lines if which == "all" or which in line["table"].split()[:2]]
+
+
+def verdict_right(which):
+    """How often the verdict was right."""
+    pairs = [map(int, line["right"].split(" of ")) for line in of_verdicts(which)]
+    right, total = map(sum, zip(*pairs, strict=True))
+    return f"{right} of {total}"
+
+
+def verdict_said(which):
+    """What the verdict said most often."""
+    (line,) = of_verdicts(which)
+    return line["said most often"]
+
+
 # paper/results
 
 
@@ -194,7 +213,7 @@ def verdicts():
     for claim in check_claims(summary()):
         parts = {}
         for part in claim.parts:
-            parts.setdefault(part.verdict, []).append(part.text)
+            parts.setdefault(part.verdict, []).append(part.text.partition(" (theirs:")[0])
         said = "; ".join(f"{verdict}: {', '.join(texts)}" for verdict, texts in parts.items())
         rows.append([f"{claim.number}. {claim.text.rstrip('.')}", f"**{claim.verdict}**", said])
     return markdown(["claim of the paper's text", "verdict", "part by part"], rows)
@@ -221,5 +240,7 @@ FIGURES = {
     "small-times": small_times,
     "spread": spread,
     "trials": trials,
+    "verdict": verdict_right,
+    "verdict-said": verdict_said,
     "without-possums": without_possums,
 }

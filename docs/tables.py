@@ -407,6 +407,10 @@ TABLES = {
     "sparse-speed": lambda: plain("sparse-speed", ["", "", "ratio"]),
     "sparse": lambda: plain("sparse", ["", "data sets", "time", "loss", "ARI"]),
     "tests": lambda: markdown(["what", "how many", "tests/"], counts.rows()),
+    "choose-real": lambda: raw("once/choose-real", ["table", "rows", "answer"]),
+    "damage": lambda: raw(
+        "once/damage", ["format, written by", "read", "refused in one line", "most memory of the child"]
+    ),
     "bounds": lambda: raw("once/bounds", ["bounds", "rows read", "distances"]),
     "levels": lambda: raw(
         "once/levels",
