@@ -37,7 +37,8 @@ LEFT = """Left to a person:
   for methods whose packages changed; then make docs.
 - Set up the project at the package index: a trusted publisher for .github/workflows/wheels.yml and the
   environment `pypi`, and required reviewers for that environment.
-- Look at the hashes in .github/workflows once more, and replace the tags that are left: {tags}.
+- Look at the hashes in .github/workflows once more, and replace the tags that are left by the hash of their
+  newest release, which could not be looked up: {tags} (attestations need v1.11 or newer).
 - Switch on private vulnerability reports where the repository is hosted; try the address in project.urls.
 - Tag `v{version}`, push the tag, watch the workflow; then install what came out in an empty environment.
 - conda: send the recipe with the sdist's address and hash."""
@@ -113,8 +114,18 @@ def relative_links(markdown):
     return [target for target in found if "://" not in target and not target.startswith(("#", "mailto:"))]
 
 
-def absolute(markdown, repository, version):
-    """A README whose links work on a package index: to the files of this version."""
+LIVE_REPORT = "_static/wine-report.html"
+PICTURE = "(docs/images/report.png)](docs/pictures-and-report.md)"
+
+
+def absolute(markdown, repository, version, documentation=None):
+    """A README whose links work on a package index: to the files of this version.
+
+    The picture of a report leads to the live one, where there is a site that has it.
+    """
+    if documentation is not None:
+        live = f"(docs/images/report.png)]({documentation.rstrip('/')}/{LIVE_REPORT})"
+        markdown = markdown.replace(PICTURE, live)
     base = f"{repository.rstrip('/')}/raw/v{version}/", f"{repository.rstrip('/')}/blob/v{version}/"
 
     def link(match):
@@ -239,7 +250,8 @@ def main(arguments=None):
         repository = pyproject()["project"]["urls"].get("Repository")
         if repository is None:
             sys.exit("pyproject.toml: project.urls has no Repository to which the links could lead.")
-        (ROOT / "README.md").write_text(absolute(text_of("README.md"), repository, version))
+        site = pyproject()["project"]["urls"].get("Documentation")
+        (ROOT / "README.md").write_text(absolute(text_of("README.md"), repository, version, site))
         return
     found = problems(date.today())
     found += built_problems(options.built, version) if options.built else []

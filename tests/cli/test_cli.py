@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import resource
 import shutil
 import signal
@@ -255,7 +256,13 @@ def test_columns_that_are_equal_count_once(kpod, tmp_path):
 def test_demo_runs_end_to_end(kpod, tmp_path):
     done = kpod("demo", "--report", tmp_path / "demo.html")
     assert done.code == 0
-    assert "Rand score against the three cultivars: 0.87" in done.out
+    said = " ".join(done.out.split())
+    assert "3 groups, set apart from each other" in said  # the number is chosen
+    assert "The clusters are not round" in said
+    assert "25% of the entries are missing" in said
+    assert float(re.search(r"adjusted Rand score against them ([\d.]+)", said)[1]) >= 0.8
+    headings = ("The table", "How many", "Are they round", "What is missing", "The groups", "The report")
+    assert sorted(map(said.index, headings)) == list(map(said.index, headings))
     assert str(tmp_path / "demo.html") in done.out
     assert "Clusters in the bundled wine table" in (tmp_path / "demo.html").read_text()
 

@@ -86,6 +86,15 @@ def test_the_changelog_has_a_dated_section(heading, said):
     assert (found == []) if said is None else (said in found[0])
 
 
+def test_the_newest_section_is_read_in_two_screens():
+    """What users have to know; the rest is folded."""
+    section = release.text_of("CHANGELOG.md").partition("\n## ")[2].partition("\n## ")[0]
+    shown, _, folded = section.partition("<details>")
+    assert shown.count("\n") <= 100
+    assert not folded or folded.count("</details>") == 1
+    assert "docs/upgrading.md" in shown
+
+
 def test_no_other_file_states_another_version():
     version = release.version_of(release.text_of("meson.build"))
     assert release.citation_problems(release.text_of("CITATION.cff"), version) == []
@@ -113,6 +122,15 @@ def test_links_of_the_readme_work_on_a_package_index():
     assert release.link_problems(found) == []
     whole = release.absolute(release.text_of("README.md"), "https://example.org/kpod", "0.2.0")
     assert release.relative_links(whole) == []
+
+
+def test_the_picture_of_the_readme_leads_to_the_live_report():
+    readme = release.text_of("README.md")
+    assert release.PICTURE in readme
+    assert release.LIVE_REPORT.rpartition("/")[2] in release.text_of("docs/conf.py")
+    found = release.absolute(readme, "https://example.org/kpod", "0.2.0", "https://example.org/site/")
+    assert "docs/images/report.png)](https://example.org/site/_static/wine-report.html)" in found
+    assert release.relative_links(found) == []
 
 
 @pytest.mark.skipif(not release.workflows(), reason="not a clone")

@@ -20,7 +20,10 @@ DEMO_REPORT = "kpod-demo.html"
     help="Where to write the report.",
 )
 def demo(report: str) -> None:
-    """Cluster the bundled incomplete wine table, show what came out and write a report."""
+    """Cluster the bundled incomplete wine table, show what came out and write a report.
+
+    The number of clusters is chosen, and so is their shape. It takes less than a minute.
+    """
     check_stdout()
     check_outputs({}, {"--report": report})
     from pathlib import Path
@@ -36,6 +39,6 @@ def demo(report: str) -> None:
     with Progress(quiet=False) as progress:
         table = open_table(wine.filename)
         table.source = "the bundled wine table"
-        analysis = analyze(table, 3, progress=progress)
+        analysis = analyze(table, shape="auto", progress=progress)
         draw(analysis, progress).save(report)
     show_demo(analysis, wine.target, str(Path(report).resolve()))

@@ -6,7 +6,15 @@ import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
-from kpod._analysis.text import about_data, dialect_text, divide_anyway, fit_lines, marks_text, table_lines
+from kpod._analysis.text import (
+    about_data,
+    cluster_line,
+    dialect_text,
+    divide_anyway,
+    fit_lines,
+    marks_text,
+    table_lines,
+)
 from kpod._common.errors import printable
 from kpod._common.sentences.formatting import counted, listed, number, percent
 
@@ -17,6 +25,7 @@ PIPE_WIDTH = 140
 BAR = 40
 MOST_LINES = 200
 MOST_NOTES = 12
+SHAPE = "shape of the clusters"
 
 
 def console(file: IO[str]) -> Any:
@@ -154,27 +163,31 @@ def role_text(column: dict[str, Any]) -> str:
 
 
 def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
-    """The fit at length, for someone who sees it for the first time."""
-    from sklearn.metrics import rand_score
+    """What there is to say about a table, a heading for each question, for someone who sees it first."""
+    from rich.padding import Padding
+    from sklearn.metrics import adjusted_rand_score
 
     summary, c = analysis.to_dict(), analysis._clustering
-
+    facts = about_data(summary).splitlines()
+    answers = {
+        "The table": [*facts, f"{counted(c.table.n_complete, 'row')} complete"],
+        "How many groups, and do they hold?": [summary["verdict"]["sentence"], summary["choice"]["sentence"]],
+        "Are they round?": [note["text"] for note in summary["notes"] if note["kind"] == SHAPE],
+        "What is missing, and does it matter?": c.diagnosis.sentence_.splitlines(),
+        "The groups": [cluster_line(cluster) for cluster in summary["clusters"]],
+        "Were they there?": [
+            "The wines are of three cultivars, of which the table says nothing: "
+            "adjusted Rand score against them "
+            f"{adjusted_rand_score(truth, analysis.labels):.2f} (0 by chance, 1 where they are found)."
+        ],
+        "What to check": [caution["text"] for caution in summary["cautions"]],
+    }
     out = console(sys.stdout)
-    out.print(about_data(summary))
-    out.print(f"{counted(c.table.n_complete, 'row')} complete; columns standardised, best of 10 starts\n")
-    for cluster in range(c.k):
-        out.print(c.sentence(cluster))
-    out.print("\nCenters in the original units (in brackets: observed entries behind each)")
-    centers = grid("", *(f"cluster {cluster}" for cluster in range(c.k)), right=1)
-    centers.add_row("rows", *(f"{size}      " for size in c.sizes))
-    for j, name in enumerate(c.names):
-        cells = [f"{c.shown(j, c.centers[m, j])} {f'({c.counts[m, j]:.0f})':>5}" for m in range(c.k)]
-        centers.add_row(name, *cells)
-    out.print(centers)
-    out.print("\nLoss over the observed entries, by iteration")
-    for iteration, loss in enumerate(c.kpod.loss_curve_, 1):
-        step = "lloyd" if iteration <= c.kpod.n_iter_ else "moves"
-        out.print(f"  {iteration:>3} {step} {loss:10.3f}  {'#' * int(40 * loss / c.kpod.loss_curve_[0])}")
-    out.print(f"\nRand score against the three cultivars: {rand_score(truth, c.labels):.3f}")
-    out.print("\nReport written; open it in a browser:")
-    out.print(f"  {report}", soft_wrap=True)
+    for heading, lines in answers.items():
+        if lines:
+            out.print(heading, style="bold")
+            for line in lines:
+                out.print(Padding(printable(line), (0, 0, 0, 2), expand=False))
+            out.print()
+    out.print("The report", style="bold")
+    out.print(f"  written; open it in a browser: {report}", soft_wrap=True)
