@@ -262,10 +262,10 @@ def with_names(X):
     return pd.DataFrame(X, columns=NAMES)
 
 
-def test_the_line_of_the_page(spark, tmp_path):
+def test_the_line_of_the_readme(spark, tmp_path):
     """As it stands there, on a folder of Parquet files."""
-    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
-    (line,) = re.findall(r"^labelled = .*spark\.read.*$", page, re.MULTILINE)
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (line,) = re.findall(r"^labelled = .*spark\.read.*$", readme, re.MULTILINE)
     line = line.replace("wines/", str(tmp_path / "wines"))  # where the JVM finds it
     (tmp_path / "wines").mkdir()
     with_names(table()).to_parquet(tmp_path / "wines" / "part-0.parquet")

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -521,11 +522,10 @@ def test_what_needs_memory_says_how_much(table, tmp_path, monkeypatch):
         assert f"memory (about {6 * 8 * N * 5 / 1000:.1f} kB, with" in done.err
 
 
-def test_the_lines_of_the_page_run(table, X, s3, tmp_path, monkeypatch):
-    """A bucket, a Delta table and a lazy frame, as docs/scale.md has them."""
-    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
-    block = page.partition("The table may be in a bucket")[2].partition("```python\n")[2].partition("```")[0]
-    lines = [line for line in block.splitlines() if line.strip()]
+def test_the_lines_of_the_readme_run(table, X, s3, tmp_path, monkeypatch):
+    """A bucket, a Delta table and a lazy frame, as the README has them."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    lines = re.findall(r"^(?:table = kpod|labels = KPOD).*$", readme, re.MULTILINE)
     assert len(lines) == 3
     parquet_folder(table, tmp_path / "wines")
     s3.create_dir("bucket")

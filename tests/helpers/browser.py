@@ -27,7 +27,8 @@ def browser(tmp_path_factory):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_path))
-    driver.set_script_timeout(3000)  # a busy machine is slow
+    driver.command_executor.client_config.timeout = 3000  # a busy machine is slow
+    driver.set_script_timeout(3000)
     driver.set_page_load_timeout(3000)
     yield driver
     driver.quit()
