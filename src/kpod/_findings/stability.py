@@ -24,6 +24,7 @@ from kpod._engine.executors import threads
 from kpod._engine.table import make_table
 from kpod._findings.fitted_clusters.models import model_and_table
 from kpod._inputs import validation
+from kpod._inputs.samples import brought_here
 from kpod._selection import holdout
 
 RESAMPLES = 50
@@ -100,7 +101,7 @@ def stability(
     model : KPOD, GaussianMixture, a pipeline that ends in one, or Analysis
         The fitted model; an analysis has its table already.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
-        The table that it was fitted on.
+        The table that it was fitted on. Of a large Dask collection or Spark DataFrame a sample is taken.
     n_resamples : int, default=50
     sample_weight : array-like of shape (n_samples,), default=None
         The weights of the fit.
@@ -130,6 +131,7 @@ def stability(
     if not isinstance(n_resamples, Integral) or isinstance(n_resamples, bool) or n_resamples < 1:
         raise ValueError(f"n_resamples must be a whole number from 1 up, got {n_resamples!r}.")
     rng = check_random_state(random_state)
+    X, sample_weight, *_ = brought_here(X, sample_weight)
     fitted, seen = model_and_table(model, X)
     values, labels = validation.as_table(seen, fitted), np.asarray(fitted.predict(seen))
     given = getattr(model, "_weights", None) if sample_weight is None else sample_weight
