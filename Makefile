@@ -3,6 +3,7 @@
 # make sanitize  run the tests of the kernels on a build with address and undefined-behaviour checks
 # make wheels  an sdist and a wheel in dist/, installed where there is no compiler and tried there
 # make oldest  run the tests of the core on the oldest dependencies that pyproject.toml allows
+# make release-check  whatever a machine can see before a release, and what is left to a person (RELEASE=--rehearse: before it is due)
 # make site  the documentation site in build/site, and a browser that goes through all of it
 # make matrix  every question in every place, run: docs/matrix.md
 # make paper  run the paper's experiments, quickly: tables, verdicts on its claims, pictures
@@ -12,7 +13,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.inc' -o -name '*.csv' -o -name '*.html' -o -name 'meson.build') meson.build pyproject.toml README.md
 
-.PHONY: demo test lint sanitize wheels check-wheel all-wheels conda oldest bench paper matrix docs site clean
+.PHONY: demo test lint sanitize wheels check-wheel all-wheels conda oldest bench paper matrix docs site release-check clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kpod demo
@@ -86,6 +87,16 @@ oldest:
 	print(*(d.replace('>=', '==') for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
 	$(OLDEST)/bin/python -m pip install --quiet "pytest<9" pytest-timeout hypothesis pandas polars pyarrow .
 	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider $(CORE_TESTS)
+
+# First what takes seconds, so that nobody waits for an hour to hear of a missing date.
+release-check: $(VENV)/.test
+	$(BIN)/python -m tools.release $(RELEASE)
+	$(MAKE) test
+	$(MAKE) sanitize
+	$(MAKE) oldest
+	$(MAKE) wheels
+	$(MAKE) site
+	$(BIN)/python -m tools.release --built dist $(RELEASE)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks all

@@ -19,6 +19,7 @@ NAMES = [
     "mixed",
     "mixture",
     "shape_peers",
+    "shape_real",
     "calibration",
     "choose",
     "verdict",

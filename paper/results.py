@@ -1,7 +1,10 @@
 """The results file: a CSV that grows by one fit at a time and can be cut off at any moment.
 
-Its first line, a comment, says with which protocol, seed and versions it was made; results of
-others are refused. A fit counts once all its lines are there, each with its line break.
+Its first line, a comment, says with which protocol, seed, tables and versions what follows was made, and
+so does a later one wherever versions changed. Another protocol, another seed or other tables are refused.
+Versions concern each method by itself: what a method found counts as long as the packages that it rests on
+(`Method.packages`) are the same, and is run again otherwise. A fit counts once all its lines are there,
+each with its line break.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from typing import IO, Any
 
 from paper import PROTOCOL
 from paper.datasets import Cell
+from paper.fingerprint import fingerprints
+from paper.methods import methods
 from paper.methods._r import r_versions
 from paper.objective import FAILED, OK, OVER_TIME, UNAVAILABLE, Outcome
 
@@ -33,6 +38,10 @@ LARGEST = 1.7e308
 NUMBERS = {"rand": (0.0, 1.0), "ari": (-1.0, 1.0), "loss": (0.0, LARGEST), "seconds": (0.0, LARGEST)}
 """And between which values they lie; where there is no clustering there are none."""
 PACKAGES = {"kpod": "scikit-kpod", "numpy": "numpy", "scikit-learn": "scikit-learn", "stepmix": "stepmix"}
+
+
+Versions = Mapping[str, str | None]
+"""Of each package; None for what is not installed."""
 
 
 class ResultsError(ValueError):
@@ -51,7 +60,7 @@ class Record:
 
 
 def present_versions() -> dict[str, str | None]:
-    """What would be run now; None for what is not installed."""
+    """What would be run now."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name, distribution in PACKAGES.items():
         try:
@@ -61,12 +70,32 @@ def present_versions() -> dict[str, str | None]:
     return found | r_versions()
 
 
-def heading(seed: int, versions: Mapping[str, str | None]) -> dict[str, Any]:
-    return {"protocol": PROTOCOL, "seed": seed, "versions": dict(versions)}
+def heading(seed: int, versions: Versions) -> dict[str, Any]:
+    return {"protocol": PROTOCOL, "seed": seed, "tables": fingerprints(seed), "versions": dict(versions)}
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
-    """The heading and the records of a results file; a line cut off at the end is left out."""
+    """The last heading and the records that count; a line cut off at the end is left out.
+
+    Of a method that was run again with other packages, what it found before does not count: not a mean
+    in any table is one over two versions.
+    """
+    headings, found = read_all(path)
+    packages = packages_of_rows()
+    last: dict[tuple[str, str], Versions] = {}
+    for versions, record in found:
+        if record.outcome.status != UNAVAILABLE:
+            last[record.cell.table, record.row] = versions
+    records = [
+        record
+        for versions, record in found
+        if not changes(packages.get(record.row, ()), versions, last.get((record.cell.table, record.row), {}))
+    ]
+    return headings[-1], records
+
+
+def read_all(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Versions, Record]]]:
+    """The headings of a results file, and every record with the versions that it was made with."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -75,32 +104,40 @@ def read(path: Path) -> tuple[dict[str, Any], list[Record]]:
         raise ResultsError(f"{path}: cannot be read: {error.strerror}.") from error
     whole = text[: text.rfind(b"\n") + 1].decode("utf-8", errors="replace")
     first, _, rest = whole.partition("\n")
-    found: dict[str, Any] | None = None
-    records = []
+    headings: list[dict[str, Any]] = []
+    records: list[tuple[Versions, Record]] = []
     for number, line in enumerate([first, *rest.splitlines()], 1):
         try:
             if line.startswith("#"):
-                found = merged(found, json.loads(line[1:]))
-            elif found is None:
+                headings.append(parse_heading(line[1:]))
+            elif not headings:
                 raise ValueError
             elif line != ",".join(COLUMNS):
-                records.append(parse(line))
+                records.append((headings[-1]["versions"], parse(line)))
         except (ValueError, KeyError, TypeError):
             raise ResultsError(
                 f"{path}: line {number} is not one of a results file of this program; give another --results."
             ) from None
-    if found is None:
+    if not headings:
         raise ResultsError(f"{path}: is empty; remove it, or give another --results.")
-    return found, records
+    return headings, records
 
 
-def merged(before: dict[str, Any] | None, line: Any) -> dict[str, Any]:
-    """A package that was installed later is noted in a later comment."""
-    if not isinstance(line["versions"], dict):
+def parse_heading(text: str) -> dict[str, Any]:
+    found = {"tables": {}} | json.loads(text)
+    if not isinstance(found["versions"], dict) or not isinstance(found["tables"], dict):
         raise TypeError
-    if before is None:
-        return {key: line[key] for key in ("protocol", "seed", "versions")}
-    return before | {"versions": before["versions"] | line["versions"]}
+    return {key: found[key] for key in ("protocol", "seed", "tables", "versions")}
+
+
+def packages_of_rows() -> dict[str, tuple[str, ...]]:
+    return {row: method.packages for method in methods().values() for row in method.rows}
+
+
+def changes(packages: Iterable[str], before: Versions, now: Versions) -> list[str]:
+    """Which of the packages are others than before; one that is not installed, then or now, is not."""
+    pairs = {name: (before.get(name), now.get(name)) for name in packages}
+    return [f"{name} {old}, now {new}" for name, (old, new) in pairs.items() if old and new and old != new]
 
 
 def parse(line: str) -> Record:
@@ -138,30 +175,31 @@ def digits(name: str) -> int:
 
 
 def differences(found: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
-    """What keeps results of now out of a file; a package that either lacks does not."""
+    """What keeps results of now out of a file."""
     said = [
         f"{name} {found[name]}, now {present[name]}"
         for name in ("protocol", "seed")
         if found[name] != present[name]
     ]
-    for name, now in present["versions"].items():
-        before = found["versions"].get(name)
-        if before is not None and now is not None and before != now:
-            said.append(f"{name} {before}, now {now}")
+    before, now = found["tables"], present["tables"]
+    if not said:  # either changes the tables
+        said += [f"other tables of {name}" for name in now if before.get(name) != now[name]]
     return said
 
 
 class Results:
-    """A results file open for more: what it holds already, and `append`."""
+    """A results file open for more: what it holds that need not be run again, and `append`."""
 
-    def __init__(self, file: IO[bytes], records: list[Record]) -> None:
+    def __init__(self, file: IO[bytes], records: list[Record], heading: str = "") -> None:
         self.file = file
         self.records = records
+        self.heading = heading  # to be written before the next line
 
     def append(self, records: Iterable[Record]) -> None:
         """Add the lines of one fit, at once, and see them to the disk."""
         records = list(records)
-        put(self.file, format_lines(records))
+        put(self.file, self.heading + format_lines(records))
+        self.heading = ""
         self.records += records
 
 
@@ -204,15 +242,22 @@ def opened(path: Path, seed: int) -> Iterator[Results]:
         if is_cut_heading(path.read_bytes()):
             os.truncate(path, 0)
             put(file, f"# {json.dumps(present)}\n{','.join(COLUMNS)}\n")
-        found, records = read(path)
-        said = differences(found, present)
+        headings, found = read_all(path)
+        said = differences(headings[-1], present)
         if said:
             raise ResultsError(
                 f"{path}: made with {'; '.join(said)}. Results are not mixed: "
-                "give another --results, or the --seed and versions it was made with."
+                "give another --results, or the --seed and version it was made with."
             )
         end = path.read_bytes().rfind(b"\n") + 1
         os.truncate(path, end)  # a line cut off by a crash would spoil the next one
-        if any(found["versions"].get(name) is None and now for name, now in present["versions"].items()):
-            put(file, f"# {json.dumps(present)}\n")
-        yield Results(file, records)
+        new = headings[-1] != present
+        yield Results(
+            file, up_to_date(found, present["versions"]), f"# {json.dumps(present)}\n" if new else ""
+        )
+
+
+def up_to_date(found: Iterable[tuple[Versions, Record]], now: Versions) -> list[Record]:
+    """The records whose methods rest on packages as they are now."""
+    packages = packages_of_rows()
+    return [record for before, record in found if not changes(packages.get(record.row, ()), before, now)]

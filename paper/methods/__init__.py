@@ -44,6 +44,10 @@ def timed(function: Callable[[], Result]) -> tuple[Result, float]:
     return result, elapsed if elapsed < 1 else min(elapsed, processor)
 
 
+RESTS_ON_SKLEARN = ("python", "numpy", "scikit-learn")
+RESTS_ON_KPOD = ("kpod", *RESTS_ON_SKLEARN)
+
+
 @dataclass(frozen=True)
 class Method:
     """A way to cluster an incomplete table.
@@ -53,6 +57,7 @@ class Method:
     name : as on the command line
     rows : name and title of each of its rows in the tables
     fit : takes a problem, returns a clustering for each row, in order
+    packages : those that its results rest on; with another version of one, they are run again
     missing : says what is not installed, or returns None
     mechanisms : those it can be used under; None for all
     published : whether the paper has it
@@ -61,6 +66,7 @@ class Method:
     name: str
     rows: dict[str, str]
     fit: Callable[[Problem], list[Clustering]]
+    packages: tuple[str, ...]
     missing: Callable[[], str | None] = lambda: None
     mechanisms: tuple[str, ...] | None = None
     published: bool = False

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from paper.datasets import Problem
-from paper.methods import Clustering, Method, timed
+from paper.methods import RESTS_ON_SKLEARN, Clustering, Method, timed
 
 STARTS = (1, 10)
 
@@ -25,4 +25,4 @@ def kmeans_after(name: str, title: str, fill: Callable[[Problem], np.ndarray]) -
             found.append(Clustering(labels, filling + clustering))
         return found
 
-    return Method(name, {name: title, f"{name}-10": f"{title}, 10 starts"}, fit)
+    return Method(name, {name: title, f"{name}-10": f"{title}, 10 starts"}, fit, RESTS_ON_SKLEARN)

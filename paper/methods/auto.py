@@ -2,7 +2,7 @@
 
 from kpod import KPOD
 from paper.datasets import Problem
-from paper.methods import Clustering, Method, timed
+from paper.methods import RESTS_ON_KPOD, Clustering, Method, timed
 
 
 def fit(problem: Problem) -> list[Clustering]:
@@ -10,4 +10,4 @@ def fit(problem: Problem) -> list[Clustering]:
     return [Clustering(*timed(lambda: model.fit_predict(problem.X)))]
 
 
-METHOD = Method("auto", {"auto": 'KPOD, missingness="auto"'}, fit)
+METHOD = Method("auto", {"auto": 'KPOD, missingness="auto"'}, fit, RESTS_ON_KPOD)

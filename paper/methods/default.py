@@ -2,7 +2,7 @@
 
 from kpod import KPOD
 from paper.datasets import Problem
-from paper.methods import Clustering, Method, timed
+from paper.methods import RESTS_ON_KPOD, Clustering, Method, timed
 
 
 def fit(problem: Problem) -> list[Clustering]:
@@ -13,4 +13,4 @@ def fit(problem: Problem) -> list[Clustering]:
     return found
 
 
-METHOD = Method("default", {"default-1": "KPOD, 1 start", "default": "KPOD's default"}, fit)
+METHOD = Method("default", {"default-1": "KPOD, 1 start", "default": "KPOD's default"}, fit, RESTS_ON_KPOD)

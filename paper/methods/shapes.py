@@ -3,7 +3,7 @@
 from kpod import KPOD
 from kpod._findings.shapes import choose_shape
 from paper.datasets import Problem
-from paper.methods import Clustering, Method, timed
+from paper.methods import RESTS_ON_KPOD, Clustering, Method, timed
 
 
 def fit(problem: Problem) -> list[Clustering]:
@@ -11,4 +11,4 @@ def fit(problem: Problem) -> list[Clustering]:
     return [Clustering(*timed(lambda: choose_shape(problem.X, model.fit(problem.X), "auto")[0].labels_))]
 
 
-METHOD = Method("shapes", {"shapes": 'shape="auto"'}, fit)
+METHOD = Method("shapes", {"shapes": 'shape="auto"'}, fit, RESTS_ON_KPOD)

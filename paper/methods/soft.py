@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from paper.datasets import Problem
-from paper.methods import Clustering, Method, MethodError, timed
+from paper.methods import RESTS_ON_SKLEARN, Clustering, Method, MethodError, timed
 
 WEIGHTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 STARTS = 10
@@ -81,5 +81,6 @@ METHOD = Method(
     "soft",
     {f"soft-{weight}": f"soft constraints, weight {weight}" for weight in WEIGHTS},
     fit,
+    RESTS_ON_SKLEARN,
     mechanisms=("MAR",),
 )

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 from paper.datasets import Problem
-from paper.methods import Clustering, Method, timed
+from paper.methods import RESTS_ON_SKLEARN, Clustering, Method, timed
 
 
 def fit(problem: Problem) -> list[Clustering]:
@@ -23,4 +23,10 @@ def missing() -> str | None:
     return None if find_spec("stepmix") else "stepmix not installed"
 
 
-METHOD = Method("stepmix", {"stepmix": "StepMix, Gaussian mixture"}, fit, missing)
+METHOD = Method(
+    "stepmix",
+    {"stepmix": "StepMix, Gaussian mixture"},
+    fit,
+    ("stepmix", *RESTS_ON_SKLEARN),
+    missing,
+)

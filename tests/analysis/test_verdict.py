@@ -1,5 +1,6 @@
 """The verdict: what comes out under other choices, on tables whose truth is known."""
 
+import html
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import kpod
 from kpod._analysis import verdict as module
+from kpod._report.specification_curve import SpecificationCurve
 from tests.helpers.command import kpod as command
 
 
@@ -144,12 +146,32 @@ def test_the_command_shows_what_python_has(tmp_path, monkeypatch):
     assert str(found.verdict).startswith(found.verdict.sentence_ + "\n  with ")
 
 
-def test_what_is_not_in_memory_has_no_verdict(tmp_path):
+def test_a_table_in_pieces_has_the_verdict_of_one_in_memory(tmp_path):
     path = tmp_path / "t.csv"
-    three_groups().to_csv(path, index=False)
+    table = three_groups(seed=3) + np.random.default_rng(3).normal(0, 3, (120, 4))
+    table["x3"] = np.exp(table["x3"] / 4)
+    table = table.mask(np.random.default_rng(4).random(table.shape) < 0.05)
+    table.to_csv(path, index=False)
+    expected = kpod.analyze(path, 3).verdict
     with kpod.analyze(path, 3, scratch=tmp_path) as analysis:
-        assert analysis.verdict is None
-    assert "verdict" not in analysis.to_dict()
+        found = analysis.verdict
+    assert analysis.to_dict()["in_pieces"]
+    assert [(one.kind, one.text) for one in found.others] == [(one.kind, one.text) for one in expected.others]
+    assert [one.agreement for one in found.others] == pytest.approx(
+        [one.agreement for one in expected.others]
+    )
+    assert found.sentence_ == expected.sentence_
+
+
+def test_of_a_table_in_pieces_a_sample_is_tried_and_it_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_ROWS", 60)
+    path = tmp_path / "t.csv"
+    three_groups().assign(colour="red", weight=[1, 2] * 60).to_csv(path, index=False)
+    with kpod.analyze(path, 3, scratch=tmp_path, weight="weight") as analysis:
+        assert analysis.verdict.n_rows == 60
+        assert "(on a sample of 60 rows)" in str(analysis).splitlines()[0]
+    assert all(other.same for other in analysis.verdict.others)
+    assert "categories" not in tried(analysis)  # which cannot be used there
 
 
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
@@ -195,3 +217,81 @@ def test_categories_and_clipping_stay_under_other_choices():
     analysis = kpod.analyze(table, 3, **options)
     again = kpod.analyze(table, 3, verdict=False, scale="robust", **options)
     assert tried(analysis)["scale"].agreement == adjusted_rand_score(analysis.labels, again.labels)
+
+
+def test_the_report_draws_every_other_choice_and_marks_the_threshold():
+    """Which are the same can be told without colour: by another marker, which the caption names."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 4)), columns=["a", "b", "c", "$code$ <b>"])
+    table["$code$ <b>"] = 10 * rng.integers(0, 2, 200) + 0.1 * rng.normal(size=200)
+    analysis = kpod.analyze(table, 2)
+    page = analysis.report().html
+    section = page[page.index('<section id="verdict">') :]
+    picture = section[section.index("<svg") : section.index("</svg>")]
+    assert {other.same for other in analysis.verdict.others} == {True, False}
+    for other in analysis.verdict.others:
+        assert html.escape(other.text, quote=False) in picture
+    assert picture.count(">2 clusters<") == len(analysis.verdict.others)
+    assert ">0.8<" in picture
+    assert ">the same<" in picture
+    assert ">not the same<" in picture
+    assert "var(--paper)" in picture  # hollow in light and dark
+    assert "#ffffff" not in picture
+
+
+def test_the_curve_is_sorted_and_takes_negative_agreement():
+    others = [
+        {"text": text, "n_clusters": k, "agreement": agreement, "same": same}
+        for text, k, agreement, same in [
+            ("low", 3, -0.1, False), ("high", 3, 0.95, True), ("more", 4, 0.95, False)
+        ]
+    ]  # fmt: skip
+    display = SpecificationCurve(others=others, n_clusters=3, threshold=0.8).plot()
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["high", "more", "low"]
+    top, bottom = display.ax_.get_ylim()[::-1]
+    assert top < 0 < bottom  # the first is at the top
+    assert display.ax_.get_xlim()[0] < -0.1
+    marks = {points.get_label(): len(points.get_offsets()) for points in display.ax_.collections[-2:]}
+    assert marks == {"the same": 1, "not the same": 2}
+
+
+def test_no_curve_without_other_choices(monkeypatch):
+    monkeypatch.setattr(module.Questions, "all", lambda _: iter(()))
+    assert 'data-name="verdict"' not in kpod.analyze(three_groups(), 3).report().html
+
+
+def panel(*, groups_in_time=False, seed=0):
+    """Forty countries over eight years, with groups of countries, or of years."""
+    rng = np.random.default_rng(seed)
+    country, year = np.repeat(np.arange(40), 8), np.tile(np.arange(8), 40)
+    group = year // 4 if groups_in_time else country // 20
+    values = 4 * group[:, None] + rng.normal(size=(320, 3)) + 0.5 * rng.normal(size=(40, 3))[country]
+    table = pd.DataFrame(values, columns=["health", "income", "schools"])
+    return table.assign(country=[f"country {c}" for c in country], year=2000 + year)
+
+
+def test_one_row_per_individual_is_tried_where_rows_repeat():
+    """Computed by another way: the whole analysis of the combined rows."""
+    table = panel()
+    analysis = kpod.analyze(table, 2)
+    other = tried(analysis)["individuals"]
+    assert (other.text, other.columns) == ("with one row per country", ("country",))
+    assert other.same
+    again = kpod.analyze(table, 2, one_row_per="country")
+    by_country = dict(zip(again.frame["country"], again.labels, strict=True))
+    assert other.agreement == adjusted_rand_score(analysis.labels, table["country"].map(by_country))
+    assert "individuals" not in tried(again)
+    assert "individuals" not in tried(kpod.analyze(three_groups(), 3))
+
+
+def test_groups_of_years_do_not_survive_one_row_per_country():
+    other = tried(kpod.analyze(panel(groups_in_time=True), 2))["individuals"]
+    assert not other.same
+    assert other.agreement < 0.1
+
+
+def test_individuals_of_a_sample_are_those_of_its_rows(monkeypatch):
+    monkeypatch.setattr(module, "MOST_ROWS", 60)
+    found = kpod.analyze(panel(), 2).verdict
+    assert found.n_rows == 60
+    assert {other.kind: other for other in found.others}["individuals"].same

@@ -749,10 +749,10 @@ def test_clients_that_are_closed_in_a_pass_are_told_of(cluster, monkeypatch):
 
     waiting = on_cluster.wait_for
 
-    def lost(client, call, *args, **how):
-        if call != client.gather:
-            return waiting(client, call, *args, **how)
-        client.close()
+    def lost(connection, call, *args, **how):
+        if call != connection.client.gather:
+            return waiting(connection, call, *args, **how)
+        connection.client.close()
         raise OSError("lost")
 
     with distributed.Client(cluster, set_as_default=False) as client, kpod.on_dask(client):

@@ -208,6 +208,23 @@ def test_clusters_that_are_restarted_are_told_of():
         fit_and(lambda: client.restart(timeout=SAFETY_NET), client, X)
 
 
+def test_a_restart_ends_a_wait_for_workers_that_are_gone():
+    """The scheduler can go on trying to reach a worker of before, while new ones are there."""
+    with local_cluster(1) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        connection = waiting.Connection.of(client)
+        client.restart(timeout=SAFETY_NET)
+        assert client.nthreads()
+        gone = client.loop.asyncio_loop.create_future()
+
+        def wait():
+            with connection.explained():
+                waiting.wait_for(connection, lambda: gone)
+
+        with pytest.raises(RuntimeError, match=r"was restarted while it was in use"):
+            ended(wait)
+        client.loop.add_callback(gone.cancel)
+
+
 @contextmanager
 def scheduler_process(folder):
     """A client of a scheduler that is a process of its own, and that process."""

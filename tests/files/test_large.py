@@ -78,7 +78,7 @@ def without_files(path):
 def test_several_files_are_as_one_in_memory(suffix, out, kpod, table, tmp_path):
     folder, one = in_parts(table, tmp_path / "parts", suffix), tmp_path / f"one{suffix}"
     write(table, one)
-    options = ["-k", 3, "--missing", "age=-9", "--json", "--no-verdict"]  # which needs it in memory
+    options = ["-k", 3, "--missing", "age=-9", "--json", "--no-verdict"]  # a rule needs memory
     said = {}
     for name, data in (("one", [one]), ("parts", [folder]), ("forced", [one, "--scratch", tmp_path])):
         files = ["-o", tmp_path / f"{name}-o{out}", "--centers", tmp_path / f"{name}-c.csv"]

@@ -22,6 +22,7 @@ from kpod import KPOD
 from paper import claims, results, running, tables
 from paper.__main__ import main
 from paper.datasets import Cell, Problem, designs, make_problem
+from paper.fingerprint import fingerprints
 from paper.methods import Method, MethodError, OverTimeError, _r, methods, soft, titles
 from paper.objective import FAILED, OK, OVER_TIME, UNAVAILABLE, Outcome, judge, observed_loss
 from paper.results import Record, ResultsError
@@ -155,7 +156,9 @@ class TestMethods:
         def broken(problem):
             raise ZeroDivisionError("no luck")
 
-        monkeypatch.setattr("paper.running.methods", lambda: {"bad": Method("bad", {"bad": "Bad"}, broken)})
+        monkeypatch.setattr(
+            "paper.running.methods", lambda: {"bad": Method("bad", {"bad": "Bad"}, broken, ())}
+        )
         assert fit(Task(WINE, 0, "bad"), seed=1, limit=60) == [Outcome(FAILED, "ZeroDivisionError: no luck")]
 
     def test_no_method_sees_the_truth(self):
@@ -426,6 +429,128 @@ class TestRun:
         assert notes.read_text() == "# my notes"
 
 
+SHORT = ["--tables", "wine", "--mechanisms", "MAR", "--methods", "mean,default", "--trials"]
+
+
+def changed(tmp_path, *, versions=None, **changes):
+    """The results file of a short run, with another heading."""
+    path = tmp_path / "results.csv"
+    run("--results", path, *SHORT[:-2], "mean", "--trials", 1)
+    first, _, rest = path.read_text().partition("\n")
+    heading = json.loads(first[1:]) | changes
+    heading["versions"] |= versions or {}
+    path.write_text(f"# {json.dumps(heading)}\n{rest}")
+    return path
+
+
+class TestVersions:
+    """What a method found counts as long as the packages that it rests on are the same."""
+
+    def made_with(self, path, **versions):
+        first, _, rest = path.read_text().partition("\n")
+        heading = json.loads(first[1:])
+        heading["versions"] |= versions
+        path.write_text(f"# {json.dumps(heading)}\n{rest}")
+
+    def test_methods_that_do_not_rest_on_it_go_on_and_others_are_run_again(self, tmp_path, capsys):
+        path = tmp_path / "results.csv"
+        run("--results", path, *SHORT, 2)
+        whole = scores_of(path)
+        self.made_with(path, kpod="0.0.1")
+        before = path.read_bytes()
+        run("--results", path, *SHORT, 2)
+        assert "10 fits run, 20 asked for" in capsys.readouterr().err
+        assert path.read_bytes().startswith(before)
+        assert scores_of(path) == whole  # of what was run twice, the last counts, once
+        again = path.read_text()[len(before) :]
+        assert again.startswith("# {")
+        assert {line.split(",")[4] for line in again.splitlines()[1:]} == {"default", "default-1"}
+
+    def test_no_mean_is_one_over_two_versions(self, tmp_path):
+        path = tmp_path / "results.csv"
+        run("--results", path, *SHORT, 3)
+        self.made_with(path, kpod="0.0.1")
+        assert len(results.read(path)[1]) == 3 * 5 * 4, "as long as it was not run again, it counts"
+        run("--results", path, *SHORT, 1)
+        counts = {row: len(Summary(results.read(path)[1]).at(MAR, row).outcomes) for row in titles()}
+        assert {row: n for row, n in counts.items() if n} == {
+            "mean": 3, "mean-10": 3, "default": 1, "default-1": 1,
+        }  # fmt: skip
+
+    @pytest.mark.parametrize("package", ["numpy", "scikit-learn", "python"])
+    def test_an_imputer_of_scikit_learn_rests_on_more(self, tmp_path, capsys, package):
+        path = changed(tmp_path, versions={package: "1.0"})
+        run("--results", path, *SHORT[:-2], "mean", "--trials", 1)
+        assert "5 fits run, 5 asked for" in capsys.readouterr().err.splitlines()[-1]
+
+    def test_nothing_is_written_where_nothing_is_run(self, tmp_path):
+        path = changed(tmp_path, versions={"kpod": "0.0.1", "mice": "0.1"})
+        before = path.read_bytes()
+        run("--results", path, *SHORT[:-2], "mean", "--trials", 1)
+        assert path.read_bytes() == before
+
+    def test_a_package_installed_later_is_noted(self, tmp_path):
+        path = changed(tmp_path, versions={"numpy": None})
+        run("--results", path, *SHORT[:-2], "mean", "--trials", 2)
+        heading, records = results.read(path)
+        assert heading["versions"]["numpy"] == np.__version__
+        assert len(records) == 5 * 2 * 2
+
+    def test_every_method_rests_on_packages_whose_versions_are_noted(self):
+        noted = set(results.present_versions())
+        for method in methods().values():
+            assert method.packages
+            assert set(method.packages) <= noted, method.name
+        own = {name for name, method in methods().items() if "kpod" in method.packages}
+        assert own == {"published", "default", "informative", "auto", "shapes"}
+        for name, package in {"amelia": "Amelia", "mice": "mice", "mi": "mi"}.items():
+            assert methods()[name].packages == ("R", package)
+
+    @pytest.mark.parametrize("name", ["mcar", "mar", "nmar"])
+    def test_another_mask_is_noticed(self, monkeypatch, name):
+        """Of the tables of each seed, also where no version says so."""
+        from paper import datasets, fingerprint
+
+        before = fingerprint.fingerprint("wine", 1)
+        original = getattr(datasets, name)
+
+        def one_gap_more(*args, **kwargs):
+            X = original(*args, **kwargs)
+            X[tuple(np.argwhere(~np.isnan(X))[0])] = np.nan
+            return X
+
+        monkeypatch.setattr(datasets, name, one_gap_more)
+        assert fingerprint.fingerprint("wine", 1) != before != fingerprint.fingerprint("wine", 2)
+
+    def test_other_values_and_other_scores_are_noticed(self, monkeypatch):
+        from paper import datasets, fingerprint
+
+        before = fingerprint.fingerprint("k10", 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(datasets, "scale", lambda X, scale=datasets.scale: scale(X) * 1.001)
+            assert fingerprint.fingerprint("k10", 1) != before
+        with monkeypatch.context() as patch:
+            patch.setattr("paper.objective.rand_score", lambda truth, labels: 0.5)
+            assert fingerprint.fingerprint("k10", 1) != before
+        assert fingerprint.fingerprint("k10", 1) == before
+
+    def test_the_full_run_can_be_gone_on_with(self):
+        """Its tables are those of now, and imputers of the same versions score as they did."""
+        path = ROOT / "paper/results/full.csv"
+        (heading, *_), found = results.read_all(path)
+        assert heading["tables"] == fingerprints(heading["seed"])
+        present = results.present_versions()
+        packages = methods()["mean"].packages
+        if results.changes(packages, heading["versions"], present):
+            pytest.skip("made with other versions of NumPy or scikit-learn")
+        for cell in (WINE, MAR, Cell("wine", "NMAR", 45), Cell("k25", "NMAR", 75)):
+            before = {r.row: r.outcome for _, r in found if (r.cell, r.trial) == (cell, 7)}
+            now = dict(zip(("mean", "mean-10"), fit(Task(cell, 7, "mean"), heading["seed"], 60), strict=True))
+            for row, outcome in now.items():
+                assert outcome.loss == pytest.approx(before[row].loss, rel=1e-6)
+                assert outcome.rand == pytest.approx(before[row].rand, rel=1e-6)
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("status", "scores"),
@@ -450,38 +575,21 @@ class TestRefusals:
         with pytest.raises(results.ResultsError, match="line 53 is not one of a results file"):
             results.read(finished)
 
-    def changed(self, tmp_path, **changes):
-        path = tmp_path / "results.csv"
-        run("--results", path, "--tables", "wine", "--mechanisms", "MAR", "--methods", "mean", "--trials", 1)
-        first, _, rest = path.read_text().partition("\n")
-        heading = json.loads(first[1:])
-        versions = changes.pop("versions", {})
-        heading = heading | changes | {"versions": heading["versions"] | versions}
-        path.write_text(f"# {json.dumps(heading)}\n{rest}")
-        return path
-
     @pytest.mark.parametrize(
         ("changes", "said"),
         [
             ({"protocol": 0}, "protocol 0, now 1"),
             ({"seed": 7}, "seed 7, now 2016"),
-            ({"versions": {"numpy": "1.0"}}, f"numpy 1.0, now {np.__version__}"),
-            ({"versions": {"kpod": "0.0.1"}}, "kpod 0.0.1, now"),
+            ({"tables": {"wine": "0", "k10": "0"}}, "other tables of wine; other tables of k10; other"),
+            ({"tables": {}}, "other tables of wine"),
         ],
     )
     def test_results_of_others_are_not_mixed(self, tmp_path, changes, said):
-        path = self.changed(tmp_path, **changes)
+        path = changed(tmp_path, **changes)
         before = path.read_bytes()
         with pytest.raises(SystemExit, match=re.escape(said)):
             run("--results", path, "--methods", "mean")
         assert path.read_bytes() == before
-
-    def test_a_package_installed_later_is_noted(self, tmp_path):
-        path = self.changed(tmp_path, versions={"numpy": None})
-        run("--results", path, "--tables", "wine", "--mechanisms", "MAR", "--methods", "mean", "--trials", 2)
-        heading, records = results.read(path)
-        assert heading["versions"]["numpy"] == np.__version__
-        assert len(records) == 5 * 2 * 2
 
     @pytest.mark.parametrize("text", ["a,b\n1,2\n", "# {}\n", "# []\n", "\x00\xff", "# not json\n"])
     def test_another_file_is_left_alone(self, tmp_path, text):
@@ -492,7 +600,7 @@ class TestRefusals:
         assert path.read_text() == text
 
     def test_a_spoilt_line_is_named(self, tmp_path):
-        path = self.changed(tmp_path)
+        path = changed(tmp_path)
         path.write_text(path.read_text() + "wine,MAR,x,0,mean,ok,,,,,1,\n")
         with pytest.raises(ResultsError, match="line 13 is not one"):
             results.read(path)

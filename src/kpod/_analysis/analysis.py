@@ -12,7 +12,7 @@ import numpy as np
 
 from kpod._analysis import summaries, text
 from kpod._analysis.other_numbers import OtherNumber, other_numbers
-from kpod._analysis.verdict import Verdict, verdict_on
+from kpod._analysis.verdict import REPEATED, Verdict, verdict_on
 from kpod._columns.preparing.columns_in_use import ColumnUsage
 from kpod._columns.rows.row_names import row_names
 from kpod._columns.tables import TableFile
@@ -40,8 +40,6 @@ FEW_ROWS = 50_000
 """Up to which a report says how sure the rows are without being asked: probabilities take a second or two."""
 QUICK_WORK = 300_000
 """Observed entries times clusters, up to which a report says how stable the clusters are: a second or two."""
-REPEATED = ("one row for each", "rows in time", "repeated units")
-"""Notes on rows that are not independent of each other."""
 MIXTURE_WORK = 30
 """Fits of KPOD that a fit of a mixture takes as long as."""
 
@@ -73,7 +71,7 @@ class Analysis:
         Which clusters come back when the rows are resampled. Takes as long as about 15 fits.
     verdict : Verdict or None
         What can be said in a line, and whether it holds under other choices: logarithms, robust scales, rows
-        or columns left out, and so on. None for ratings, and for tables that are read in pieces.
+        or columns left out, and so on. Of a large table a sample is tried, which is said. None for ratings.
     outcome : Outcome or None
         The outcome that was named, compared between the clusters, with intervals.
     rule : Rule or None
@@ -146,8 +144,7 @@ class Analysis:
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        in_memory = not self._table.in_pieces and hasattr(self.model[0], "roles_")
-        return verdict_on(self) if in_memory else None
+        return verdict_on(self) if hasattr(self.model[0], "roles_") else None
 
     @cached_property
     def outcome(self) -> Outcome | None:

@@ -1,8 +1,8 @@
 """Does it hold? The analysis repeated under other choices that a careful colleague would ask about.
 
-Logarithms, robust scales, a few rows or a column left out, categories, gaps, the seed: none of them should
-decide what groups there are. Each is tried by itself, everything else as it was, and what comes out is
-compared with the clusters of the analysis on the rows they have in common.
+Logarithms, robust scales, a few rows or a column left out, one row for each individual, categories, gaps,
+the seed: none of them should decide what groups there are. Each is tried by itself, everything else as it
+was, and what comes out is compared with the clusters of the analysis on the rows they have in common.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kpod._columns.preparing.encoding import NUMBER, Encoding, is_binary, learn_
 from kpod._common.errors import printable
 from kpod._common.notebook import ReadsAsText
 from kpod._common.sentences.formatting import counted, listed
+from kpod._common.sentences.table_sentences import LEAST_UNITS
 from kpod._common.sentences.verdict_sentences import verdict_sentence
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
 from kpod._estimators.kpod import KPOD
@@ -46,6 +47,8 @@ SKEWED = 1.5
 """The skewness from which one would think of logarithms, if it is halved by them."""
 GAPS = 0.02
 """The share of missing entries from which one would ask whether gaps are informative."""
+REPEATED = ("one row for each", "rows in time", "repeated units")
+"""Notes on rows that are not independent of each other; the first column they name is that of individuals."""
 MORE = 3
 """How many clusters more than were found are tried, where the number was left open."""
 
@@ -57,7 +60,8 @@ class OtherChoice:
     Attributes
     ----------
     kind : str
-        "logarithms", "scale", "extreme rows", "column", "categories", "missingness", "shape" or "seed".
+        "logarithms", "scale", "extreme rows", "individuals", "column", "categories", "missingness", "shape"
+        or "seed".
     text : str
         The choice in words: "with logarithms of income".
     columns : tuple of str
@@ -116,7 +120,8 @@ class Verdict(ReadsAsText):
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
-        return {**vars(self), "sentence": self.sentence_, "others": [one.to_dict() for one in self.others]}
+        others = [one.to_dict() for one in self.others]
+        return {**vars(self), "sentence": self.sentence_, "others": others, "threshold": SAME}
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,8 @@ class Specification:
     rows: Positions | None = None
     categories: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
+    unit: str | None = None
+    """The column that names individuals, where each of them is to be one row."""
     as_many: bool = False
     """Whether the number of clusters stays, though it was left open: what takes too long otherwise."""
 
@@ -151,8 +158,14 @@ class Questions:
             drawn = np.random.default_rng(self.seed).choice(len(usable), MOST_ROWS, replace=False)
             usable = usable[np.sort(drawn)]
         self.rows = usable
+        self.values = self.values_of(usable)
+
+    def values_of(self, rows: Positions) -> AnyFloats:
+        """The columns used, as the table has them; of one in pieces, only these rows are read."""
+        if self.table.in_pieces:
+            return self.analysis._clustering.table.rows(rows)
         values, _ = self.preparer._values(self.table)
-        self.values = values[usable]
+        return values[rows]
 
     @property
     def encoding(self) -> Encoding:
@@ -166,6 +179,7 @@ class Questions:
     def all(self) -> Iterator[Specification]:
         yield from self.about_scales()
         yield from self.about_rows()
+        yield from self.about_individuals()
         yield from self.about_columns()
         yield from self.about_gaps()
         if is_mixture(self.model):
@@ -209,11 +223,18 @@ class Questions:
 
         Not to its center: rows far from all others have one of their own.
         """
-        seen = np.asarray(self.analysis._clustering.seen)[self.rows]
+        seen = self.analysis._clustering.values.rows(self.rows)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of a column without entries
             off = seen - np.nanmedian(seen, axis=0)
             return np.asarray(np.nanmean(off**2, axis=1))
+
+    def about_individuals(self) -> Iterator[Specification]:
+        note = next((note for note in self.analysis.notes if note.kind in REPEATED), None)
+        if note is None or self.table.in_pieces or note.values["n_units"] < LEAST_UNITS:
+            return
+        unit = note.columns[0]
+        yield Specification("individuals", f"with one row per {printable(unit)}", (unit,), unit=unit)
 
     def about_columns(self) -> Iterator[Specification]:
         for name in self.dominant():
@@ -227,7 +248,9 @@ class Questions:
                 yield Specification(
                     "categories", "without the categories", names, without=names, as_many=True
                 )
-        elif any(role.role in ("category", "ordered") for name, role in usage.roles.items()):
+        elif not self.table.in_pieces and any(
+            role.role in ("category", "ordered") for role in usage.roles.values()
+        ):
             yield Specification("categories", "with the categories", categories=True, as_many=True)
 
     def dominant(self) -> list[str]:
@@ -271,18 +294,37 @@ class Questions:
 
     def outcome(self, spec: Specification) -> OtherChoice:
         """The clusters under another choice, compared with those of the analysis."""
+        among, labels = self.of_rows(spec) if spec.unit is None else self.of_individuals(spec, spec.unit)
+        both = labels >= 0
+        k = int(labels.max()) + 1
+        agreement = float(adjusted_rand_score(self.labels[among][both], labels[both]))
+        same = k == self.analysis.n_clusters and agreement >= SAME
+        return OtherChoice(spec.kind, spec.text, spec.columns, k, agreement, same)
+
+    def of_rows(self, spec: Specification) -> tuple[Positions, Labels]:
+        """The rows clustered under another choice, and their clusters."""
         values, weights = self.table_of(spec), self.analysis._weights
         weights = None if weights is None else np.asarray(weights)[self.rows]
         among = self.rows
         if spec.rows is not None:
             values, among = values[spec.rows], among[spec.rows]
             weights = None if weights is None else weights[spec.rows]
-        labels = self.clustered(values, weights, spec)
-        both = labels >= 0
-        k = int(labels.max()) + 1
-        agreement = float(adjusted_rand_score(self.labels[among][both], labels[both]))
-        same = k == self.analysis.n_clusters and agreement >= SAME
-        return OtherChoice(spec.kind, spec.text, spec.columns, k, agreement, same)
+        return among, self.clustered(values, weights, spec)
+
+    def of_individuals(self, spec: Specification, unit: str) -> tuple[Positions, Labels]:
+        """The rows, and the clusters of their individuals: of means, as `one_row_per` would have them."""
+        from kpod._columns.preparing.column_values import codes_of
+        from kpod._columns.rows.choice import combined
+
+        codes = codes_of(self.table, unit)
+        known = self.rows[codes[self.rows] >= 0]
+        everybody = np.unique(codes[codes >= 0])  # in the order of the combined rows
+        here, of_row = np.unique(np.searchsorted(everybody, codes[known]), return_inverse=True)
+        table, preparer = combined(self.table, unit, "mean"), clone(self.preparer)
+        _, encoding, values = preparer._fit(table)
+        weights = preparer.row_weights(table)
+        weights = None if weights is None else np.asarray(weights)[here]
+        return known, self.clustered(encoding.encode(values)[here], weights, spec)[of_row]
 
     def clustered(self, values: AnyFloats, weights: Floats | None, spec: Specification) -> Labels:
         """The labels of the rows under another choice; of a mixture, at the same number and in its shape."""

@@ -138,7 +138,10 @@ class KPOD(NearestCenter):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centers; NaN in a column of which nothing was observed.
+        The centers; NaN in a column of which nothing was observed. They are the means of the rows of each
+        cluster (pulled by `shrinkage`), unless `tol` ended the fit before the last row came to rest: then
+        rows are assigned to the final centers once more, as in scikit-learn, and a few of them may leave the
+        cluster whose mean they are part of. ``tol=0`` goes on until none does.
 
     labels_ : ndarray of shape (n_samples,)
         The cluster of each row, -1 where nothing was observed (and gaps are ignored). They are what

@@ -262,7 +262,7 @@ class Report:
         environment.filters["some"] = some
         environment.filters["options"] = unbroken_options
         data, k = self.data, self.clustering.k
-        drawn = pictures(self.clustering, self.rows, self.choice)
+        drawn = pictures(self.clustering, self.rows, self.choice, self.verdict)
         held = data["members"]
         page = environment.from_string(resource("report.html")).render(
             data,

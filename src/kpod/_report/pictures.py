@@ -33,10 +33,13 @@ LABELS = {
     "margins": "Margin of each row, by cluster",
     "loss": "Loss or likelihood by iteration",
     "choice": "Error of hidden entries by number of clusters",
+    "verdict": "Agreement with the clusters that other choices lead to, the highest first",
 }
 
 
-def pictures(c: Clustering, rows: RowsDisplay, choice: KChoice | None = None) -> dict[str, Any]:
+def pictures(
+    c: Clustering, rows: RowsDisplay, choice: KChoice | None = None, verdict: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """The pictures as SVG, by name; there is nothing to compare a single cluster with."""
     from kpod import plot
 
@@ -54,6 +57,11 @@ def pictures(c: Clustering, rows: RowsDisplay, choice: KChoice | None = None) ->
     drawn["rows"] = svg(rows, "rows")
     if choice is not None:
         drawn["choice"] = svg(plot.ChooseKDisplay.of(choice), "choice")
+    if verdict is not None and verdict["others"]:
+        from kpod._report.specification_curve import SpecificationCurve
+
+        about = {name: verdict[name] for name in ("others", "n_clusters", "threshold")}
+        drawn["verdict"] = svg(SpecificationCurve(**about), "verdict")
     return drawn
 
 

@@ -51,6 +51,7 @@ class DaskExecutor(RemoteExecutor):
     def __init__(self, client: Any) -> None:
         super().__init__()
         self.client = client
+        self.connection = Connection.of(client)
         self._checked: set[str] = set()
         self._plan: list[tuple[str, list[int], int]] = []
         self._planned_for: Any = None
@@ -87,14 +88,14 @@ class DaskExecutor(RemoteExecutor):
     def results(self, futures: Sequence[Any]) -> list[Any]:
         """What tasks return; if one fails, the others are called off."""
         try:
-            return wait_for(self.client, self.client.gather, list(futures))
+            return wait_for(self.connection, self.client.gather, list(futures))
         except BaseException:
             self._call_off(list(futures))
             raise
 
     def check_workers(self) -> dict[str, int]:
         """The threads of each worker; all of them have this version of the package, and these kernels."""
-        workers = wait_for_workers(self.client)
+        workers = wait_for_workers(self.connection)
         new = sorted(workers.keys() - self._checked)
         if new:
             # A function of the standard library, which a worker without the package can run.
@@ -118,11 +119,11 @@ class DaskExecutor(RemoteExecutor):
     def _call_off(self, futures: list[Any]) -> None:
         """Cancel tasks after an error, which what goes wrong here must not hide."""
         with suppress(Exception):
-            wait_for(self.client, self.client.cancel, futures)
+            wait_for(self.connection, self.client.cancel, futures)
 
     def _run(self, function: Callable[..., Any], *args: Any, workers: Sequence[str]) -> dict[str, Any]:
         """What a function returns on each worker, or the error."""
-        return wait_for(self.client, self.client.run, function, *args, workers=workers, on_error="return")
+        return wait_for(self.connection, self.client.run, function, *args, workers=workers, on_error="return")
 
     def run_pass(
         self,
@@ -164,7 +165,7 @@ class DaskExecutor(RemoteExecutor):
         workers = self.check_workers()
         asked_for = ([block.source.key for block in blocks], workers)
         if asked_for != self._planned_for:
-            holders = wait_for(self.client, self.client.who_has, [block.source for block in blocks])
+            holders = wait_for(self.connection, self.client.who_has, [block.source for block in blocks])
             known = self.client.scheduler_info(n_workers=-1)["workers"]
             self._plan = plan(
                 [block.n_entries * block.dtype.itemsize for block in blocks],
@@ -264,10 +265,9 @@ def dask_executor(client: Any) -> Iterator[DaskExecutor]:
     """An executor on the workers of a client's cluster."""
     check_usable(client)
     executor = DaskExecutor(client)
-    connection = Connection.of(client)
     with thread_left_to_others():
         try:
-            with connection.explained():
+            with executor.connection.explained():
                 yield executor
         except Exception as error:
             if not isinstance(error, ClientClosedError) and not is_closed(client):

@@ -29,23 +29,23 @@ class ClientClosedError(RuntimeError):
     """The client was closed while somebody waited for it."""
 
 
-def wait_for(client: Any, call: Callable[..., Any], *args: Any, **how: Any) -> Any:
-    """What a method of a client returns, or an error once that cannot be expected any more.
+def wait_for(connection: Connection, call: Callable[..., Any], *args: Any, **how: Any) -> Any:
+    """What a method of a connection's client returns, or an error once that cannot be expected any more.
 
     The call is left to itself then: Dask's `gather` ends with the tasks it waits for, which the caller
     calls off, and logs errors of its own if it is cancelled before.
     """
-    pending = start(client, call, *args, **how)
-    watch = Watch(client)
+    pending = start(connection.client, call, *args, **how)
+    watch = Watch(connection)
     while not concurrent.futures.wait([pending], SECONDS_A_ROUND).done:
         watch.look()
     return pending.result()
 
 
-def wait_for_workers(client: Any) -> dict[str, int]:
+def wait_for_workers(connection: Connection) -> dict[str, int]:
     """The threads of each worker, as soon as there is one."""
-    watch = Watch(client)
-    while not (workers := wait_for(client, client.nthreads)):
+    watch = Watch(connection)
+    while not (workers := wait_for(connection, connection.client.nthreads)):
         watch.look()
         time.sleep(0.1)
     return workers
@@ -77,8 +77,8 @@ def close_if_never_run(coroutine: Coroutine[Any, Any, Any]) -> None:
 class Watch:
     """Since when a cluster has had no workers, or has not said whether it has any."""
 
-    def __init__(self, client: Any) -> None:
-        self.client, self.address = client, address_of(client)
+    def __init__(self, connection: Connection) -> None:
+        self.connection, self.client, self.address = connection, connection.client, connection.address
         self.limit = no_workers_timeout()
         self.since: float | None = None
         self.warned = False
@@ -88,6 +88,8 @@ class Watch:
         """Warn of a cluster without workers, and raise once it has had none for long."""
         if self.client.status in ("closing", "closed"):
             raise ClientClosedError
+        if self.connection.was_restarted:  # workers may be back, but what was asked of those before is lost
+            raise concurrent.futures.CancelledError
         n_workers = self._n_workers()
         if n_workers:
             self.since, self.warned = None, False
@@ -136,6 +138,10 @@ class Connection:
     def of(cls, client: Any) -> Connection:
         return cls(client, address_of(client), client.generation, client.scheduler_comm)
 
+    @property
+    def was_restarted(self) -> bool:
+        return bool(self.client.generation != self.generation)
+
     @contextmanager
     def explained(self) -> Iterator[None]:
         """What Dask says of blocks that cannot be made, in other words."""
@@ -163,7 +169,7 @@ class Connection:
         )
 
     def _why_lost(self, error: BaseException) -> str:
-        if self.client.generation != self.generation:
+        if self.was_restarted:
             return (
                 f"The Dask cluster at {self.address} was restarted while it was in use, and lost the table. "
                 "Fit again."
