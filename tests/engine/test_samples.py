@@ -136,3 +136,25 @@ def test_weights_are_those_of_the_rows_drawn(monkeypatch):
     one = mixture().fit(frame, sample_weight="w")
     other = mixture().fit(X, sample_weight=weights)
     assert_allclose(one.means_, other.means_, rtol=1e-3)  # rows of no weight are not drawn
+
+
+def test_a_mixture_does_not_follow_the_order_of_the_rows():
+    """Which Spark does not keep, and which the starts would follow: clusters that touch, and one start."""
+    X = clustered(np.random.default_rng(2), 400, 4, k=3, missing=0.3, spread=1.5)[0]
+    order = np.random.default_rng(0).permutation(len(X))
+    fits = [
+        GaussianMixture(3, covariance_type="diag", n_init=1, random_state=0).fit(in_chunks(rows))
+        for rows in (X, X[order])
+    ]
+    assert_array_equal(fits[0].means_, fits[1].means_)
+    assert_array_equal(fits[0].labels_.compute()[order], fits[1].labels_.compute())
+
+
+def test_a_report_names_rows_by_their_places_in_the_table():
+    X = table()
+    X[3] = np.nan  # says nothing, and is not brought here
+    known, spread = pd.DataFrame(X, columns=NAMES), in_frame(X)
+    model = KPOD(3, random_state=0).fit(known.drop(index=3))
+    here, there = kpod.report(model, known).data, kpod.report(model, spread).data
+    for one, other in zip(here["clusters"], there["clusters"], strict=True):
+        assert [f"row {name}" for name in one["typical"]] == other["typical"]

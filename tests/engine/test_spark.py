@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from kpod import KPOD
-from kpod._engine import sizes
+import kpod
+from kpod import KPOD, GaussianMixture
+from kpod._engine import sampling, sizes
 from kpod._engine.workers import spark_executor, spark_worker
 from tests.helpers.spark import spark_session, without_java
 from tests.helpers.tables import clustered
@@ -260,6 +261,39 @@ def rows(frame):
 
 def with_names(X):
     return pd.DataFrame(X, columns=NAMES)
+
+
+def test_findings_of_a_sample_do_not_follow_the_order_of_the_rows(spark, there, tmp_path):
+    """Spark keeps none: they are those of the array, whose rows stand in another order."""
+    X = table()
+    frame, known = frame_of(spark, X[::-1], tmp_path), with_names(X)
+    model = KPOD(3, random_state=0).fit(known)
+    here, far = (kpod.stability(model, given, n_resamples=3, random_state=0) for given in (known, frame))
+    assert_array_equal(here.jaccard_samples_, far.jaccard_samples_)
+    assert_array_equal(here.ari_samples_, far.ari_samples_)
+    here, far = kpod.summary(model, known), kpod.summary(model, frame)
+    assert_array_equal(here.sizes_, far.sizes_)
+    assert_allclose(here.within_ss_, far.within_ss_)
+    far = mixture_of(frame)
+    assert_array_equal(mixture_of(partitioned(X)).means_, far.means_)
+    assert far.labels_.columns == [*NAMES, "cluster"]
+    here, far = kpod.report(model, known).data, kpod.report(model, frame)
+    assert [c["sentence"] for c in here["clusters"]] == [c["sentence"] for c in far.data["clusters"]]
+    assert "which keeps no order" in far.html
+
+
+def test_a_sample_is_said_to_be_one(spark, there, tmp_path, monkeypatch):
+    monkeypatch.setattr(sampling, "SAMPLED_ROWS", 300)
+    frame = frame_of(spark, table(), tmp_path)
+    model = KPOD(3, random_state=0).fit(with_names(table()))
+    with pytest.warns(UserWarning, match="random sample of 300 of 900 rows"):
+        assert kpod.summary(model, frame).n_rows_ == 300
+    with pytest.warns(UserWarning, match="random sample of 300 of 900 rows"):
+        assert mixture_of(frame).n_rows_ == 300
+
+
+def mixture_of(frame):
+    return GaussianMixture(3, covariance_type="diag", n_init=1, random_state=0).fit(frame)
 
 
 def test_the_line_of_the_readme(spark, tmp_path):

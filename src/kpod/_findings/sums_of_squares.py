@@ -153,7 +153,7 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
      (between_SS / total_SS = 98.5%)
     The best loss was found in 10 of 10 starts.
     """
-    X, sample_weight, n_drawn, _ = brought_here(X, sample_weight)
+    X, sample_weight, n_drawn, *_ = brought_here(X, sample_weight)
     fitted, seen = model_and_table(model, X)
     values, labels = validation.as_table(seen, fitted), np.asarray(fitted.predict(seen))
     given = getattr(model, "_weights", None) if sample_weight is None else sample_weight

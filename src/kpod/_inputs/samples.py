@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from kpod._common.typing import Positions
 from kpod._common.warnings import warn
-from kpod._engine.sampling import rows_here
+from kpod._engine.blocks import some_rows
+from kpod._engine.sampling import Sample, order_by_content, rows_here
 from kpod._engine.table import make_table
 from kpod._inputs import choose_executor, collections, validation
 
@@ -22,19 +24,22 @@ class RowsHere(NamedTuple):
     weights : of its rows, as they were given for a table that is in memory anyway
     n_drawn : its rows, where they are a sample; else None
     sentence : what they are a sample of; else empty
+    rows : their positions in a table of Dask; else None, rows of Spark have none
     """
 
     table: Any
     weights: Any
     n_drawn: int | None = None
     sentence: str = ""
+    rows: Positions | None = None
 
 
-def brought_here(X: Any, sample_weight: Any = None, seed: int = 0) -> RowsHere:
+def brought_here(X: Any, sample_weight: Any = None, seed: int = 0, *, by_content: bool = False) -> RowsHere:
     """Rows of a collection of Dask or a DataFrame of Spark that observe anything; any other table as it is.
 
     All of them where they are few, else a random sample, of which it is warned. Which rows depends on the
-    table and the seed, not on the machines that it is on.
+    table, the order of its rows and the seed, not on the machines that it is on. They are in the order of the
+    table, or for what depends on it, `by_content` (`sampling.order_by_content`).
     """
     if not collections.is_collection(X):
         return RowsHere(X, sample_weight)
@@ -55,13 +60,17 @@ def brought_here(X: Any, sample_weight: Any = None, seed: int = 0) -> RowsHere:
                 )
             drawn = rows_here(table, own, np.random.default_rng(seed))
             table.check_unchanged(own)
-    n = drawn.values.shape[0]
+    if by_content:
+        order = order_by_content(drawn.values, drawn.weights)
+        own_weights = None if drawn.weights is None else drawn.weights[order]
+        drawn = Sample(some_rows(drawn.values, order), own_weights, drawn.rows[order])
+    n, rows = len(drawn.rows), drawn.rows if validation.is_dask(X) else None
     found = named(drawn.values, header)
     if n == n_usable:
-        return RowsHere(found, drawn.weights)
+        return RowsHere(found, drawn.weights, rows=rows)
     sentence = f"a random sample of {n:,} of {table.n_rows:,} rows, the same on any number of workers"
     warn(f"X is on a cluster, and this rests on {sentence}.")
-    return RowsHere(found, drawn.weights, n, sentence)
+    return RowsHere(found, drawn.weights, n, sentence, rows)
 
 
 def names_of(header: Any) -> list[str] | None:

@@ -129,6 +129,10 @@ def report(
     settings = {"model": " ".join(repr(model).split()), "kpod": __version__}
     if here.sentence:
         settings["rows"] = here.sentence
+    if here.rows is not None and here.rows[-1] >= len(here.rows):  # some rows of the table are not here
+        row_names = [f"row {position + 1}" for position in here.rows]
+    elif spread and here.rows is None:
+        settings["numbers of rows"] = "those of the rows as they came from Spark, which keeps no order"
     aside = asides_of(profile, len(clustering.labels)) if profile is not None else []
     choice = getattr(clustering.kpod, "choice_", None)
     if choice is not None and choice.n_hidden_ == 0:  # nothing was tried

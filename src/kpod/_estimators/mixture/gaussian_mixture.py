@@ -273,7 +273,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         check_mixture_parameters(self)
         new = copy.copy(self)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        rng, here = np.random.default_rng(seed), brought_here(X, sample_weight, seed)
+        rng, here = np.random.default_rng(seed), brought_here(X, sample_weight, seed, by_content=True)
         with threads(self._n_threads()) as executor:
             values = new._validate(here.table, executor, reset=True)
             names = getattr(new, "feature_names_in_", None)
