@@ -84,8 +84,6 @@ def named(values: Any, header: Any) -> Any:
     if not hasattr(header, "columns") or sparse.issparse(values):
         return values
     if hasattr(header, "column_names"):
-        import pyarrow as pa
-
         columns = [np.ascontiguousarray(column) for column in values.T]
-        return pa.table(dict(zip(header.column_names, columns, strict=True)))
+        return type(header).from_pydict(dict(zip(header.column_names, columns, strict=True)))
     return type(header)(values, columns=header.columns)
