@@ -15,7 +15,7 @@ import kpod
 from kpod import KPOD, GaussianMixture
 from kpod._engine import sampling, sizes
 from kpod._engine.workers import spark_executor, spark_worker
-from tests.helpers.spark import spark_session, without_java
+from tests.helpers.spark import frame_of, spark_session, without_java
 from tests.helpers.tables import clustered
 
 pytest.importorskip("pyspark")
@@ -48,35 +48,6 @@ def table(dtype=np.float64, n_rows=900, seed=1):
 
 def partitioned(X, n=3):
     return da.concatenate([da.from_array(part, chunks=part.shape) for part in np.array_split(X, n)])
-
-
-class Parts:
-    """A source of rows: partition i is the i-th of several arrays in files."""
-
-    def __init__(self, paths):
-        self.paths = [str(path) for path in paths]
-
-    def __call__(self, batches):
-        import pyarrow as pa
-
-        for batch in batches:
-            for i in batch.column(0).to_pylist():
-                X = np.load(self.paths[i])
-                columns = [pa.array(np.ascontiguousarray(column)) for column in X.T]
-                yield pa.RecordBatch.from_arrays(columns, [*NAMES, "w"][: len(columns)])
-
-
-Parts.__module__ = "__main__"  # by value: the workers need not have the tests
-
-
-def frame_of(spark, X, folder, n=3):
-    """A DataFrame with the partitions of `partitioned`."""
-    paths = [Path(folder) / f"{i}.npy" for i in range(n)]
-    for path, part in zip(paths, np.array_split(X, n), strict=True):
-        np.save(path, part)
-    kind = "float" if X.dtype == np.float32 else "double"
-    schema = ", ".join(f"{name} {kind}" for name in [*NAMES, "w"][: X.shape[1]])
-    return spark.range(0, n, 1, n).mapInArrow(Parts(paths), schema)
 
 
 def same(one, other):
@@ -294,6 +265,20 @@ def test_a_sample_is_said_to_be_one(spark, there, tmp_path, monkeypatch):
 
 def mixture_of(frame):
     return GaussianMixture(3, covariance_type="diag", n_init=1, random_state=0).fit(frame)
+
+
+def test_a_preparer_of_a_sample_prepares_a_frame_where_it_is(spark):
+    """As it says when it is given one."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"size": rng.normal(size=90) + 9 * (np.arange(90) % 3), "kind": ["oak", "elm"] * 45})
+    frame = spark.createDataFrame(X)
+    advice = r"X\.mapInPandas\(lambda parts: map\(preparer\.transform, parts\), schema\)"
+    with pytest.raises(TypeError, match=advice):
+        kpod.TablePreparer().fit(frame)
+    preparer = kpod.TablePreparer().fit(X).set_output(transform="pandas")
+    schema = ", ".join(f"`{name}` double" for name in preparer.get_feature_names_out())
+    ready = frame.mapInPandas(lambda parts: map(preparer.transform, parts), schema)
+    assert_array_equal(rows(ready), preparer.transform(X))
 
 
 def test_the_line_of_the_readme(spark, tmp_path):
