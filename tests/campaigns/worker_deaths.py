@@ -49,8 +49,8 @@ def table():
     return da.concatenate([da.from_delayed(one, (N_ROWS, 10), float) for one in parts])
 
 
-def model():
-    return KPOD(8, init=part(0)[:8], tol=0, max_iter=30)
+def model(max_iter=30):
+    return KPOD(8, init=part(0)[:8], tol=0, max_iter=max_iter)
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def outcome(where, X, here):
     def fit():
         try:
             with where:
-                there = model().fit(X)
+                there = model(here.max_iter).fit(X)
             equal = all(np.array_equal(getattr(there, name), getattr(here, name)) for name in FITTED)
             found.append("same bits" if equal else "OTHER BITS")
         except Exception as error:
@@ -167,11 +167,15 @@ def kill_processes_of_spark():
 KILLED = []
 
 
-def killed_on_spark(n, rng, here):
+def killed_on_spark(n, rng):
     """How fits end in the course of which all Python processes of Spark are killed."""
     spark = spark_session()
     with tempfile.TemporaryDirectory() as folder:
-        X = frame_of(spark, table().compute(), folder, 12, "abcdefghij")
+        rows = table().compute()
+        X, here = (
+            frame_of(spark, rows, folder, 4, "abcdefghij"),
+            model(6).fit(da.from_array(rows, (3 * N_ROWS, 10))),
+        )
         assert outcome(nullcontext(), X, here) == "same bits"
         began = time.monotonic()
         assert outcome(nullcontext(), X, here) == "same bits"
@@ -210,7 +214,7 @@ def main():
             with without_nannies() as client:
                 counts[disturbed(client, kill_for_good, rng, here, seconds, "gone", number)] += 1
     if given.spark:
-        counts.update(killed_on_spark(given.spark, rng, here))
+        counts.update(killed_on_spark(given.spark, rng))
     print(dict(counts))
     if any(word in key for key in counts for word in ("HANGS", "OTHER BITS")):
         raise SystemExit(1)
