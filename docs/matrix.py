@@ -212,7 +212,16 @@ QUESTIONS = {
     "checkpoint": checkpoint,
     "mini-batch": lambda place: np.bincount(MiniBatchKPOD(3, random_state=0).fit(place).labels_),
 }
-ON_SAMPLE = {"k auto", "missingness auto", "shrinkage auto", "probability"}
+ON_SAMPLE = {
+    "k auto",
+    "missingness auto",
+    "shrinkage auto",
+    "probability",
+    "mixture",
+    "stability",
+    "report",
+    "summary",
+}
 
 
 # The command line takes files, standardises their columns and clusters them: what to type, and the column or

@@ -1,11 +1,12 @@
 """Fits on a real cluster whose workers are killed or stopped; run by hand, not by pytest.
 
-    python -m tests.campaigns.worker_deaths [--killed 20] [--gone 5] [--stopped 3] [--seed 0]
+    python -m tests.campaigns.worker_deaths [--killed 20] [--gone 5] [--stopped 3] [--spark 20] [--seed 0]
 
 `killed`: every worker is killed (SIGKILL) once, each at a moment of its own, and its nanny starts another;
-`gone`: all workers are killed at a random moment, and nobody starts others; `stopped`: one worker is stopped
-(SIGSTOP) for 20 seconds. Every fit must end, with the bits of a fit without a cluster or with an error that
-says what happened; "hangs" is what has not ended after ten minutes. The last line counts.
+`gone`: all workers are killed at a random moment, and nobody starts others; `stopped`: one worker is
+stopped (SIGSTOP) for 20 seconds; `spark`: all Python processes of a Spark session are killed once, at a
+random moment. Every fit must end, with the bits of a fit without a cluster or with an error that says what
+happened; "hangs" is what has not ended after ten minutes. The last line counts.
 """
 
 import argparse
@@ -13,23 +14,27 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 import dask
 import dask.array as da
 import distributed
 import numpy as np
+import psutil
 from dask.delayed import delayed
 
 from kpod import KPOD
+from kpod._engine import sizes
+from tests.helpers.spark import frame_of, spark_session
 from tests.helpers.tables import clustered
 
 N_WORKERS, N_ROWS = 2, 1000
-FITTED = ("labels_", "cluster_centers_", "counts_", "inertia_", "loss_curve_", "column_means_")
+FITTED = ("cluster_centers_", "counts_", "inertia_", "loss_curve_", "column_means_")
 MOST_SECONDS = 600
 
 
@@ -44,8 +49,8 @@ def table():
     return da.concatenate([da.from_delayed(one, (N_ROWS, 10), float) for one in parts])
 
 
-def model():
-    return KPOD(8, init=part(0)[:8], tol=0, max_iter=30)
+def model(max_iter=30):
+    return KPOD(8, init=part(0)[:8], tol=0, max_iter=max_iter)
 
 
 @contextmanager
@@ -114,14 +119,14 @@ def stop_one(client, rng, seconds):
     return [later(moment, pid, signal.SIGSTOP), later(moment + 20, pid, signal.SIGCONT)]
 
 
-def outcome(client, here):
+def outcome(where, X, here):
     """How a fit ends: "same bits", "other bits", "hangs", or the error."""
     found = []
 
     def fit():
         try:
-            with client.as_current():
-                there = model().fit(table())
+            with where:
+                there = model(here.max_iter).fit(X)
             equal = all(np.array_equal(getattr(there, name), getattr(here, name)) for name in FITTED)
             found.append("same bits" if equal else "OTHER BITS")
         except Exception as error:
@@ -134,11 +139,15 @@ def outcome(client, here):
 
 
 def disturbed(client, harm, rng, here, seconds, kind, number):
-    """Print and return how a fit ends in the course of which something happens to workers."""
+    """Print and return how a fit ends in the course of which something happens to workers of Dask."""
     client.wait_for_workers(N_WORKERS, MOST_SECONDS)
     timers = harm(client, rng, seconds)
+    return told(timers, client.as_current(), table(), here, kind, number)
+
+
+def told(timers, where, X, here, kind, number):
     began = time.monotonic()
-    found = outcome(client, here)
+    found = outcome(where, X, here)
     early = ", before the last signal" if any(timer.is_alive() for timer in timers) else ""
     print(f"{kind} {number}: {found} ({time.monotonic() - began:.1f} s{early})", flush=True)
     for timer in timers:
@@ -146,20 +155,55 @@ def disturbed(client, harm, rng, here, seconds, kind, number):
     return f"{kind}: {found.split(' at ')[0]}"
 
 
+def kill_processes_of_spark():
+    """The Python processes of the session's executors, but not the one that forks them."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if all("pyspark.daemon" in one.cmdline() for one in (process, process.parent())):
+                process.kill()
+                KILLED.append(process.pid)
+
+
+KILLED = []
+
+
+def killed_on_spark(n, rng):
+    """How fits end in the course of which all Python processes of Spark are killed."""
+    spark = spark_session()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = table().compute()
+        X, here = (
+            frame_of(spark, rows, folder, 4, "abcdefghij"),
+            model(6).fit(da.from_array(rows, (3 * N_ROWS, 10))),
+        )
+        assert outcome(nullcontext(), X, here) == "same bits"
+        began = time.monotonic()
+        assert outcome(nullcontext(), X, here) == "same bits"
+        seconds = time.monotonic() - began
+        print(f"undisturbed on Spark: same bits ({seconds:.1f} s)", flush=True)
+        for number in range(n):
+            before, timer = len(KILLED), threading.Timer(rng.uniform(0, seconds), kill_processes_of_spark)
+            timer.start()
+            found = told([timer], nullcontext(), X, here, "spark", number)
+            yield found if len(KILLED) > before else f"{found}, with no process to kill"
+    spark.stop()
+
+
 def main():
     parser = argparse.ArgumentParser()
-    for kind, n in {"killed": 20, "gone": 5, "stopped": 3}.items():
+    for kind, n in {"killed": 20, "gone": 5, "stopped": 3, "spark": 20}.items():
         parser.add_argument(f"--{kind}", type=int, default=n)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    sizes.SMALL_REMOTE_TABLE = 0  # or else the table comes here, and a killed worker is not missed
     here = model().fit(table())
     rng = np.random.default_rng(given.seed)
     counts = Counter()
     # On a busy machine, it may take minutes until workers are back.
     with dask.config.set({"kpod.no-workers-timeout": "10 minutes"}), with_nannies() as client:
         began = time.monotonic()
-        assert outcome(client, here) == "same bits"
+        assert outcome(client.as_current(), table(), here) == "same bits"
         seconds = time.monotonic() - began
         print(f"undisturbed: same bits ({seconds:.1f} s)", flush=True)
         for kind, harm in {"stopped": stop_one, "killed": kill_each_once}.items():
@@ -169,6 +213,8 @@ def main():
         for number in range(given.gone):
             with without_nannies() as client:
                 counts[disturbed(client, kill_for_good, rng, here, seconds, "gone", number)] += 1
+    if given.spark:
+        counts.update(killed_on_spark(given.spark, rng))
     print(dict(counts))
     if any(word in key for key in counts for word in ("HANGS", "OTHER BITS")):
         raise SystemExit(1)

@@ -31,11 +31,18 @@ WORKS = {
     "ObservedScaler.fit",
     "ObservedScaler.fit_transform",
     "choose_k",
+    # On a sample of the rows, which is drawn where they are.
+    "GaussianMixture.fit",
+    "GaussianMixture.fit_predict",
+    "report",
+    "stability",
+    "summary",
 }
 # Needs no table at all, or gives another collection, which nobody has computed yet.
 IGNORES = {"LossDisplay.from_estimator", "KPOD.predict_proba", "ObservedScaler.transform"} | {
     f"{name}.{method}" for name in ("KPOD", "MiniBatchKPOD") for method in ("predict", "transform", "impute")
 }
+IGNORES |= {f"GaussianMixture.{method}" for method in ("predict", "predict_proba", "impute")}
 
 
 def loaded(*_):
@@ -139,7 +146,7 @@ def test_what_to_do_is_said():
         dask_frame: r"X\.sample\(frac=0\.01\)",
     }.items():
         with pytest.raises(TypeError, match=rf"X is a Dask .*table in memory.*{line}"):
-            kpod.GaussianMixture(2).fit(make())
+            missingness.diagnose(make())
 
 
 def test_other_tables_are_refused_by_their_own_names():
@@ -148,3 +155,31 @@ def test_other_tables_are_refused_by_their_own_names():
         kpod.KPOD(3, init=dask_array()[:3]).fit(X)
     with pytest.raises(TypeError, match="profile is a Dask DataFrame"):
         kpod.report(kpod.KPOD(3, random_state=0).fit(X), X, profile=dask_frame())
+
+
+def raw(n_rows=240):
+    """A table with words, whose numbers have gaps."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    group = rng.integers(3, size=n_rows)
+    frame = pd.DataFrame({"size": rng.normal(size=n_rows) + 9 * group, "mass": rng.normal(size=n_rows)})
+    frame.loc[::7, "mass"] = np.nan
+    return frame.assign(wild=np.array(["yes", "no"])[rng.integers(2, size=n_rows)])
+
+
+def test_a_preparer_says_how_it_works_in_partitions_and_does():
+    """What is advised gives the clusters of the table in memory."""
+    X = raw()
+    dd = pytest.importorskip("dask.dataframe")
+    frame = dd.from_pandas(X, npartitions=3)
+    sample = X[:150]
+    advice = r"X\.map_partitions\(preparer\.transform, meta=preparer\.transform\(sample\)\)"
+    with pytest.raises(TypeError, match=advice):
+        kpod.TablePreparer().fit(frame)
+    preparer = kpod.TablePreparer().fit(sample).set_output(transform="pandas")
+    with pytest.raises(TypeError, match=advice):
+        preparer.transform(frame)
+    ready = frame.map_partitions(preparer.transform, meta=preparer.transform(sample))
+    assert list(ready.columns) == ["size", "mass", "wild"]
+    there, here = (kpod.KPOD(3, random_state=0).fit(given) for given in (ready, preparer.transform(X)))
+    np.testing.assert_array_equal(there.labels_.compute(), here.labels_)

@@ -1,6 +1,7 @@
 """The step can be run anywhere: other processes, other orders, without its states."""
 
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -136,3 +137,23 @@ def test_large_states_are_where_scratch_files_are(tmp_path):
 def saved(path):
     np.save(path, np.ones((5, 2)))
     return path
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_entries", "expected"),
+    [
+        (10, 100, 1),
+        (1_000_000, 20_000_000, 64),
+        (13_421_772, 64 << 22, 64),
+        (13_421_773, (64 << 22) + 1, 65),
+        (10**9, 20 * 10**9, 4769),
+        (3, 10**9, 3),
+    ],
+)
+def test_blocks_of_large_tables_are_of_32_megabytes(n_rows, n_entries, expected):
+    """Of those above 2 GB, whatever runs over them; up to there, 64 of them are enough for many threads."""
+    ranges = blocks.cut(n_rows, n_entries)
+    assert len(ranges) == expected
+    assert ranges[0][0] == 0
+    assert ranges[-1][1] == n_rows
+    assert all(stop == start for (_, stop), (start, _) in pairwise(ranges))

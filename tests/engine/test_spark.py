@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from kpod import KPOD
-from kpod._engine import sizes
+import kpod
+from kpod import KPOD, GaussianMixture
+from kpod._engine import sampling, sizes
 from kpod._engine.workers import spark_executor, spark_worker
-from tests.helpers.spark import spark_session, without_java
+from tests.helpers.spark import frame_of, spark_session, without_java
 from tests.helpers.tables import clustered
 
 pytest.importorskip("pyspark")
@@ -47,35 +48,6 @@ def table(dtype=np.float64, n_rows=900, seed=1):
 
 def partitioned(X, n=3):
     return da.concatenate([da.from_array(part, chunks=part.shape) for part in np.array_split(X, n)])
-
-
-class Parts:
-    """A source of rows: partition i is the i-th of several arrays in files."""
-
-    def __init__(self, paths):
-        self.paths = [str(path) for path in paths]
-
-    def __call__(self, batches):
-        import pyarrow as pa
-
-        for batch in batches:
-            for i in batch.column(0).to_pylist():
-                X = np.load(self.paths[i])
-                columns = [pa.array(np.ascontiguousarray(column)) for column in X.T]
-                yield pa.RecordBatch.from_arrays(columns, [*NAMES, "w"][: len(columns)])
-
-
-Parts.__module__ = "__main__"  # by value: the workers need not have the tests
-
-
-def frame_of(spark, X, folder, n=3):
-    """A DataFrame with the partitions of `partitioned`."""
-    paths = [Path(folder) / f"{i}.npy" for i in range(n)]
-    for path, part in zip(paths, np.array_split(X, n), strict=True):
-        np.save(path, part)
-    kind = "float" if X.dtype == np.float32 else "double"
-    schema = ", ".join(f"{name} {kind}" for name in [*NAMES, "w"][: X.shape[1]])
-    return spark.range(0, n, 1, n).mapInArrow(Parts(paths), schema)
 
 
 def same(one, other):
@@ -260,6 +232,53 @@ def rows(frame):
 
 def with_names(X):
     return pd.DataFrame(X, columns=NAMES)
+
+
+def test_findings_of_a_sample_do_not_follow_the_order_of_the_rows(spark, there, tmp_path):
+    """Spark keeps none: they are those of the array, whose rows stand in another order."""
+    X = table()
+    frame, known = frame_of(spark, X[::-1], tmp_path), with_names(X)
+    model = KPOD(3, random_state=0).fit(known)
+    here, far = (kpod.stability(model, given, n_resamples=3, random_state=0) for given in (known, frame))
+    assert_array_equal(here.jaccard_samples_, far.jaccard_samples_)
+    assert_array_equal(here.ari_samples_, far.ari_samples_)
+    here, far = kpod.summary(model, known), kpod.summary(model, frame)
+    assert_array_equal(here.sizes_, far.sizes_)
+    assert_allclose(here.within_ss_, far.within_ss_)
+    far = mixture_of(frame)
+    assert_array_equal(mixture_of(partitioned(X)).means_, far.means_)
+    assert far.labels_.columns == [*NAMES, "cluster"]
+    here, far = kpod.report(model, known).data, kpod.report(model, frame)
+    assert [c["sentence"] for c in here["clusters"]] == [c["sentence"] for c in far.data["clusters"]]
+    assert "which keeps no order" in far.html
+
+
+def test_a_sample_is_said_to_be_one(spark, there, tmp_path, monkeypatch):
+    monkeypatch.setattr(sampling, "SAMPLED_ROWS", 300)
+    frame = frame_of(spark, table(), tmp_path)
+    model = KPOD(3, random_state=0).fit(with_names(table()))
+    with pytest.warns(UserWarning, match="random sample of 300 of 900 rows"):
+        assert kpod.summary(model, frame).n_rows_ == 300
+    with pytest.warns(UserWarning, match="random sample of 300 of 900 rows"):
+        assert mixture_of(frame).n_rows_ == 300
+
+
+def mixture_of(frame):
+    return GaussianMixture(3, covariance_type="diag", n_init=1, random_state=0).fit(frame)
+
+
+def test_a_preparer_of_a_sample_prepares_a_frame_where_it_is(spark):
+    """As it says when it is given one."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"size": rng.normal(size=90) + 9 * (np.arange(90) % 3), "kind": ["oak", "elm"] * 45})
+    frame = spark.createDataFrame(X)
+    advice = r"X\.mapInPandas\(lambda parts: map\(preparer\.transform, parts\), schema\)"
+    with pytest.raises(TypeError, match=advice):
+        kpod.TablePreparer().fit(frame)
+    preparer = kpod.TablePreparer().fit(X).set_output(transform="pandas")
+    schema = ", ".join(f"`{name}` double" for name in preparer.get_feature_names_out())
+    ready = frame.mapInPandas(lambda parts: map(preparer.transform, parts), schema)
+    assert_array_equal(rows(ready), preparer.transform(X))
 
 
 def test_the_line_of_the_readme(spark, tmp_path):

@@ -58,6 +58,36 @@ def test_the_same_seed_gives_the_same_result_dense_sparse_or_in_a_pipeline(rng):
     assert stability(pipeline, X, n_resamples=5, random_state=1).jaccard_.shape == (2,)
 
 
+def test_the_order_of_the_rows_changes_nothing(rng, monkeypatch):
+    """Not by a bit: Spark, for one, keeps no order. With rows that are there twice, at other weights, too."""
+    monkeypatch.setattr("kpod._findings.stability.MOST_ROWS", 60)
+    X = rng.normal(size=(90, 4)) + 2 * rng.integers(3, size=(90, 1))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[10:20] = X[:10]
+    weights = rng.integers(0, 4, 90).astype(float)
+    model = KPOD(3, random_state=0).fit(X)
+    first = stability(model, X, n_resamples=4, sample_weight=weights, random_state=0)
+    assert first.n_rows_ == 60
+    assert first.ari_ < 0.99  # not a table of which any draw gives the same
+    for order in (rng.permutation(90), np.arange(90)[::-1]):
+        again = stability(model, X[order], n_resamples=4, sample_weight=weights[order], random_state=0)
+        assert_array_equal(again.jaccard_samples_, first.jaccard_samples_)
+        assert_array_equal(again.ari_samples_, first.ari_samples_)
+
+
+def test_rows_are_told_apart_by_value_column_and_gap():
+    from kpod._engine.sampling import fingerprints
+
+    X = np.array([[1.0, 2], [2, 1], [1, np.nan], [np.nan, 1], [0, 0], [np.nan, np.nan], [1, 2]])
+    keys = fingerprints(X)
+    assert len(set(keys.tolist())) == 6
+    assert keys[0] == keys[6]
+    rows, columns = np.nonzero(~np.isnan(X))
+    csr = sparse.csr_array((X[rows, columns], (rows, columns)), shape=X.shape)
+    assert_array_equal(fingerprints(csr), keys)
+    assert fingerprints(np.array([[-0.0, 0.0]]))[0] == keys[4]
+
+
 def test_progress_and_refusals(rng):
     X = rng.normal(size=(30, 4))
     model = KPOD(2, random_state=0).fit(X)

@@ -1,5 +1,7 @@
 """Clusters on this machine, however busy it is."""
 
+from contextlib import suppress
+
 import dask
 import pytest
 
@@ -15,6 +17,8 @@ PATIENT = {
 @pytest.fixture(autouse=True, scope="module")
 def patient():
     """Nobody is given up, and nothing said, because an answer is late."""
+    with suppress(ImportError):
+        import distributed  # noqa: F401  # its settings are there first, or would be gone with these
     with dask.config.set(PATIENT), pytest.MonkeyPatch.context() as patch:
         patch.setattr(waiting, "SECONDS_TO_WARNING", float("inf"))
         yield

@@ -2,7 +2,9 @@
 
 import shutil
 import warnings
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 without_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java, which is not there")
@@ -27,3 +29,32 @@ def spark_session():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+class Parts:
+    """A source of rows: partition i is the i-th of several arrays in files."""
+
+    def __init__(self, paths, names):
+        self.paths, self.names = [str(path) for path in paths], names
+
+    def __call__(self, batches):
+        import pyarrow as pa
+
+        for batch in batches:
+            for i in batch.column(0).to_pylist():
+                X = np.load(self.paths[i])
+                columns = [pa.array(np.ascontiguousarray(column)) for column in X.T]
+                yield pa.RecordBatch.from_arrays(columns, self.names)
+
+
+Parts.__module__ = "__main__"  # by value: the workers need not have the tests
+
+
+def frame_of(spark, X, folder, n=3, names="abcdw"):
+    """A DataFrame in so many partitions, as `numpy.array_split` has them."""
+    paths, names = [Path(folder) / f"{i}.npy" for i in range(n)], list(names)[: X.shape[1]]
+    for path, part in zip(paths, np.array_split(X, n), strict=True):
+        np.save(path, part)
+    kind = "float" if X.dtype == np.float32 else "double"
+    schema = ", ".join(f"{name} {kind}" for name in names)
+    return spark.range(0, n, 1, n).mapInArrow(Parts(paths, names), schema)

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpod._common.typing import AnyFloats, Floats, Positions
-from kpod._engine.sizes import CALL_WORK, ENTRIES_AT_ONCE, ENTRIES_PER_BLOCK, MOST_BLOCKS
+from kpod._engine.sizes import (
+    CALL_WORK,
+    ENOUGH_BLOCKS,
+    ENTRIES_AT_ONCE,
+    ENTRIES_PER_BLOCK,
+    MOST_ENTRIES_PER_BLOCK,
+)
 from kpod._engine.windows import Pages, Window, gathered, opened, packed, pages_of, scratch_of, watched
 from kpod._kernels.entries import gather, hide
 from kpod._kernels.rows import Rows, Workspace
@@ -380,8 +386,9 @@ def row_pieces(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
 
 
 def cut(n_rows: int, n_entries: int) -> list[tuple[int, int]]:
-    """Ranges of rows of equal length: enough to keep many threads busy."""
-    n_blocks = max(1, min(MOST_BLOCKS, n_entries // ENTRIES_PER_BLOCK, n_rows))
+    """Ranges of rows of equal length: enough to keep many threads busy, none too large for a machine."""
+    enough = max(ENOUGH_BLOCKS, -(-n_entries // MOST_ENTRIES_PER_BLOCK))
+    n_blocks = max(1, min(enough, n_entries // ENTRIES_PER_BLOCK, n_rows))
     return list(pairwise(n_rows * i // n_blocks for i in range(n_blocks + 1)))
 
 

@@ -31,9 +31,12 @@ ROUND_ROWS_PER_CLUSTER = 2
 CREEP = 20
 
 # A block is work for one thread: long enough that handing it out costs nothing next to it, and
-# enough of them that threads finish together (`growth`).
+# enough of them that threads finish together (`growth`). From 2 GB on, blocks of 32 MB: however large the
+# table, that is what a worker holds of it at least. Never by the number of threads or workers, on which no
+# bit may depend.
 ENTRIES_PER_BLOCK = 1 << 18
-MOST_BLOCKS = 64
+ENOUGH_BLOCKS = 64
+MOST_ENTRIES_PER_BLOCK = 1 << 22
 
 # Work, in entries times centers, that is done before a second thread has woken up. A pass that
 # compares a row with no center costs as much as comparing it with eight (`small`).

@@ -268,7 +268,7 @@ def is_open(plan: FitPlan) -> bool:
 def sampled(fit: Fit) -> Fit:
     """The fit of a sample of the rows, here, by which choices for a table on a cluster are made."""
     seed = int(fit.plan.generator().randint(2**31 - 1))
-    values, weights = rows_here(fit.table, fit.executor, np.random.default_rng(seed))
+    values, weights, _ = rows_here(fit.table, fit.executor, np.random.default_rng(seed))
     here = Executor()
     table = make_table(values, here, weights=weights, groups=fit.table.groups)
     return Fit(replace(fit.plan, labels=True), table, here, values, fit.checkpoint)
@@ -277,7 +277,7 @@ def sampled(fit: Fit) -> Fit:
 def sampled_labels(fit: Fit, solution: Solution) -> tuple[Any, Labels, Floats | None]:
     """A sample of the rows, their clusters and their weights."""
     seed = int(fit.plan.generator().randint(2**31 - 1))
-    values, weights = rows_here(fit.table, fit.executor, np.random.default_rng(seed))
+    values, weights, _ = rows_here(fit.table, fit.executor, np.random.default_rng(seed))
     table = make_table(values, Executor(), weights=weights, units=fit.table.units)
     return values, nearest_labels(table, Executor(), Panel(solution.centers)), weights
 

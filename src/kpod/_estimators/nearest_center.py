@@ -209,12 +209,6 @@ class NearestCenter(
         gaps = np.isnan(values)
         return validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
 
-    def __getstate__(self) -> Any:
-        """Without labels that are elsewhere: those who open the model may be, too."""
-        state = super().__getstate__()
-        spread = collections.is_collection(state.get("labels_"))
-        return {name: value for name, value in state.items() if not spread or name != "labels_"}
-
     def _lines(self) -> Lines:
         """Where lines on progress go: to the callback that was set, or they are printed if `verbose`."""
         return Lines(self._progress_line, 2) if self._progress_line else Lines(verbose=int(self.verbose))

@@ -25,6 +25,12 @@ class TableModel(BaseEstimator):
     column_means_: Floats
     n_features_in_: int
 
+    def __getstate__(self) -> Any:
+        """Without labels that are elsewhere: those who open the model may be, too."""
+        state = super().__getstate__()
+        spread = collections.is_collection(state.get("labels_"))
+        return {name: value for name, value in state.items() if not spread or name != "labels_"}
+
     def _validate(self, X: Any, executor: Executor, *, reset: bool, weight: str | None = None) -> Any:
         """What the engine takes; the columns are those of the model, or become so.
 

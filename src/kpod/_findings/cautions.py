@@ -34,6 +34,7 @@ EXTREME, LEAST_ENTRIES = 0.01, 20
 RARE = 0.005
 """The same for yes and no, of which either may be rare."""
 MOST_CLIPPED = 0.25
+NOT_FITTED_ON = "not the table the model was fitted on"
 MOST_CELLS = 20
 NEARLY_BEST = 1e-3
 """A loss higher than the best by no more is one of nearly the same clusters."""
@@ -47,7 +48,7 @@ def cautions(
         *probability_cautions(c),
         *([] if stability is None else stability_cautions(stability)),
         *([] if c.converged else [caution("not converged", max_iter=int(c.kpod.max_iter))]),
-        *([] if c.is_fitted_table else [caution("not the table the model was fitted on")]),
+        *([] if c.is_fitted_table else [caution(NOT_FITTED_ON)]),
         *start_cautions(c),
         *row_cautions(c, row_names),
         *cell_cautions(c, row_names),

@@ -2,7 +2,8 @@
 
 Each resample draws rows with replacement (as weights, so that nothing is copied) and hides a tenth
 of the observed entries; what stays a cluster through both is not an accident of these rows or of
-these gaps.
+these gaps. Rows are drawn in the order of what they contain, so that neither the order of the table nor
+the place where it is changes a finding.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from kpod._common.sentences.formatting import listed
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import threads
+from kpod._engine.sampling import order_by_content
 from kpod._engine.table import make_table
 from kpod._findings.fitted_clusters.models import model_and_table
 from kpod._inputs import validation
+from kpod._inputs.samples import brought_here
 from kpod._selection import holdout
 
 RESAMPLES = 50
@@ -93,14 +96,15 @@ def stability(
 
     as in `clusterboot` of R's fpc [1]_. A mean of .75 and more is a stable cluster; between .6 and
     .75 there is a pattern, but which rows belong to it is doubtful; below .6 the cluster should not
-    be trusted.
+    be trusted. Neither the order of the rows nor the place where the table is changes a finding, but of
+    tables of Dask and Spark with more than 50,000 rows: which of them are drawn follows their order.
 
     Parameters
     ----------
     model : KPOD, GaussianMixture, a pipeline that ends in one, or Analysis
         The fitted model; an analysis has its table already.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
-        The table that it was fitted on.
+        The table that it was fitted on. Of a large Dask collection or Spark DataFrame a sample is taken.
     n_resamples : int, default=50
     sample_weight : array-like of shape (n_samples,), default=None
         The weights of the fit.
@@ -130,13 +134,15 @@ def stability(
     if not isinstance(n_resamples, Integral) or isinstance(n_resamples, bool) or n_resamples < 1:
         raise ValueError(f"n_resamples must be a whole number from 1 up, got {n_resamples!r}.")
     rng = check_random_state(random_state)
+    X, sample_weight, *_ = brought_here(X, sample_weight)
     fitted, seen = model_and_table(model, X)
     values, labels = validation.as_table(seen, fitted), np.asarray(fitted.predict(seen))
     given = getattr(model, "_weights", None) if sample_weight is None else sample_weight
     weights = validation.check_weights(given, values.shape[0])
-    rows = np.flatnonzero((labels >= 0) & (True if weights is None else weights > 0))
+    ordered = order_by_content(values, weights)
+    rows = ordered[((labels >= 0) & (True if weights is None else weights > 0))[ordered]]
     if len(rows) > MOST_ROWS:
-        rows = np.sort(rng.permutation(rows)[:MOST_ROWS])
+        rows = rows[np.sort(rng.permutation(len(rows))[:MOST_ROWS])]
     table, labels = some_rows(values, rows), labels[rows]
     chance = np.ones(len(rows)) if weights is None else weights[rows]
     k = fitted.n_clusters_

@@ -14,6 +14,7 @@ from kpod._estimators.mixture.model import MixtureModel
 from kpod._findings.fitted_clusters.models import is_mixture, model_and_table
 from kpod._findings.fitted_clusters.within import shape_sentence
 from kpod._inputs import validation
+from kpod._inputs.samples import brought_here
 from kpod._selection.holdout import entries
 
 
@@ -35,6 +36,8 @@ class ClusterSummary(ReadsAsText):
         Sum of squared distances of the observed entries to the means of their columns.
     losses_ : ndarray or None
         The loss of every start, if the model has kept them.
+    n_rows_ : int or None
+        The number of rows, where they are a sample of a table of Dask or Spark; all of this is about them.
     """
 
     sizes_: Floats
@@ -43,6 +46,7 @@ class ClusterSummary(ReadsAsText):
     between_ss_: float
     total_ss_: float
     losses_: Any = None
+    n_rows_: int | None = None
 
     def __str__(self) -> str:
         k = len(self.sizes_)
@@ -57,7 +61,7 @@ class ClusterSummary(ReadsAsText):
         ]
         if self.losses_ is not None:
             lines.append(starts_text(self.losses_))
-        return "\n".join(lines).rstrip()
+        return "\n".join([*lines, *sample_line(self.n_rows_)]).rstrip()
 
 
 @dataclass
@@ -79,6 +83,9 @@ class MixtureSummary(ReadsAsText):
         What the clusters have in common.
     sentence_ : str
         That in a sentence.
+    n_rows_ : int or None
+        The number of rows, where they are a sample of a table of Dask or Spark; sizes and likelihood are
+        theirs.
     """
 
     sizes_: Floats
@@ -88,6 +95,7 @@ class MixtureSummary(ReadsAsText):
     bic_: float
     shape_: str
     sentence_: str
+    n_rows_: int | None = None
 
     def __str__(self) -> str:
         k = len(self.sizes_)
@@ -99,7 +107,13 @@ class MixtureSummary(ReadsAsText):
             f"log-likelihood {self.log_likelihood_:.6g}, parameters {self.n_parameters_:g}, BIC "
             f"{self.bic_:.6g} (observed entries)",
             self.sentence_,
+            *sample_line(self.n_rows_),
         ])  # fmt: skip
+
+
+def sample_line(n_rows: int | None) -> list[str]:
+    """What the numbers are about, where it is not the whole table."""
+    return [] if n_rows is None else [f"Of a random sample of {n_rows:,} rows."]
 
 
 def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterSummary | MixtureSummary:
@@ -118,7 +132,8 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
     model : KPOD, GaussianMixture, a pipeline that ends in one, or Analysis
         The fitted model; an analysis has its table already.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
-        The table; rows are assigned to their nearest centers, or most likely clusters.
+        The table; rows are assigned to their nearest centers, or most likely clusters. Of a large Dask
+        collection or Spark DataFrame a sample is taken, see `n_rows_` of the result.
     sample_weight : array-like of shape (n_samples,), default=None
 
     Returns
@@ -138,6 +153,7 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
      (between_SS / total_SS = 98.5%)
     The best loss was found in 10 of 10 starts.
     """
+    X, sample_weight, n_drawn, *_ = brought_here(X, sample_weight)
     fitted, seen = model_and_table(model, X)
     values, labels = validation.as_table(seen, fitted), np.asarray(fitted.predict(seen))
     given = getattr(model, "_weights", None) if sample_weight is None else sample_weight
@@ -147,7 +163,8 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
     placed = labels >= 0
     sizes = np.bincount(labels[placed], weight[placed], k).astype(np.float64)
     if is_mixture(fitted):
-        return summary_of_mixture(fitted, sizes, float(weight @ fitted.score_samples(seen)), weight.sum())
+        likelihood = float(weight @ fitted.score_samples(seen))
+        return summary_of_mixture(fitted, sizes, likelihood, weight.sum(), n_drawn)
     rows, columns, x = entries(values)
     w, label = weight[rows], labels[rows]
     column_weights = np.bincount(columns, w, p)
@@ -165,11 +182,12 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
         float(between.sum()),
         float(w @ x**2),
         getattr(fitted, "losses_", None),
+        n_drawn,
     )
 
 
 def summary_of_mixture(
-    model: MixtureModel, sizes: Floats, log_likelihood: float, weight: float
+    model: MixtureModel, sizes: Floats, log_likelihood: float, weight: float, n_drawn: int | None
 ) -> MixtureSummary:
     n_parameters = model._n_parameters()
     return MixtureSummary(
@@ -180,4 +198,5 @@ def summary_of_mixture(
         n_parameters * float(np.log(weight)) - 2 * log_likelihood,
         str(model._shape()),
         shape_sentence(model),
+        n_drawn,
     )

@@ -301,12 +301,16 @@ def is_spark(X: Any) -> bool:
     )
 
 
-def refuse_dask(X: Any, name: str = "X") -> None:
-    """Refuse a Dask collection where it would be loaded, all of it, into the memory of this process."""
+def refuse_dask(X: Any, name: str = "X", more: str = "") -> None:
+    """Refuse a Dask collection where it would be loaded, all of it, into the memory of this process.
+
+    `more` is what else can be done.
+    """
     if is_spark(X):
         raise TypeError(
             f"{name} is a Spark DataFrame, which KPOD and ObservedScaler take; this needs a table in memory. "
             f"Pass a sample of its rows, {name}.sample(0.01).toPandas(), or all of them, {name}.toPandas()."
+            f"{more}"
         )
     if not is_dask(X):
         return
@@ -315,6 +319,7 @@ def refuse_dask(X: Any, name: str = "X") -> None:
     raise TypeError(
         f"{name} is a Dask {kind}, which KPOD and ObservedScaler take; this needs a table in "
         f"memory. Pass a sample of its rows, {name}{sample}.compute(), or all of them, {name}.compute()."
+        f"{more}"
     )
 
 

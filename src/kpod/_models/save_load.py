@@ -111,8 +111,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     KPOD, MiniBatchKPOD, GaussianMixture or Pipeline
-        As it was saved, without what it says of the rows of the fit (`labels_`, `outlier_cells_`) and
-        `set_output`; an `init` or `random_state` other than a word or a number, and `checkpoint`, are at
+        As it was saved, without what it says of the rows of the fit (`labels_`, `outlier_cells_`, `n_rows_`)
+        and `set_output`; an `init` or `random_state` other than a word or a number, and `checkpoint`, are at
         their defaults.
 
     Examples

@@ -178,7 +178,7 @@ CLASSES = {
             "_scale": "fi positive",
         },
         check_mixture,
-        not_kept=("labels_", "outlier_cells_"),
+        not_kept=("labels_", "outlier_cells_", "n_rows_"),
     ),
     "MiniBatchKPOD": Entry(
         "kpod._estimators.mini_batch",

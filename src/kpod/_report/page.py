@@ -24,13 +24,14 @@ from kpod._common.sentences.note_sentences import title
 from kpod._common.sentences.verdict_sentences import other_numbers
 from kpod._files.atomic import check_writable, written_whole
 from kpod._findings.asides import asides
-from kpod._findings.cautions import cautions
+from kpod._findings.cautions import NOT_FITTED_ON, cautions
 from kpod._findings.certainty import how_sure, starts_of
 from kpod._findings.columns_not_clustered import Aside
 from kpod._findings.columns_not_clustered import profile as profile_of
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.models import NO_TABLE
-from kpod._inputs import validation
+from kpod._inputs import collections, validation
+from kpod._inputs.samples import brought_here
 from kpod._report.content import (
     MOST_COLUMNS,
     choice_of,
@@ -78,7 +79,8 @@ def report(
         that ends in one (a scaler before it, for example; `make_pipeline(scaler, kpod)` takes
         fitted parts as they are) everything is in the units of `X`.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
-        The table, of the kind that `model` was fitted on.
+        The table, of the kind that `model` was fitted on. Of a large Dask collection or Spark DataFrame it
+        is a report on a sample of the rows, which its settings name.
     column_names : sequence of str, default=None
         Names of the columns, where neither the model nor `X` knows them.
     profile : dataframe, default=None
@@ -116,8 +118,21 @@ def report(
         return model.report(title=None if title == "Clusters" else title)
     if X is None:
         raise TypeError(NO_TABLE)
-    clustering = Clustering.of(model, X, column_names)
+    spread = collections.is_collection(X)
+    if spread and (profile is not None or row_names is not None):
+        raise ValueError(
+            "row_names and profile are for the rows of a table in memory; of one of Dask or Spark, rows are "
+            "drawn at random. Pass a sample of your own with its names."
+        )
+    here = brought_here(X)
+    clustering = Clustering.of(model, here.table, column_names)
     settings = {"model": " ".join(repr(model).split()), "kpod": __version__}
+    if here.sentence:
+        settings["rows"] = here.sentence
+    if here.rows is not None and here.rows[-1] >= len(here.rows):  # some rows of the table are not here
+        row_names = [f"row {position + 1}" for position in here.rows]
+    elif spread and here.rows is None:
+        settings["numbers of rows"] = "those of the rows as they came from Spark, which keeps no order"
     aside = asides_of(profile, len(clustering.labels)) if profile is not None else []
     choice = getattr(clustering.kpod, "choice_", None)
     if choice is not None and choice.n_hidden_ == 0:  # nothing was tried
@@ -128,7 +143,11 @@ def report(
         settings=settings,
         aside=aside,
         row_names=row_names,
-        cautions=cautions(clustering, row_names, stability),
+        cautions=Notes(
+            caution
+            for caution in cautions(clustering, row_names, stability)
+            if not (spread and caution.kind == NOT_FITTED_ON)  # of rows drawn from it, nobody knows
+        ),
         sure=how_sure(clustering, row_names),
         choice=choice,
         stability=stability,

@@ -35,6 +35,16 @@ if TYPE_CHECKING:
     from kpod._columns.preparing.columns_in_use import ColumnUsage
     from kpod._columns.tables import TableFile
 
+IN_PARTITIONS = " A TablePreparer that was fitted on a sample prepares all rows where they are: after "
+IN_DASK = (
+    f"{IN_PARTITIONS}preparer.set_output(transform='pandas'), X.map_partitions(preparer.transform, "
+    "meta=preparer.transform(sample))."
+)
+IN_SPARK = (
+    f"{IN_PARTITIONS}preparer.set_output(transform='pandas'), X.mapInPandas(lambda parts: "
+    "map(preparer.transform, parts), schema)."
+)
+
 
 class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
     r"""Prepare a raw table for clustering: what its columns mean, on one scale, gaps left as gaps.
@@ -329,7 +339,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
     def _table(self, X: Any, *, fitting: bool = False) -> TableFile:
         """The table that was given, its columns inspected; of new rows, those in use have to be there."""
         if not is_read(X):
-            validation.refuse_dask(X)
+            validation.refuse_dask(X, more=IN_SPARK if validation.is_spark(X) else IN_DASK)
             if sparse.issparse(X):
                 raise TypeError(validation.NOT_SPARSE)
             if getattr(self, "_streamed", False):

@@ -12,7 +12,6 @@ Sums are exact, so neither the number of workers nor the shape of the tree shows
 from __future__ import annotations
 
 import importlib.metadata
-import pickle
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ import numpy as np
 from kpod._common.typing import Floats
 from kpod._engine.sizes import FAN_IN, SMALL_PARCEL, WORKER_SHARE
 from kpod._engine.workers.builds import DISTRIBUTION, build, check_builds, check_versions
-from kpod._engine.workers.packing import pack
+from kpod._engine.workers.packing import Job, pack_panel
 from kpod._engine.workers.remote import RemoteBlock, RemoteExecutor
 from kpod._engine.workers.waiting import ClientClosedError, Connection, start, wait_for, wait_for_workers
 from kpod._engine.workers.worker import (
@@ -125,16 +124,9 @@ class DaskExecutor(RemoteExecutor):
         """What a function returns on each worker, or the error."""
         return wait_for(self.connection, self.client.run, function, *args, workers=workers, on_error="return")
 
-    def run_pass(
-        self,
-        function: Callable[..., Any],
-        blocks: Sequence[RemoteBlock],
-        states: Sequence[int | None],
-        empty: Callable[[], Any],
-    ) -> list[Any]:
+    def run_pass(self, job: Job, blocks: Sequence[RemoteBlock], states: Sequence[int | None]) -> list[Any]:
         """What all blocks found, merged by workers and then in a tree."""
-        data, panels = pack((function, empty, blocks[0].units, blocks[0].hidden))
-        job, sent = self._carry(data), [self._carried_panel(panel) for panel in panels]
+        data, panels = self._carry(job.data), [self._carried_panel(panel) for panel in job.panels]
         parts = [
             self._submit(
                 run_share,
@@ -146,8 +138,8 @@ class DaskExecutor(RemoteExecutor):
                     [states[i] for i in mine],
                     n_threads,
                 ),
-                job,
-                sent,
+                data,
+                panels,
                 [blocks[i].source for i in mine],
                 workers=[worker],
                 allow_other_workers=True,
@@ -156,7 +148,8 @@ class DaskExecutor(RemoteExecutor):
         ]
         while len(parts) > FAN_IN:
             parts = [
-                self._submit(merged, job, sent, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)
+                self._submit(merged, data, panels, parts[i : i + FAN_IN])
+                for i in range(0, len(parts), FAN_IN)
             ]
         return self.results(parts)
 
@@ -183,7 +176,7 @@ class DaskExecutor(RemoteExecutor):
     def _carried_panel(self, panel: Panel) -> Any:
         """A panel on its way; the last two are remembered, and sent once."""
         if id(panel) not in self._panels:
-            self._panels[id(panel)] = panel, self._carry(pickle.dumps(panel, pickle.HIGHEST_PROTOCOL))
+            self._panels[id(panel)] = panel, self._carry(pack_panel(panel))
         self._panels.move_to_end(id(panel))
         while len(self._panels) > 2:
             self._panels.popitem(last=False)

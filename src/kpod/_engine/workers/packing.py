@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kpod._kernels.panel import Panel
 
@@ -35,10 +35,21 @@ class Unpacker(pickle.Unpickler):
         return pickle.loads(self._panels[pid])
 
 
-def pack(what: Any) -> tuple[bytes, list[Panel]]:
+class Job(NamedTuple):
+    """A pickle without its panels, and these."""
+
+    data: bytes
+    panels: list[Panel]
+
+
+def pack(what: Any) -> Job:
     file, panels = io.BytesIO(), list[Panel]()
     Packer(file, panels).dump(what)
-    return file.getvalue(), panels
+    return Job(file.getvalue(), panels)
+
+
+def pack_panel(panel: Panel) -> bytes:
+    return pickle.dumps(panel, pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(job: bytes, panels: Sequence[bytes]) -> Any:

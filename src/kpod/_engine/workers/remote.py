@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kpod._common.typing import AnyFloats, Floats, Positions
 from kpod._engine.blocks import Block, Hidden, Units
 from kpod._engine.executors import Executor
+from kpod._engine.workers.packing import Job, pack
 from kpod._engine.workers.worker import About
 from kpod._kernels.rows import Rows
 
@@ -122,17 +123,18 @@ class RemoteExecutor(Executor):
     ) -> tuple[list[Any], Any]:
         self.number += 1
         made = [None if state is None else state.number for state in states]
-        total = empty()
-        for part in self.run_pass(function, items, made, empty):
+        job, total = pack((function, empty, items[0].units, items[0].hidden)), empty()
+        for part in self.run_pass(job, items, made):
             total.merge(part)
         return [Kept(self.number)] * len(items), total
 
     @abstractmethod
-    def run_pass(
-        self,
-        function: Callable[..., Any],
-        blocks: Sequence[RemoteBlock],
-        states: Sequence[int | None],
-        empty: Callable[[], Any],
-    ) -> Sequence[Any]:
-        """What a step found, in a few parts; `states` are the passes that made the states it needs."""
+    def run_pass(self, job: Job, blocks: Sequence[Any], states: Sequence[int | None]) -> Sequence[Any]:
+        """What a step found, in a few parts.
+
+        Parameters
+        ----------
+        job : the step, an empty result, the units of the blocks and what is hidden of them
+        blocks : all of the executor's own
+        states : the passes that made the states that the step needs
+        """

@@ -20,7 +20,7 @@ import numpy as np
 
 from kpod._engine.sizes import SPARK_FAN_IN
 from kpod._engine.workers.builds import DISTRIBUTION, build, check_builds, check_versions
-from kpod._engine.workers.packing import pack
+from kpod._engine.workers.packing import Job, pack_panel
 from kpod._engine.workers.remote import RemoteBlock, RemoteExecutor
 from kpod._engine.workers.spark_worker import SCHEMA, Forget, Merge, Outcome, Pass, Work, opened
 from kpod._engine.workers.worker import About
@@ -98,28 +98,21 @@ class SparkExecutor(RemoteExecutor):
             for row in sorted(rows, key=lambda row: row.block)
         ]
 
-    def run_pass(
-        self,
-        function: Callable[..., Any],
-        blocks: Sequence[RemoteBlock],
-        states: Sequence[int | None],
-        empty: Callable[[], Any],
-    ) -> list[Any]:
+    def run_pass(self, job: Job, blocks: Sequence[RemoteBlock], states: Sequence[int | None]) -> list[Any]:
         """What all blocks found, merged by partition and then in a tree."""
-        job, panels = pack((function, empty, blocks[0].units, blocks[0].hidden))
-        sent = [pickle.dumps(panel, pickle.HIGHEST_PROTOCOL) for panel in panels]
+        step = partial(Pass, self.fit, self.number, job.data, [pack_panel(panel) for panel in job.panels])
         work = {
             block.source: Work(block.first, block.about, state)
             for block, state in zip(blocks, states, strict=True)
         }
-        found = self._outcome(self._handles, Pass(self.fit, self.number, job, sent, work))
+        found = self._outcome(self._handles, step(work))
         if found.missing:
             from pyspark.sql import functions
 
             lost = self._packed.filter(functions.col("block").isin(found.missing))
             left = {number: work[number] for number in found.missing}
             found.missing = []
-            found.merge(self._outcome(lost, Pass(self.fit, self.number, job, sent, left)))
+            found.merge(self._outcome(lost, step(left)))
             if found.missing:
                 raise RuntimeError(
                     f"Spark no longer has {len(found.missing)} of {len(work)} blocks of X. Its source may "

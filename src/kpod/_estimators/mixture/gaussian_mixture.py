@@ -22,7 +22,8 @@ from kpod._estimators.kpod import KPOD
 from kpod._estimators.mixture.model import MixtureModel
 from kpod._estimators.mixture.parameters import check_mixture_parameters
 from kpod._estimators.parameters import is_auto
-from kpod._inputs import validation
+from kpod._inputs import collections, validation
+from kpod._inputs.samples import brought_here
 from kpod._mixture.cells import Prices
 from kpod._mixture.fit import Fitted, Options, fit_mixture
 from kpod._mixture.search import WIDEST_WHOLE
@@ -145,7 +146,12 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         With `missingness="auto"`: why. Printed, it is a sentence; it has the numbers behind it, too.
 
     outlier_cells_ : ndarray of shape (n_cells, 2)
-        With `outlier_cells`: row and column of each entry that counts as a gap.
+        With `outlier_cells`: row and column of each entry that counts as a gap. Not of a table of Dask or
+        Spark.
+
+    n_rows_ : int
+        The number of rows the mixture was fitted to: of a large table of Dask or Spark a random sample of at
+        most 50,000, which is the same on any number of workers.
 
     selected_ : ndarray of shape (n_features,)
         Which columns say something of the clusters; all but with `select_columns`.
@@ -251,7 +257,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         ----------
         X : array-like, dataframe, sparse matrix or scanned table of shape (n_samples, n_features)
             The table; NaN, None, NA, null and masked entries are missing, and so is what a sparse matrix
-            does not store.
+            does not store. Of a large Dask collection or Spark DataFrame a sample is taken, see `n_rows_`.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each row; a row of weight 0 gets a label and moves nothing.
@@ -266,11 +272,12 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         """As `fit`; `clusterings` are labels of the rows to start from as well."""
         check_mixture_parameters(self)
         new = copy.copy(self)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng, here = np.random.default_rng(seed), brought_here(X, sample_weight, seed, by_content=True)
         with threads(self._n_threads()) as executor:
-            values = new._validate(X, executor, reset=True)
+            values = new._validate(here.table, executor, reset=True)
             names = getattr(new, "feature_names_in_", None)
-            weights = validation.check_weights(sample_weight, values.shape[0])
+            weights = validation.check_weights(here.weights, values.shape[0])
             table = make_table(values, executor, weights=weights, checked=True)
             validation.check_finite(table, names)
             self._check_table(table, names)
@@ -281,7 +288,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             for name in OPTIONAL:
                 new.__dict__.pop(name, None)
             new.__dict__.update(about_gaps, **self._attributes(fitted, table))
-            new.__dict__.update(new._about_rows(table, executor))
+            new.__dict__.update(new._about_rows(table, executor), n_rows_=table.n_rows)
         if not fitted.solution.converged:
             warn(
                 f"Not converged after {self.max_iter} steps; the result is usable, and increasing "
@@ -291,6 +298,9 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         for name in (*OPTIONAL, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(new.__dict__)
+        if collections.is_collection(X):  # what is said of rows is said where they are
+            self.__dict__.pop("outlier_cells_", None)
+            self.labels_ = self.predict(collections.without(X, sample_weight))
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:

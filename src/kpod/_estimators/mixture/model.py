@@ -14,9 +14,10 @@ from kpod._common.typing import Floats, Labels, Positions
 from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.table import Table
+from kpod._estimators import in_partitions
 from kpod._estimators.parameters import check_integer
 from kpod._estimators.table_model import TableModel
-from kpod._inputs import validation
+from kpod._inputs import collections, validation
 from kpod._mixture.cells import Prices, bitmap
 from kpod._mixture.em.completion import drawn, expected, given_observed
 from kpod._mixture.em.expectation import Entries
@@ -69,7 +70,15 @@ class MixtureModel(TableModel):
         return np.nanmean(some, axis=-1) if shape.round else some
 
     def predict(self, X: Any) -> Labels:
-        """The most likely cluster of each row by its observed columns; -1 where there are none."""
+        """The most likely cluster of each row by its observed columns; -1 where there are none.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,); of a Dask array or DataFrame another one, and of a Spark DataFrame the
+        same with a column `cluster`, neither of them computed yet.
+        """
+        if collections.is_collection(X):
+            return in_partitions.applied(self, X, "predict", None)
         with self._fitted_table(X, here=True) as (table, executor):
             return self._labels(table, self._posterior(table, executor)[0])
 
@@ -79,8 +88,12 @@ class MixtureModel(TableModel):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            The shares for a row with nothing observed.
+            The shares for a row with nothing observed. Of a Dask collection another one, not computed yet.
         """
+        if collections.is_collection(X):
+            check_is_fitted(self)
+            names = [f"cluster_{i}" for i in range(self.n_clusters_)]
+            return in_partitions.applied(self, X, "predict_proba", names)
         with self._fitted_table(X, here=True) as (table, executor):
             return self._posterior(table, executor)[0]
 
@@ -176,6 +189,13 @@ class MixtureModel(TableModel):
             check_integer("n_draws", n_draws, 1)
             if return_std:
                 raise ValueError("return_std goes with conditional means, not with n_draws.")
+        if collections.is_collection(X):
+            if return_std or n_draws is not None:
+                raise ValueError(
+                    "return_std and n_draws are for tables in memory, not for those of Dask or Spark: pass "
+                    "a sample of the rows, or one partition after the other."
+                )
+            return in_partitions.applied(self, X, "impute")
         with self._fitted_table(X, here=True) as (table, _):
             units = table.units
         values = validation.as_array(X, self)

@@ -18,7 +18,7 @@ from kpod._common.typing import Floats, Labels, Positions
 from kpod._estimators.mixture.model import MixtureModel
 from kpod._estimators.nearest_center import NearestCenter
 from kpod._findings.fitted_clusters.entries import Entries
-from kpod._inputs import validation
+from kpod._inputs import collections, validation
 from kpod._inputs.scanned import ScannedTable
 from kpod._models.save_load import without_names
 
@@ -68,7 +68,8 @@ def labels_of(model: Model, values: Entries, seen: Any) -> tuple[Labels, bool]:
     decide. A model from a file has no labels.
     """
     predicted = np.asarray(model.predict(seen))
-    labels = np.asarray(getattr(model, "labels_", ()))
+    kept = getattr(model, "labels_", ())
+    labels = np.asarray(() if collections.is_collection(kept) else kept)
     if len(labels) != len(predicted) or not has_counts(model, values, labels):
         return predicted, False
     fitted = True
