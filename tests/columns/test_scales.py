@@ -103,33 +103,38 @@ def test_dates_and_coordinates_are_not_judged():
     assert [note.columns for note in preparer.notes_ if note.kind == "logarithms chosen"] == [("income",)]
 
 
-def test_an_analysis_decides_by_default_and_asks_what_would_be_without():
-    analysis = kpod.analyze(table(), 2)
+def test_many_values_far_out_are_no_few():
+    values = np.append(normal(0) / 100, np.arange(20.0))
+    assert limits(values) is None
+
+
+def test_an_analysis_says_what_it_changed_and_asks_what_would_be_without():
+    analysis = kpod.analyze(table(), 2, scale="auto")
     assert {"logarithms chosen", "values limited"} <= {note.kind for note in analysis.notes}
     assert {"logarithms", "limits"} <= {one.kind for one in analysis.verdict.others}
-    again = kpod.analyze(table(), 2, scale="standard")
+    again = kpod.analyze(table(), 2)
     assert not {"logarithms chosen", "values limited"} & {note.kind for note in again.notes}
     assert "limits" not in {one.kind for one in again.verdict.others}
 
 
 def test_a_model_in_a_file_keeps_what_was_decided(tmp_path):
-    analysis = kpod.analyze(table(), 2, verdict=False)
+    analysis = kpod.analyze(table(), 2, scale="auto", verdict=False)
     analysis.save(tmp_path / "m.kpod")
     model = kpod.load(tmp_path / "m.kpod")
     assert (model.predict(table()) == analysis.labels).all()
 
 
-def test_one_word_in_the_shell_turns_it_off(tmp_path, monkeypatch):
+def test_one_word_in_the_shell_turns_it_on(tmp_path, monkeypatch):
     file = tmp_path / "table.csv"
     table().to_csv(file, index=False)
     common = ["fit", str(file), "-k", "2", "--no-verdict", "--json", "-o", str(tmp_path / "out.csv")]
     kinds, settings = {}, {}
-    for how in ([], ["--scale", "standard"], ["--robust"], ["--no-scale"]):
+    for how in (["--scale", "auto"], [], ["--robust"], ["--no-scale"]):
         summary = json.loads(command.kpod(monkeypatch, *common, *how).out)
         kinds[" ".join(how)] = {note["kind"] for note in summary["notes"]}
         settings[" ".join(how)] = summary["settings"]
-    assert settings[""]["log"] == ["income"]
-    assert [name for name, found in kinds.items() if "logarithms chosen" in found] == [""]
+    assert settings["--scale auto"]["log"] == ["income"]
+    assert [name for name, found in kinds.items() if "logarithms chosen" in found] == ["--scale auto"]
     assert settings["--robust"]["scale"] == "median and interquartile range"
     assert settings["--no-scale"]["scaled"] is False
 
@@ -137,6 +142,6 @@ def test_one_word_in_the_shell_turns_it_off(tmp_path, monkeypatch):
 def test_two_words_are_refused(tmp_path, monkeypatch):
     file = tmp_path / "table.csv"
     table().to_csv(file, index=False)
-    done = command.kpod(monkeypatch, "fit", file, "--scale", "standard", "--robust")
+    done = command.kpod(monkeypatch, "fit", file, "--scale", "auto", "--robust")
     assert done.code == 1
-    assert "--robust and --scale standard exclude each other" in done.err
+    assert "--robust and --scale auto exclude each other" in done.err

@@ -49,7 +49,7 @@ def analyze(
     weight: str | None = None,
     outcome: str | None = None,
     column_weights: Mapping[str, float] | None = None,
-    scale: str = "auto",
+    scale: str = "standard",
     log: Sequence[str] = (),
     clip: float | None = None,
     drop_rows: str | Sequence[str] | Mapping[str, Any] = (),

@@ -13,7 +13,7 @@ from kpod._common.errors import InputError, printable
 SHAPES = ("full", "tied", "diag", "spherical", "tied_diag", "tied_spherical")
 """Types of covariance of a mixture."""
 
-DEFAULT_SCALE = "auto"
+DEFAULT_SCALE = "standard"
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -245,12 +245,12 @@ preparing = together(
     click.option("--weight", metavar="NAME", help="Column with row weights."),
     click.option(
         "--scale",
-        type=click.Choice(["auto", "standard", "robust", "none"]),
+        type=click.Choice(["standard", "auto", "robust", "none"]),
         default=DEFAULT_SCALE,
         show_default=True,
-        help="How numbers are scaled: auto standardises after logarithms of skewed columns and limits on "
-        "columns in which a few values hold most of the variance, and says which; robust scales by median "
-        "and interquartile range.",
+        help="How numbers are scaled: by mean and standard deviation; auto takes logarithms of skewed "
+        "columns and limits columns in which few values hold most of the variance, and says which; robust "
+        "scales by median and interquartile range.",
     ),
     click.option("--no-scale", is_flag=True, help="The same as --scale none: columns that share a unit."),
     click.option("--robust", is_flag=True, help="The same as --scale robust."),

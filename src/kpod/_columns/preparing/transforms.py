@@ -7,7 +7,7 @@ clusters of one width describe it clearly better then: where the log-likelihood 
 
 a mixture with one variance, less its BIC penalty, is larger for t = log than for t = 1 by `GAIN`, and that of
 a single normal distribution, too (a small group far out is no long tail). A column in which a few values
-still hold most of the variance is limited to a range about its median.
+still hold most of the variance is limited to a range about its median, unless many values lie beyond it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_ENTRIES = 500
 STEPS = 50
 SMALLEST_VARIANCE = 1e-3
 """Of the groups, as a share of the column's own."""
-FEW = 0.01
+FEW = 0.02
 """The share of the entries that are a few, two at the least."""
 FAR = 5.0
 """The range of a limited column, in robust standard deviations either side of the median."""
@@ -133,4 +133,6 @@ def limits(values: Floats) -> tuple[float, float] | None:
         return None
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
     reach = FAR * float(high - low) / TO_NORMAL
-    return (float(median) - reach, float(median) + reach) if reach > 0 else None
+    if (np.abs(values - median) > reach).sum() > few:  # a long tail, or most values are equal
+        return None
+    return float(median) - reach, float(median) + reach
