@@ -179,7 +179,8 @@ reading = together(
     click.option(
         "--strict",
         is_flag=True,
-        help="Refuse headings that are empty or not unique, and text among numbers, instead of repairing them.",
+        help="Refuse headings that are empty or not unique, and text among numbers, instead of repairing "
+        "them.",
     ),
 )
 long_form = together(
