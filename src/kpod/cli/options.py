@@ -64,13 +64,13 @@ shape = click.option(
     type=click.Choice(["round", "auto", *SHAPES]),
     default="round",
     show_default=True,
-    help="The shape of the clusters: round as those of k-means, or stretched, correlated, of different "
-    "spreads (a Gaussian mixture); auto compares them and says why.",
+    help="The shape of the clusters: round, as in k-means, or elongated, correlated or of different "
+    "spread (a Gaussian mixture); auto compares them and says why.",
 )
 max_seconds = click.option(
     "--max-seconds",
     type=click.FloatRange(min=0),
-    help="Stop choosing the number of clusters after so many seconds, with the best answer so far.",
+    help="Stop choosing the number of clusters after this many seconds, with the best answer so far.",
 )
 checkpoint = click.option(
     "--checkpoint",
@@ -181,7 +181,8 @@ reading = together(
     click.option(
         "--strict",
         is_flag=True,
-        help="Refuse headings that are empty or not unique, and text among numbers, instead of mending them.",
+        help="Refuse headings that are empty or not unique, and text among numbers, instead of repairing "
+        "them.",
     ),
 )
 long_form = together(
@@ -232,7 +233,7 @@ preparing = together(
         type=click.Choice(["mean", "last", "change"]),
         default="mean",
         show_default=True,
-        help="With --one-row-per: the mean of the numbers, the last, or the last less the first.",
+        help="With --one-row-per: the mean of the numbers, the last, or the last minus the first.",
     ),
     click.option(
         "--categories",
@@ -275,7 +276,7 @@ def table_output(what: str) -> Decorator:
     return out_file(
         "-o",
         "--output",
-        help=f"The table {what}: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; a folder (dir/) gets a "
+        help=f"The table {what}: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; a folder (dir/) gets one "
         "file for each file of DATA; - is CSV on standard output.  [default: -]",
     )
 
@@ -283,7 +284,7 @@ def table_output(what: str) -> Decorator:
 log_json = click.option(
     "--log-json",
     is_flag=True,
-    help="Log progress to standard error as JSON, an object per line.",
+    help="Log progress to standard error as JSON, one object per line.",
 )
 telling = together(
     click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
