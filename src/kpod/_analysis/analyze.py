@@ -58,7 +58,7 @@ def analyze(
     rows: str | None = None,
     items: str | None = None,
     values: str | None = None,
-    shape: str = "round",
+    shape: str = "auto",
     max_seconds: float | None = None,
     missingness: str = "ignore",
     algorithm: str = "hartigan",
@@ -106,7 +106,7 @@ def analyze(
         individual have in common.
     rows, items, values : str, default=None
         For ratings with a line each: the columns that say who rates, what is rated, and how.
-    shape : "auto", "round" or a type of covariance, default="round"
+    shape : "auto", "round" or a type of covariance, default="auto"
         The shape of the clusters. "auto" compares round clusters with a `GaussianMixture` and keeps the model
         that holds; see `kpod.choose_k`, and `Analysis.shape` for which it is and why. Clusters are round
         where no mixture can be compared: with `shrinkage`, another `algorithm` or `missingness`, categories
@@ -301,10 +301,11 @@ def fitted(
     """The model; and why it has so many clusters, and this shape, where that was left open."""
     with following(progress, kpod), naming(source):
         if isinstance(numbers, int):
+            comparing = shape != ROUND and not why_not(values, kpod, shape)
             kpod.fit(values, sample_weight=weights)
             if shape == ROUND:
                 return kpod, None, None
-            if not why_not(values, kpod, shape):
+            if comparing:
                 progress(0, 0, "comparing shapes")
             model, shaped = choose_shape(values, kpod, shape, weights)
             return model, None, shaped

@@ -28,11 +28,11 @@ from kpod._common.typing import AnyFloats, Floats, Labels, Positions
 from kpod._estimators.kpod import KPOD
 from kpod._findings.choose_k import choose_number
 from kpod._findings.fitted_clusters.models import Model, is_mixture
+from kpod._findings.shapes import ROUND
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
     from kpod._columns.preparing.preparer import TablePreparer
-    from kpod._selection.number import Shapes
 
 SAME = 0.8
 """The adjusted Rand index from which two clusterings of as many clusters are the same."""
@@ -336,8 +336,8 @@ class Questions:
                 return np.asarray(self.model_for(spec, k).fit(values, sample_weight=weights).labels_)
             numbers = range(1, k + MORE + 1) if isinstance(numbers, str) else numbers
             any_shape = "log_density" in self.analysis.choice.table_ and spec.kind != "shape"
-            shapes: Shapes = "compared" if any_shape else "offered"
-            kpod, choice = choose_number(values, numbers, self.round_model(spec, k), weights, shapes)
+            shape = getattr(self.model, "covariance_type", "auto") if any_shape else ROUND
+            kpod, choice = choose_number(values, numbers, self.round_model(spec, k), shape, weights)
             if spec.kind == "shape" or not is_mixture(self.model):
                 return np.asarray(kpod.labels_)
             model = self.model_for(spec, choice.best_k_)

@@ -145,12 +145,14 @@ def choose_k(
         kpod._progress_line = estimator._progress_line
     if random_state is not None:
         kpod.set_params(random_state=random_state)
-    reason = "" if shape == ROUND else why_not(X, kpod, shape)
-    shapes: Shapes = "offered" if shape == ROUND else "not compared" if reason else "compared"
-    model, choice = choose_number(X, k, kpod, sample_weight, shapes, progress=progress, deadline=deadline)
+    model, choice = choose_number(X, k, kpod, shape, sample_weight, progress=progress, deadline=deadline)
     if shape == ROUND:
         return replace(choice, model_=model)
+    if choice.model_ is not None:
+        return choice
     found, about = choose_shape(X, model, shape, sample_weight)
+    if about.n_separate_:
+        choice = replace(choice, n_separate_=about.n_separate_)
     return replace(choice, model_=found, shape_=about)
 
 
@@ -158,16 +160,18 @@ def choose_number(
     X: Any,
     k: Any,
     kpod: KPOD,
+    shape: str,
     sample_weight: Any = None,
-    shapes: Shapes = "offered",
     *,
     progress: Progress | None = None,
     deadline: float | None = None,
 ) -> tuple[KPOD, KChoice]:
-    """The KPOD of the number that is chosen, and why; of clusters of any shape where these are compared."""
+    """The KPOD of the number that is chosen, and why; with the model of its shape if that decided."""
+    reason = "" if shape == ROUND else why_not(X, kpod, shape)
+    shapes: Shapes = "offered" if shape == ROUND else "not compared" if reason else "compared"
     kpod.set_params(n_clusters="auto")
     choice = kpod._fit(X, sample_weight, k, progress, shapes=shapes, deadline=deadline).choice_
     del kpod.choice_
     kpod.__dict__.pop("_progress_line", None)
     kpod.set_params(n_clusters=choice.best_k_)
-    return second_look(X, kpod, choice, sample_weight) if shapes == "compared" else (kpod, choice)
+    return second_look(X, kpod, choice, shape, sample_weight) if shapes == "compared" else (kpod, choice)

@@ -29,6 +29,7 @@ from kpod._inputs import collections, validation
 from kpod._mixture.shape import SHAPES, Shape
 from kpod._mixture.skewness import gain_of_transforms
 from kpod._mixture.tails import HeavyTails, distances, gain_of_tails, round_with_tails
+from kpod._selection.separation import n_apart_in_shape
 
 ROUND = "round"
 MOST_COLUMNS = 200  # of a table whose shapes "auto" compares
@@ -72,6 +73,9 @@ class ShapeChoice(ReadsAsText):
         the share of their variance that lies between clusters. Names, or positions of columns without.
     bics_ : dict
         BIC of round clusters, of round clusters with heavy tails, and of the mixture.
+    n_separate_ : int
+        How many separate groups the clusters of a mixture that is handed out form, in its shape; 0 where
+        clusters are round.
     degrees_ : float
         Degrees of freedom of the tails that speak against a Gaussian shape; infinite where none do.
     sentence_ : str
@@ -86,6 +90,7 @@ class ShapeChoice(ReadsAsText):
     columns_: tuple[list[Any], list[Any]] = ((), ())  # type: ignore[assignment]
     bics_: Any = None
     degrees_: float = np.inf
+    n_separate_: int = 0
 
     @property
     def note(self) -> Note:
@@ -121,6 +126,10 @@ class ShapeChoice(ReadsAsText):
     @property
     def sentence_(self) -> str:
         return self.note.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return {**self.note.values, "sentence": self.sentence_}
 
     def __str__(self) -> str:
         return self.sentence_
@@ -322,7 +331,16 @@ class Compared:
         table = np.zeros((k, k), np.int64)
         both = (self.kpod.labels_ >= 0) & (self.mixture.labels_ >= 0)
         np.add.at(table, (self.kpod.labels_[both], self.mixture.labels_[both]), 1)
-        return ShapeChoice(shape, reason, self.name, self.agreement, table, self.columns, self.bics, degrees)
+        return ShapeChoice(
+            shape, reason, self.name, self.agreement, table, self.columns, self.bics, degrees,
+            0 if shape == ROUND else self.n_apart,
+        )  # fmt: skip
+
+    @property
+    def n_apart(self) -> int:
+        """How many separate groups the clusters of the mixture form."""
+        parameters = self.mixture._parameters(self.mixture._units())
+        return n_apart_in_shape(self.clean, self.mixture.labels_[self.rows], parameters)
 
     @cached_property
     def columns(self) -> tuple[list[Any], list[Any]]:

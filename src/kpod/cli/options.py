@@ -60,10 +60,10 @@ def in_files(name: str) -> Decorator:
 shape = click.option(
     "--shape",
     type=click.Choice(["round", "auto", *SHAPES]),
-    default="round",
+    default="auto",
     show_default=True,
     help="The shape of the clusters: round as those of k-means, or stretched, correlated, of different "
-    "spreads (a Gaussian mixture); auto compares them and says why.",
+    "spreads (a Gaussian mixture); auto compares them, and says why clusters are not round.",
 )
 max_seconds = click.option(
     "--max-seconds",
