@@ -88,8 +88,8 @@ def choose_k(
     max_seconds : float, default=None
         Stop the search after this time, with the best answer so far: numbers of clusters that were not
         reached are not in `table_`, errors are based on fewer folds, and correlation may not have been
-        tested. `clear_` is then False and `reason_` says why. The model is still fitted; answers depend on the speed of the
-        machine. None means no limit.
+        tested. `clear_` is then False and `reason_` says why. The model is still fitted; answers depend on
+        the speed of the machine. None means no limit.
 
     Returns
     -------
