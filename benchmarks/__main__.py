@@ -32,6 +32,7 @@ NAMES = [
     "cluster",
     "minibatch",
     "scale",
+    "scales",
     "sweep",
 ]
 

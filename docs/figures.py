@@ -126,6 +126,13 @@ def shipped(what):
     }[what]
 
 
+def scales(which):
+    """The labelled tables on which scales were compared, or those of them with columns that are changed."""
+    lines = read_results("scales")
+    changed = [line for line in lines if int(line["logarithms"]) or int(line["limits"])]
+    return len({"tables": lines, "changed": changed}[which])
+
+
 def of_verdicts(which):
     """The lines of tables that begin with a word; "3 groups" and "one group" begin with 3 and one."""
     lines = read_results("verdict")
@@ -233,6 +240,7 @@ FIGURES = {
     "mixed-speed": mixed_speed,
     "mixture-behind": mixture_behind,
     "paper-verdicts": verdicts,
+    "scales-tables": scales,
     "shape-worse": shape_worse,
     "shipped": shipped,
     "slower": slower,

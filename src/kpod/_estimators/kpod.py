@@ -364,7 +364,7 @@ class KPOD(NearestCenter):
                 near = sampled(fit) if spread and is_open(plan) else fit
                 decided = Choices(near, numbers, progress, shaped, deadline).decide()
                 known = decided.solution if near is fit else None
-                solution = known or replace(fit, plan=decided.plan).solve()
+                solution = known or replace(fit, plan=replace(decided.plan, labels=plan.labels)).solve()
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)
                 tell = plan.lines.writer(1)

@@ -257,7 +257,7 @@ class MiniBatchKPOD(StreamModel):
             if not one_batch:
                 new._run_epochs(values, weights, table, executor)
                 new.n_iter_ = self.n_epochs
-            elif table.usable.any():
+            elif table.n_usable:
                 new._check_order(table, names)
                 if not (reset and new._batch_losses):
                     new._learn_batch(table, executor)

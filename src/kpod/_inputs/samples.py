@@ -52,7 +52,7 @@ def brought_here(X: Any, sample_weight: Any = None, seed: int = 0, *, by_content
         with choose_executor.nearby(values, executor, 1) as (near, own):
             table = make_table(near, own, weights=weights, checked=True)
             validation.check_finite(table, names_of(header))
-            n_usable = int(table.usable.sum())
+            n_usable = table.n_usable
             if not n_usable:
                 raise ValueError(
                     f"X is a table of Dask or Spark, and none of its {table.n_rows:,} rows has both an "

@@ -73,6 +73,11 @@ class ColumnUsage:
                 out.append("boolean" if is_truth else "number")
         return out
 
+    def judged_for_scale(self, kinds: Sequence[str]) -> list[str]:
+        """The numbers that may ask for logarithms or limits: no dates, and no places."""
+        numbers = (name for name, kind in zip(self.used, kinds, strict=True) if kind == "number")
+        return [name for name in numbers if not has_note(self.roles[name], "coordinates")]
+
     def logs(self, table: TableFile, given: Sequence[str]) -> list[str]:
         """The columns of which the logarithm is to be taken."""
         names = table.names([str(name) for name in given])

@@ -24,6 +24,7 @@ from kpod._columns.preparing.frames import array_in, frame_kind, table_of
 from kpod._columns.preparing.prepared_columns import PreparedColumns
 from kpod._columns.preparing.role_table import ColumnRole, RoleTable
 from kpod._columns.preparing.streams import more_levels, rows_as_frame, with_columns
+from kpod._columns.preparing.transforms import Transforms, choose_transforms
 from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.typing import AnyFloats, Floats
@@ -93,11 +94,14 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         column, ``{"score": [99], "q_*": [8, 9]}``.
     decimal : "." or ",", default=None
         The decimal mark of numbers in text; by default, it is detected.
-    scale : {"standard", "robust", "none"}, default="standard"
+    scale : {"standard", "auto", "robust", "none"}, default="standard"
         How numbers are scaled: by mean and standard deviation, by median and interquartile range
         (in units of the standard deviation of a normal distribution), or not at all. A column with two
         values has no outliers: "robust" uses its mean and standard deviation, and `clip` does not change
         it. With "none", a category counts like a 0/1 column: rows of different levels differ by 1.
+        "auto" is "standard" after taking logarithms of skewed columns, where clusters of one width describe
+        the logarithms clearly better, and after limiting columns in which a few values account for most of
+        the variance to five robust standard deviations from the median; `notes_` says which.
     log : sequence of str, default=()
         Columns to replace by their logarithms; log(x + 1) if zero occurs.
     clip : float, default=None
@@ -294,16 +298,29 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         values, _ = new_rows.values_of(table, usage.used, kinds, levels)
         if np.isnan(values).all():
             raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
+        missing = np.isnan(values).mean(axis=0, dtype=np.float64)
+        transforms = Transforms(usage.logs(table, self.log))
+        if self.scale == "auto":
+            judged = usage.judged_for_scale(kinds)
+            transforms = choose_transforms(
+                usage.used, values, judged, transforms.log, limit=self.clip is None
+            )
         encoding = learn_encoding(
             usage.used, [kind if kind in (CATEGORY, ORDERED) else NUMBER for kind in kinds], levels, values,
-            scale=self.scale, log=usage.logs(table, self.log), clip=self.clip,
+            scale=self.scale, log=transforms.log, limited=transforms.limited, clip=self.clip,
             column_weights=usage.column_weights(table, self.column_weights or {}),
         )  # fmt: skip
-        self._commit(table, usage, X, encoding, np.isnan(values).mean(axis=0, dtype=np.float64))
+        self._commit(table, usage, X, encoding, missing, transforms.notes)
         return usage, encoding, values
 
     def _commit(
-        self, table: TableFile, usage: ColumnUsage, X: Any, encoding: Encoding, missing: Floats | None = None
+        self,
+        table: TableFile,
+        usage: ColumnUsage,
+        X: Any,
+        encoding: Encoding,
+        missing: Floats | None = None,
+        more: Sequence[Note] = (),
     ) -> None:
         """Take over what was learnt; nothing of a fitted preparer changes before all of it is there."""
         from kpod._columns import table_notes
@@ -321,7 +338,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
             "columns_": usage.used,
             "kinds_": usage.kinds(table),
             "roles_": RoleTable(roles),
-            "notes_": table_notes.notes_on(table, usage),
+            "notes_": Notes([*table_notes.notes_on(table, usage), *more]),
             "decimal_": table.dialect.decimal if table.dialect else self.decimal,
             "_frame": "pyarrow" if is_read(X) else frame_kind(X),
             "_n_features_out": sum(encoding.widths),

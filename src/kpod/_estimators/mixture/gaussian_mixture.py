@@ -362,7 +362,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         return again._labels(table, again._posterior(table, executor)[0])
 
     def _check_table(self, table: Table, names: Any) -> None:
-        n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())
+        n_usable, n_empty = table.n_usable, table.n_empty
         if self.n_components > n_usable:
             raise ValueError(
                 f"n_samples={n_usable} should be >= n_components={self.n_components}: of {table.n_rows} "
