@@ -23,6 +23,7 @@ NAMES = [
     "calibration",
     "choose",
     "verdict",
+    "budget",
     "gaps",
     "mechanisms",
     "starts",

@@ -30,7 +30,7 @@ from kpod._engine.table import Table, in_precision
 from kpod._estimators import in_partitions
 from kpod._estimators.documentation import DocumentedMixin
 from kpod._estimators.table_model import TableModel
-from kpod._inputs import collections, containers, lazy, validation
+from kpod._inputs import collections, containers, frames, lazy, validation
 from kpod._kernels.panel import Panel
 from kpod._mixture.confidence import SoftClustering
 
@@ -45,6 +45,7 @@ def has_probability(model: NearestCenter) -> bool:
     return True
 
 
+@in_partitions.left_in_partitions
 class NearestCenter(
     DocumentedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, TableModel
 ):
@@ -207,7 +208,7 @@ class NearestCenter(
         values = validation.as_array(X, self)
         fill = np.vstack([self.cluster_centers_, self.column_means_]).astype(values.dtype)
         gaps = np.isnan(values)
-        return validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
+        return frames.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
 
     def _lines(self) -> Lines:
         """Where lines on progress go: to the callback that was set, or they are printed if `verbose`."""

@@ -24,6 +24,7 @@ ENTRIES_AT_ONCE = 512
 """Rows of fewer entries are standardised several at a time."""
 
 
+@in_partitions.left_in_partitions
 class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Center and scale columns over their observed entries, and optionally center rows.
 

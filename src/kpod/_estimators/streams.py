@@ -16,7 +16,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.solvers.minibatch import Running
 from kpod._engine.solvers.order import Order
 from kpod._estimators.nearest_center import NearestCenter
-from kpod._inputs import collections, conversion, lazy, validation
+from kpod._inputs import collections, conversion, frames, lazy, validation
 
 LOOK = 4096
 ROWS_PER_CLUSTER = 10
@@ -48,7 +48,7 @@ class NamedRows:
 
 def named_rows(X: Any, estimator: Any = None) -> NamedRows | None:
     """The rows of a data frame, a dict or a list of dicts; None of what has no names."""
-    if not validation.is_frame(X):
+    if not frames.is_frame(X):
         return dicts_in(X)
     columns = list(getattr(X, "column_names", None) or X.columns)  # pyarrow's columns are the entries
     if not columns or not all(isinstance(name, str) for name in columns):

@@ -27,7 +27,7 @@ from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
 from kpod._findings.second_look import second_look
 from kpod._findings.shapes import ROUND, check_shape, choose_shape
-from kpod._inputs import validation
+from kpod._inputs import frames, validation
 from kpod._selection.number import KChoice
 from kpod._selection.trials import clock
 
@@ -119,7 +119,7 @@ def choose_k(
         raise ValueError(f"max_seconds must be a number of seconds from 0 up, or None; got {max_seconds!r}.")
     deadline = None if max_seconds is None else clock() + float(max_seconds)
     if estimator is None:
-        raw = validation.is_frame(X) and bool(validation.text_columns(X))
+        raw = frames.is_frame(X) and bool(frames.text_columns(X))
         estimator = make_pipeline(TablePreparer(), KPOD()) if raw else KPOD()
     if isinstance(estimator, Pipeline):
         validation.refuse_dask(X)  # before scikit-learn's transformers load it

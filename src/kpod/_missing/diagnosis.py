@@ -17,7 +17,7 @@ from scipy import sparse
 from kpod._common.column_groups import groups_of_array
 from kpod._common.notebook import ReadsAsText
 from kpod._common.typing import Floats, Positions
-from kpod._inputs import containers
+from kpod._inputs import containers, frames
 from kpod._missing.association import (
     _by_label,
     _dense,
@@ -187,8 +187,8 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     """
     from kpod._inputs import validation  # which loads scikit-learn, and `kpod describe` needs none of it
 
-    if validation.is_frame(X) and len(others := validation.text_columns(X)):
-        return diagnose_frame(validation.frame_of(X), others, labels)
+    if frames.is_frame(X) and len(others := frames.text_columns(X)):
+        return diagnose_frame(frames.frame_of(X), others, labels)
     values, names = validation.as_table(X, None), validation.column_names(X)
     n_rows, n_columns = values.shape
     names = names or [f"column {j}" for j in range(n_columns)]
@@ -207,15 +207,13 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
 
 def diagnose_frame(frame: Any, others: Sequence[str], labels: Any) -> Diagnosis:
     """Of a data frame some of whose columns are no numbers: of those, gaps alone are looked at."""
-    from kpod._inputs import validation
-
     values = np.full(frame.shape, np.nan)
     gaps = np.empty(frame.shape, bool)
     for j, name in enumerate(frame.columns):
         if name in others:
             gaps[:, j] = frame[name].is_null().to_numpy()
         else:
-            values[:, j] = validation.column_as_floats(frame[name])
+            values[:, j] = frames.column_as_floats(frame[name])
             gaps[:, j] = np.isnan(values[:, j])
     return diagnose_gaps(gaps, values, list(map(str, frame.columns)), labels)
 

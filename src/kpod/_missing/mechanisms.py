@@ -10,7 +10,7 @@ import numpy as np
 
 from kpod._common.typing import AnyFloats, Floats, Positions
 from kpod._common.warnings import warn
-from kpod._inputs import validation
+from kpod._inputs import frames, validation
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -301,4 +301,4 @@ def _standardise(a: AnyFloats) -> AnyFloats:
 def _remove(X: Any, values: AnyFloats, flat: Positions) -> Any:
     holed = values.copy()
     holed.flat[flat] = np.nan
-    return validation.with_values(X, holed, np.isnan(holed).any(axis=0))
+    return frames.with_values(X, holed, np.isnan(holed).any(axis=0))

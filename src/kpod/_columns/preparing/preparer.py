@@ -29,24 +29,16 @@ from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.typing import AnyFloats, Floats
 from kpod._common.warnings import warn
+from kpod._estimators import in_partitions
 from kpod._estimators.fitted import store_fitted
-from kpod._inputs import validation
+from kpod._inputs import collections, frames, samples, validation
 
 if TYPE_CHECKING:
     from kpod._columns.preparing.columns_in_use import ColumnUsage
     from kpod._columns.tables import TableFile
 
-IN_PARTITIONS = " A TablePreparer that was fitted on a sample prepares all rows where they are: after "
-IN_DASK = (
-    f"{IN_PARTITIONS}preparer.set_output(transform='pandas'), X.map_partitions(preparer.transform, "
-    "meta=preparer.transform(sample))."
-)
-IN_SPARK = (
-    f"{IN_PARTITIONS}preparer.set_output(transform='pandas'), X.mapInPandas(lambda parts: "
-    "map(preparer.transform, parts), schema)."
-)
 
-
+@in_partitions.left_in_partitions
 class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
     r"""Prepare a raw table for clustering: recognise its columns and scale them, keeping gaps as gaps.
 
@@ -193,13 +185,15 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe (pandas, polars, pyarrow) or array-like of shape (n_samples, n_features)
+            A DataFrame of Dask or Spark is learnt from by a random sample of at most 50,000 rows, with a
+            warning where that is not all of them.
         y : ignored
 
         Returns
         -------
         self
         """
-        self._fit(X)
+        self._fit(samples.raw_rows_here(X) if collections.is_collection(X) else X)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> TablePreparer:
@@ -241,6 +235,8 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples, n_columns_out)
         """
+        if collections.is_collection(X):
+            return self.fit(X).transform(X)
         _, encoding, values = self._fit(X)
         return encoding.encode(values)
 
@@ -253,13 +249,16 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe or array-like of shape (n_samples, n_features)
-            A table with the columns in use, matched by name; others are ignored.
+            A table with the columns in use, matched by name; others are ignored. A DataFrame of Dask or Spark
+            becomes a lazy DataFrame of the prepared columns; warnings about a partition appear on its worker.
 
         Returns
         -------
         ndarray of shape (n_samples, n_columns_out)
         """
         check_is_fitted(self)
+        if collections.is_collection(X):
+            return in_partitions.prepared(self, X, self.get_feature_names_out(), self.columns_)
         values, notes = self._values(self._table(X))
         for note in notes:
             warn(note.text)
@@ -355,7 +354,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
     def _table(self, X: Any, *, fitting: bool = False) -> TableFile:
         """The table that was given, its columns inspected; of new rows, those in use have to be there."""
         if not is_read(X):
-            validation.refuse_dask(X, more=IN_SPARK if validation.is_spark(X) else IN_DASK)
+            validation.refuse_dask(X)
             if sparse.issparse(X):
                 raise TypeError(validation.NOT_SPARSE)
             if getattr(self, "_streamed", False):
@@ -364,7 +363,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
             if frame_kind(X) == "array":
                 X = validate_data(checked, array_in(X), reset=fitting, dtype=None, ensure_all_finite=False)
             elif fitting:
-                validation.frame_of(X)  # whose columns have to have different names
+                frames.frame_of(X)  # whose columns have to have different names
                 validate_data(checked, X, reset=True, skip_check_array=True)
             answers = {} if fitting else self._answers
             X = table_of(

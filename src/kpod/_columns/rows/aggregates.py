@@ -155,7 +155,7 @@ def by_names(
     sums &= named | (n_cells >= LEAST_CELLS)
     # Regions of rows have many rows each, and among many titles a few sound like sums.
     company = named.sum() >= max(FEW_NAMES, NAMES_SHARE * len(levels)) and is_key(codes, within)
-    coded = without_code(table, choice, name, codes, len(levels))
+    coded = without_code(table, choice, name, codes, named)
     points = 2 * sums + named + (named & company) + (named & coded)
     found = np.flatnonzero(points >= ENOUGH)
     if not len(found) or len(found) > MOST_SHARE * len(levels):
@@ -170,8 +170,12 @@ def is_name_of_sum(level: str) -> bool:
     return len(text.split()) <= MOST_WORDS and bool(SUM.fullmatch(text) or REGION.fullmatch(text))
 
 
-def without_code(table: TableFile, choice: ColumnUsage, name: str, codes: Any, n_levels: int) -> Any:
-    """Which values lack the code that most of the others have in another column."""
+def without_code(table: TableFile, choice: ColumnUsage, name: str, codes: Any, named: Any) -> Any:
+    """Which values lack the code that the others have in another column, if these are mostly names of sums.
+
+    Among many titles with gaps beside them, one may sound like a sum by chance.
+    """
+    n_levels = len(named)
     out = np.zeros(n_levels, bool)
     for other, role in choice.roles.items():
         column = table.by_name.get(other)
@@ -185,6 +189,6 @@ def without_code(table: TableFile, choice: ColumnUsage, name: str, codes: Any, n
         gaps = np.asarray(words_of(table, column).is_null())
         lacking = np.ones(n_levels, bool)
         lacking[codes[(codes >= 0) & ~gaps]] = False
-        if 0 < lacking.sum() <= MOST_SHARE * n_levels:
+        if 0 < lacking.sum() <= MOST_SHARE * n_levels and named[lacking].mean() >= MOST_SHARE:
             out |= lacking
     return out

@@ -17,7 +17,7 @@ from kpod._engine.table import Table
 from kpod._estimators import in_partitions
 from kpod._estimators.parameters import check_integer
 from kpod._estimators.table_model import TableModel
-from kpod._inputs import collections, validation
+from kpod._inputs import collections, frames, validation
 from kpod._mixture.cells import Prices, bitmap
 from kpod._mixture.em.completion import drawn, expected, given_observed
 from kpod._mixture.em.expectation import Entries
@@ -209,7 +209,7 @@ class MixtureModel(TableModel):
 
         def filled(found: Floats) -> Any:
             complete = np.where(gaps, units.back(found), values).astype(values.dtype)
-            return validation.with_values(X, complete, gaps.any(axis=0))
+            return frames.with_values(X, complete, gaps.any(axis=0))
 
         if n_draws is not None:
             rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
