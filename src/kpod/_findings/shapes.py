@@ -50,7 +50,7 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class ShapeChoice(ReadsAsText):
-    """What shape the clusters have, and why.
+    """The shape of the clusters, and why it was chosen.
 
     Attributes
     ----------
@@ -69,17 +69,17 @@ class ShapeChoice(ReadsAsText):
     table_ : ndarray of shape (n_clusters, n_clusters) or None
         How many rows are in each round cluster (a row each) and each cluster of the mixture.
     columns_ : tuple of two lists
-        The columns that the mixture tells apart better than round clusters do, and the other way round: by
-        the share of their variance that lies between clusters. Names, or positions of columns without.
+        The columns that the mixture separates better than round clusters do, and vice versa: by
+        the share of their variance that lies between clusters. Names, or positions if there are none.
     bics_ : dict
         BIC of round clusters, of round clusters with heavy tails, and of the mixture.
     n_separate_ : int
         How many separate groups the clusters of a mixture that is handed out form, in its shape; 0 where
         clusters are round.
     degrees_ : float
-        Degrees of freedom of the tails that speak against a Gaussian shape; infinite where none do.
+        Degrees of freedom of the heavy tails that contradict a Gaussian shape; infinite if there are none.
     sentence_ : str
-        All of that in a sentence.
+        A summary in words.
     """
 
     shape_: str

@@ -69,7 +69,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
 
     n_init : int or "auto", default="auto"
         The number of starts: the clusterings of `KPOD`, then rows far apart as means. All are run for a few
-        steps, and the most likely is continued. "auto" is 60. If the table has more than 65,536 entries and
+        steps, and the most likely is continued. "auto" is 60. If the table has more than 32,768 entries and
         1,000 rows, they are run on a sample of the rows of that size, on which the shape is also chosen.
 
     max_iter : int, default=300
