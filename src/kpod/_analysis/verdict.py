@@ -379,11 +379,21 @@ def verdict_on(analysis: Analysis) -> Verdict:
         with suppress(ValueError):  # too little is left to choose a number from, for example: not tried
             others.append(questions.outcome(spec))
     groups = kind_of_groups(analysis)
+    if groups == "partly separate" and not hold(others):
+        groups = "unclear"
     n_rows = len(questions.rows)
     sampled = n_rows if n_rows < int((questions.labels >= 0).sum()) else None
     n_separate = analysis.choice.n_separate_ if analysis.choice else 0
     said = verdict_sentence(groups, analysis.n_clusters, n_separate, others, sampled)
     return Verdict(said, groups, analysis.n_clusters, others, n_rows)
+
+
+def hold(others: list[OtherChoice]) -> bool:
+    """Whether the clusters are the same under more than half of the other choices, if there are any.
+
+    Some of the pieces of a curve are set apart by chance, others under each choice.
+    """
+    return not others or sum(one.same for one in others) > len(others) / 2
 
 
 def kind_of_groups(analysis: Analysis) -> str:
