@@ -61,9 +61,9 @@ def prepare(table: TableFile, preparer: TablePreparer, long_form: Mapping[str, s
 
 def prepare_pieces(table: Any, preparer: TablePreparer) -> Prepared:
     """A table that would not fit into memory: its numbers are scaled as they are read."""
-    robust = preparer.scale in ("auto", "robust")
-    if robust or preparer.log or preparer.clip or preparer.column_weights:
-        how = preparer.scale if robust else "robust"
+    bends = preparer.scale in ("auto", "robust")
+    if bends or preparer.log or preparer.clip or preparer.column_weights:
+        how = preparer.scale if bends else "robust"
         robust = option("--scale", how) + ("" if in_the_shell() else ", `column_weights`")
         raise InputError(
             f"{table.source}: {robust}, {option('--log')} and {option('--clip')} need the whole table in "
