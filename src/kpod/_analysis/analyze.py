@@ -28,7 +28,7 @@ from kpod._findings.asides import asides
 from kpod._findings.choose_k import choose_k
 from kpod._findings.columns_not_clustered import followed
 from kpod._findings.fitted_clusters.clustering import Clustering
-from kpod._findings.shapes import ROUND, ShapeChoice, check_shape, choose_shape
+from kpod._findings.shapes import ROUND, ShapeChoice, check_shape, choose_shape, why_not
 from kpod._inputs.lazy import lazy_kind
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def analyze(
     rows: str | None = None,
     items: str | None = None,
     values: str | None = None,
-    shape: str = "round",
+    shape: str = "auto",
     max_seconds: float | None = None,
     missingness: str = "ignore",
     algorithm: str = "hartigan",
@@ -79,16 +79,16 @@ def analyze(
 ) -> Analysis:
     """Cluster a table, from a file or a data frame to a description of its clusters.
 
-    Finds out what the columns mean, brings them to one scale, chooses the number of clusters if that is
+    Works out what the columns mean, scales them, chooses the number of clusters if it is
     left open, and fits. ``kpod fit`` is this call: the same numbers, the same sentences.
 
     Parameters
     ----------
     data : path, sequence of paths, dataframe or array-like of shape (n_samples, n_features)
         A file of any kind that `kpod.read` takes; several files, a folder, a pattern or a URL as one table,
-        which is read in pieces; or a data frame of pandas, polars or pyarrow. What `kpod.scan` takes
-        besides, such as a polars LazyFrame or a Delta table, is loaded if it fits into memory, else read in
-        pieces.
+        which is read in pieces; or a pandas, polars or pyarrow data frame. Anything else that `kpod.scan`
+        takes, such as a polars LazyFrame or a Delta table, is loaded if it fits in memory, and otherwise
+        read in pieces.
     n_clusters : int, "auto" or sequence of int, default="auto"
         The number of clusters, or the numbers to choose from.
     missing_values, columns, exclude, ids, roles, categories, weight, column_weights, scale, log, clip
@@ -99,30 +99,33 @@ def analyze(
         Rows to leave out: "duplicates" (copies of other rows), "aggregates" (sums of other rows, as the notes
         name them), or those with some values in a column, ``{"country": ["World", "*income*"]}``.
     one_row_per : str, default=None
-        A column that names individuals of which there are several rows: they are combined into one.
+        A column that names individuals with several rows each: these rows are combined into one.
     combine : {"mean", "last", "change"}, default="mean"
-        How: numbers become their mean, the last of them, or the difference of the last and the first, in the
-        order of the first column of dates, else of the rows. Other columns keep what all rows of an
-        individual have in common.
+        How to combine them: numbers become their mean, the last value, or the last minus the first, in the
+        order of the first date column, or else of the rows. Other columns keep the value that all rows of an
+        individual share.
     rows, items, values : str, default=None
-        For ratings with a line each: the columns that say who rates, what is rated, and how.
-    shape : "round", "auto" or a type of covariance, default="round"
-        The shape of the clusters: round as those of k-means, the one that holds, or a type of covariance of
-        `GaussianMixture`; see `kpod.choose_k`. A note says which it is and why.
+        For ratings, one per line: the columns with the rater, the item and the rating.
+    shape : "auto", "round" or a type of covariance, default="auto"
+        The shape of the clusters. "auto" compares round clusters with a `GaussianMixture` and keeps the model
+        that fits; see `kpod.choose_k`, and `Analysis.shape` for which it is and why. Clusters stay round
+        where no mixture can be compared: with `shrinkage`, another `algorithm` or `missingness`, categories
+        among the columns, more than 200 columns, ratings, and tables read in pieces. "round" is
+        k-means throughout; a type of covariance is fitted without comparison.
     max_seconds : float, default=None
-        Stop choosing the number of clusters after so many seconds, with the best answer so far; the choice is
-        then not clear, and says why. The verdict takes its time all the same.
+        Stop choosing the number of clusters after this many seconds, with the best answer so far; the choice
+        is then not clear, and says why. The verdict is not limited by it.
     missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint
         How to cluster; see `KPOD`.
     verdict : bool, default=True
-        Whether to repeat the analysis under other choices, and say under how many of them the clusters are
-        the same; see `Analysis.verdict`.
+        Whether to repeat the analysis under other choices, and report how many of them give the same
+        clusters; see `Analysis.verdict`.
     progress : callable, default=None
-        Called as `progress(done, total, text)`; `total` is 0 where it is not known.
+        A callback, called as `progress(done, total, text)`; `total` is 0 if it is not known.
     delimiter, decimal, encoding, sheet, header, strict
-        How to read a file; see `kpod.read`. `decimal` and `strict` are for text in a data frame, too.
+        How to read a file; see `kpod.read`. `decimal` and `strict` also apply to text in a data frame.
     scratch : path, default=None
-        A folder: read the file in pieces, with a scratch file there.
+        A folder for a scratch file; the file is then read in pieces.
 
     Returns
     -------
@@ -274,12 +277,13 @@ def analyze_table(
         )
     pipeline = Pipeline([*prepared.steps, ("kpod" if isinstance(model, KPOD) else "mixture", model)])
     clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
-    on_shape = [] if shaped is None else [shaped.named(clustering.names).note]
+    shaped = None if shaped is None else shaped.named(clustering.names)
+    on_shape = [] if shaped is None or shaped.is_plain else [shaped.note]
     followed_by = follows(prepared.table, prepared.usage, clustering)
     about = Notes([*on_shape, *prepared.notes, *followed_by, *notes]).by_importance()
     return Analysis(
         prepared.table, prepared.usage, pipeline, clustering, notes=about, choice=choice, numbers=numbers,
-        weights=prepared.weights, given=given, random_state=kpod.random_state,
+        shape=shaped, weights=prepared.weights, given=given, kpod=kpod,
         missing_values=preparer.missing_values, progress=progress, outcome=outcome,
     )  # fmt: skip
 
@@ -297,10 +301,12 @@ def fitted(
     """The model; and why it has so many clusters, and this shape, where that was left open."""
     with following(progress, kpod), naming(source):
         if isinstance(numbers, int):
+            comparing = shape != ROUND and not why_not(values, kpod, shape)
             kpod.fit(values, sample_weight=weights)
             if shape == ROUND:
                 return kpod, None, None
-            progress(0, 0, "comparing shapes")
+            if comparing:
+                progress(0, 0, "comparing shapes")
             model, shaped = choose_shape(values, kpod, shape, weights)
             return model, None, shaped
         told = Part(progress, "choosing the number of clusters")

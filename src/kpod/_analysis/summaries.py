@@ -69,6 +69,7 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
         "settings": settings_of(analysis),
         **({"missingness": decision} if decision else {}),
         **({"choice": summary_of_choice(analysis.choice, again)} if analysis.choice else {}),
+        **({"shape_choice": analysis.shape.to_dict()} if analysis.shape else {}),
         **({"outcome": analysis.outcome.to_dict()} if analysis.outcome else {}),
         **summary_of_fit(c),
         **({"confidence": confidence} if confidence else {}),
@@ -120,8 +121,8 @@ def summary_of_fit(c: Clustering) -> dict[str, Any]:
                 "factors": model.n_factors_,
                 "sentences": [
                     within.shape_sentence(model),
-                    *within.correlation_sentences(c),
                     *filter(None, [within.silent_sentence(c)]),
+                    *within.correlation_sentences(c),
                 ],
                 "columns_that_say_nothing": [c.label(j) for j in within.silent_columns(c)],
                 "unexpected_values": [
@@ -142,6 +143,7 @@ def settings_of(analysis: Analysis) -> dict[str, Any]:
     kpod, first = analysis._clustering.kpod, analysis.model[0]
     preparer: TablePreparer | None = first if hasattr(first, "roles_") else None
     scale = preparer.scale if preparer is not None else "standard" if len(analysis.model) > 1 else "none"
+    logs = [] if preparer is None else preparer._encoding.logs
     categories = list(analysis._usage.categories)
     how = (
         {"algorithm": "EM", "shape": str(kpod._shape())}
@@ -156,7 +158,7 @@ def settings_of(analysis: Analysis) -> dict[str, Any]:
         "scaled": scale != "none",
         **({"scale": "median and interquartile range"} if scale == "robust" else {}),
         **({"categories": categories} if categories else {}),
-        **({"log": list(preparer.log)} if preparer is not None and preparer.log else {}),
+        **({"log": logs} if logs else {}),
         **({"clip": preparer.clip} if preparer is not None and preparer.clip else {}),
         **({"shrinkage": kpod.shrinkage_} if getattr(kpod, "shrinkage_", 0) else {}),
         **({"missingness": kpod.missingness} if kpod.missingness != "ignore" else {}),

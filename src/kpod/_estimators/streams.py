@@ -185,17 +185,17 @@ class StreamModel(NearestCenter):
         """Move the centers by one batch of rows.
 
         The first batch is clustered as `KPOD` would. If it has fewer than `n_clusters` rows with something
-        observed, it is kept until there are 10 rows for each cluster, or a batch comes that has enough by
-        itself; later batches may have any number of rows.
+        observed, it is buffered until there are 10 rows for each cluster, or a batch arrives that has enough
+        by itself; later batches may have any number of rows.
 
-        Columns of data frames and dicts are matched by name, in any order: one that a batch lacks is
-        missing there, and one that comes for the first time is a column from then on. Arrays must
+        Columns of data frames and dicts are matched by name, in any order: one that is absent from a batch is
+        missing there, and a new one is added to the columns. Arrays must
         have the same columns throughout.
 
         Parameters
         ----------
         X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), dict or list of dicts
-            The batch. A dict is a row: from names of columns to numbers, None where missing.
+            The batch. A dict is one row, with column names as keys; None means missing.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each row.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,55 +22,57 @@ DISAGREEMENT = 0.8  # adjusted Rand index below which the sentence says that clu
 TIME_IS_UP = (
     "the search was stopped after max_seconds, so that not everything was tried that it takes to be sure"
 )
+Shapes = Literal["offered", "compared", "not compared"]
+"""Of the clusters, once their number is chosen: round unless asked for, compared with others, or round."""
 COLUMNS = ("error", "error_se", "above_best", "above_best_se", "loss", "silhouette", "correlated_error")
 
 
 @dataclass
 class KChoice(ReadsAsText):
-    """What `choose_k` found.
+    """The result of `choose_k`.
 
     Attributes
     ----------
     best_k_ : int
-        The number of clusters; the best guess where `clear_` is False.
+        The number of clusters; the best guess if `clear_` is False.
     clear_ : bool
         Whether the choice is clear.
     reason_ : str
-        Why it is not; empty if it is.
+        Why the choice is not clear; empty if it is.
     sentence_ : str
         The finding in plain words.
     table_ : dict of ndarrays
         One entry for each number of clusters tried, `k`: `error`, the mean squared error of hidden
-        entries predicted by the centers, and its standard error `error_se`; `above_best`, by how much
-        it lies above the smallest, with the paired standard error `above_best_se`; a number that the first
-        folds show to be worse by far has these from those folds alone. `loss`, the loss for each observed
-        entry, and `silhouette` (of at most 1,000 rows): of `best_k_` those of the fit, of other numbers from
-        one start. `correlated_error`, the error of the best mixture with correlated columns, NaN where none
-        was tried; with a `shape` that need not be round, `log_density`, the mean log density of held-out
-        rows (of normal scores of the columns). Where `gaps_` is True, errors count what was not foreseen
-        about gaps, too: minus twice its log-likelihood, times the variance of hidden entries.
+        entries predicted by the centers, and its standard error `error_se`; `above_best`, the difference
+        to the smallest error, with the paired standard error `above_best_se` (for a number that is far worse
+        in the first folds, these are from those folds alone). `loss`, the loss per observed
+        entry, and `silhouette` (of at most 1,000 rows): for `best_k_` those of the fit, for other numbers
+        from one start. `correlated_error`, the error of the best mixture with correlated columns, NaN if none
+        was tried; unless `shape` is "round", `log_density`, the mean log density of held-out
+        rows (of normal scores of the columns). If `gaps_` is True, errors include those of predicting
+        the gaps: minus twice their log-likelihood, times the variance of hidden entries.
     column_errors_ : ndarray of shape (len(k), n_features) or None
-        Squared errors of hidden entries by column; NaN where nothing of a column was hidden. Not kept in
+        Squared errors of hidden entries by column; NaN if nothing of a column was hidden. Not kept in
         model files.
     centers_k_ : int
-        The number that centers alone ask for. More than `best_k_` where columns are correlated within
+        The number chosen by centers alone. More than `best_k_` if columns are correlated within
         clusters.
     correlated_ : bool
-        Whether columns are correlated within clusters by so much that it matters for the choice.
+        Whether columns are correlated within clusters strongly enough to matter for the choice.
     n_hidden_ : int
         Number of entries that were hidden, over all folds.
     n_rows_ : int
-        Number of rows that the choice rests on; fewer than the table has if it is large.
+        Number of rows that the choice is based on; fewer than the table has if it is large.
     gaps_ : bool
-        Whether gaps counted, so that they were to be predicted as well.
+        Whether gaps were used, and therefore predicted as well.
     n_separate_ : int
-        How many separate groups the clusters form: with rows as dense between two of them as inside, they
-        are one.
+        How many separate groups the clusters form: two clusters with rows as dense between them as inside
+        are one group.
     model_ : KPOD, GaussianMixture, Pipeline or None
-        Fitted with `best_k_` clusters on the whole table, of the shape that `shape_` says; a pipeline where
-        one was given; None in `KPOD.choice_`, whose owner is that model.
+        The model fitted with `best_k_` clusters on the whole table, with the shape in `shape_`; a pipeline if
+        one was given; None in `KPOD.choice_`, which belongs to that model.
     shape_ : ShapeChoice or None
-        What shape the clusters have, and why; None where they were to be round.
+        The shape of the clusters, and why it was chosen; None if `shape` was "round".
     """
 
     best_k_: int
@@ -131,10 +133,10 @@ def _number(value: float, form: str) -> str:
     return format(value, form) if np.isfinite(value) else ""
 
 
-def conclusion(search: Search, among: Any = None, *, shaped: bool = False) -> KChoice:
+def conclusion(search: Search, among: Any = None, *, shapes: Shapes = "offered") -> KChoice:
     """What comes of trying some numbers of clusters, None for "auto": in numbers and in words.
 
-    With `shaped`, what shape they have is chosen and said later.
+    What shape they have is said later where shapes are compared.
     """
     extendable = search.try_all("auto" if among is None else among)
     verdict = search.verdict()
@@ -161,7 +163,7 @@ def conclusion(search: Search, among: Any = None, *, shaped: bool = False) -> KC
         best_k_=verdict.k,
         clear_=not reason,
         reason_=reason,
-        sentence_=in_words(search, verdict, reason, shaped=shaped),
+        sentence_=in_words(search, verdict, reason, shapes),
         table_=table,
         column_errors_=np.array([e.column_means for e in errors]),
         centers_k_=verdict.by_centers,
@@ -237,7 +239,7 @@ def rival(curve: dict[int, Errors], k: int) -> int | None:
     return min(filter(is_rival, curve), key=lambda n: curve[n].mean, default=None)
 
 
-def in_words(search: Search, verdict: NumberVerdict, reason: str, *, shaped: bool = False) -> str:
+def in_words(search: Search, verdict: NumberVerdict, reason: str, shapes: Shapes) -> str:
     """The finding as a reader without statistics would want it."""
     k, curve = verdict.k, verdict.curve
     them = "them and the gaps" if search.gaps else "them"
@@ -275,13 +277,17 @@ def in_words(search: Search, verdict: NumberVerdict, reason: str, *, shaped: boo
             sentences.append(
                 f"k-means, which knows nothing of correlation, would have asked for {verdict.by_centers}."
             )
-        agreement = 1.0 if shaped else search.mixtures.agreement(verdict)
+        comparable = not search.table.groups.present  # no Gaussian fits categories
+        agreement = 1.0 if shapes == "compared" and comparable else search.mixtures.agreement(verdict)
         if agreement < DISAGREEMENT:
-            shape_auto = option("--shape", "auto")
-            where = shape_auto if in_the_shell() else f"`kpod.choose_k` with {shape_auto}"
+            offer = ""
+            if shapes == "offered" and comparable:
+                shape_auto = option("--shape", "auto")
+                where = shape_auto if in_the_shell() else f"`kpod.choose_k` with {shape_auto}"
+                offer = f"; {where} compares other shapes"
             sentences.append(
                 "The groups found that way are not round, and the clusters of k-means match them only in "
-                f"part (adjusted Rand index {agreement:.2f}); {where} compares other shapes."
+                f"part (adjusted Rand index {agreement:.2f}){offer}."
             )
     if search.table.n_rows < search.usable:
         sentences.append(f"The choice is based on a random sample of {search.table.n_rows:,} rows.")

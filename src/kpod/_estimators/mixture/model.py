@@ -74,8 +74,8 @@ class MixtureModel(TableModel):
 
         Returns
         -------
-        ndarray of shape (n_samples,); of a Dask array or DataFrame another one, and of a Spark DataFrame the
-        same with a column `cluster`, neither of them computed yet.
+        ndarray of shape (n_samples,); for a Dask array or DataFrame another one, and for a Spark DataFrame
+        the same with a column `cluster`, neither of them computed yet.
         """
         if collections.is_collection(X):
             return in_partitions.applied(self, X, "predict", None)
@@ -88,7 +88,8 @@ class MixtureModel(TableModel):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            The shares for a row with nothing observed. Of a Dask collection another one, not computed yet.
+            The cluster proportions for a row with nothing observed. For a Dask collection another one, not
+            computed yet.
         """
         if collections.is_collection(X):
             check_is_fitted(self)
@@ -149,10 +150,10 @@ class MixtureModel(TableModel):
     ) -> Any:
         """X with its gaps filled by what the mixture expects, given the rest of the row.
 
-        Conditional means are the best guess of each entry, but vary less than the entries would: for
-        analyses that ask how certain a result is, take several draws, analyse each, and pool (multiple
-        imputation). A row with nothing observed gets the means of the mixture; a column of which nothing
-        was observed in `fit` stays missing.
+        Conditional means are the best guess of each entry, but vary less than the entries would: to find
+        out how certain a result is, take several draws, analyse each, and pool the results (multiple
+        imputation). A row with nothing observed gets the means of the mixture; a column with no observed
+        entries in `fit` stays missing.
 
         Parameters
         ----------
