@@ -1,7 +1,7 @@
 # make demo   set everything up in .venv, cluster the bundled table, show the result and write a report
 # make test   set everything up, run lint, types and the whole suite
 # make sanitize  run the tests of the kernels on a build with address and undefined-behaviour checks
-# make wheels  an sdist and a wheel in dist/, installed where there is no compiler and tried there
+# make wheels  an sdist and a wheel for each CPython found, in dist/, installed where there is no compiler and tried there
 # make oldest  run the tests of the core on the oldest dependencies that pyproject.toml allows
 # make release-check  whatever a machine can see before a release, and what is left to a person (RELEASE=--rehearse: before it is due)
 # make site  the documentation site in build/site, and a browser that goes through all of it
@@ -46,14 +46,20 @@ else
 	@echo "make sanitize: skipped, for $(CC) has no libasan and libubsan; gcc brings them"
 endif
 
-# The wheel is built from the sdist, so that nothing is missing from either. auditwheel sees that it runs on
-# other Linux systems than this one, and names it so.
+# The wheels are built from the sdist, so that nothing is missing from either: one for each CPython from 3.11 on that
+# is on the path or among pyenv's. auditwheel sees that they run on other Linux systems than this one, and names them so.
+PYTHONS ?= $(shell for python in $(PYTHON) python3.11 python3.12 python3.13 python3.14 $$HOME/.pyenv/versions/3.*/bin/python; do \
+	$$python -c "import sys; sys.version_info >= (3, 11) and print('%d.%d' % sys.version_info[:2], sys.executable)" 2>/dev/null; \
+	done | sort -u -k 1,1 | cut -d' ' -f2)
 wheels: $(VENV)/.wheels
 	rm -rf build/wheels dist
-	$(BIN)/python -m build --outdir build/wheels .
+	$(BIN)/python -m build --sdist --outdir build/wheels .
+	set -e; for python in $(PYTHONS); do \
+	rm -rf $(TRIED); $$python -m venv $(TRIED); $(TRIED)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'; \
+	$(TRIED)/bin/python -m pip wheel --quiet --no-deps --wheel-dir build/wheels build/wheels/*.tar.gz; done
 	$(BIN)/auditwheel repair --wheel-dir dist build/wheels/*.whl
 	cp build/wheels/*.tar.gz dist
-	$(MAKE) check-wheel
+	set -e; for python in $(PYTHONS); do $(MAKE) check-wheel PYTHON=$$python; done
 
 # Installed in an empty environment, with no program in reach but its own: nothing can be compiled.
 # WHEEL_TESTS=tests runs the whole suite on the wheel.
@@ -64,7 +70,7 @@ check-wheel:
 	rm -rf $(TRIED)
 	$(PYTHON) -m venv $(TRIED)
 	PATH=$(TRIED)/bin pip install --quiet --upgrade 'pip>=25.1'
-	PATH=$(TRIED)/bin pip install --quiet --only-binary :all: $(wildcard dist/*.whl)
+	PATH=$(TRIED)/bin pip install --quiet --only-binary :all: $(wildcard dist/*-$(shell $(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl)
 	cd $(TRIED) && PATH=$(TRIED)/bin python -c "import kpod; from kpod.datasets import load_incomplete_wine; \
 	print('kpod', kpod.__version__, kpod.KPOD(3, random_state=0).fit(load_incomplete_wine().data).inertia_)"
 	PATH=$(TRIED)/bin pip install --quiet --only-binary :all: --find-links dist 'scikit-kpod[cli]' --group test

@@ -23,6 +23,7 @@ NAMES = [
     "calibration",
     "choose",
     "verdict",
+    "budget",
     "gaps",
     "mechanisms",
     "starts",
@@ -32,6 +33,7 @@ NAMES = [
     "cluster",
     "minibatch",
     "scale",
+    "scales",
     "sweep",
 ]
 

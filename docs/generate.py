@@ -17,8 +17,8 @@ def cli_reference():
     """docs/cli.md: the help of every command, as it is printed."""
     parts = [
         "# Command line reference\n\n"
-        "Made from `kpod --help` by `make docs`; a test keeps it true. "
-        "The [guide](command-line.md) says how things are used.\n"
+        "Generated from `kpod --help` by `make docs`, and checked by a test. "
+        "The [guide](command-line.md) explains how to use it.\n"
     ]
     top = context_of(cli, "kpod")
     names = sorted(cli.list_commands(top))
@@ -62,7 +62,7 @@ def paper_pages():
 
     summary = Summary(results.read(RESULTS / "full.csv")[1])
     sheets = tables.make_sheets(summary, list(designs()), ["rand", "ari", "seconds"])
-    note = "Made from `paper/results/full.csv` by `make docs`; a test keeps it true. "
+    note = "Generated from `paper/results/full.csv` by `make docs`, and checked by a test. "
     note += "[What was run](paper.md).\n\n"
     verdicts = claims.as_text(claims.check_claims(summary), claims.rankings(summary), markdown=True)
     return {

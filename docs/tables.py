@@ -342,6 +342,30 @@ def raw(name, header):
     return markdown(header, [list(line.values()) for line in read_results(name)])
 
 
+def scales_table():
+    """The mean adjusted Rand index with scale "standard" and "auto", and how many tables gain and lose."""
+    lines = read_results("scales")
+    rows = []
+    for how in ("round", "any shape", "k left open"):
+        before, after = ([float(line[f"{how}, {scale}"]) for line in lines] for scale in ("standard", "auto"))
+        gains = [b - a for a, b in zip(before, after, strict=True)]
+        one = max(range(len(gains)), key=gains.__getitem__)
+        rest = (sum(gains) - gains[one]) / (len(gains) - 1)
+        means = (f"{sum(of) / len(of):.3f}" for of in (before, after))
+        better, worse = sum(gain > 0.05 for gain in gains), sum(gain < -0.05 for gain in gains)
+        name = {"round": "round clusters", "k left open": "round, number left open"}.get(how, how)
+        rows.append([name, *means, better, worse, f"{rest:+.3f} ({lines[one]['table']})"])
+    header = [
+        "",
+        "standard",
+        "auto",
+        "better by 0.05",
+        "worse by 0.05",
+        "mean gain without the table that gains most",
+    ]
+    return markdown(header, rows)
+
+
 GAPS = ["design", "ignored", "used", "auto", "auto uses them", "auto over .05 below ignored"]
 
 TABLES = {
@@ -400,6 +424,21 @@ TABLES = {
         "scale-predicted",
         ["entries", "p", "k", "machines", "GB each", "comparing: s", "merging: ms", "iteration: s"],
     ),
+    "scale-held": lambda: plain(
+        "scale-held",
+        [
+            "",
+            "rows",
+            "machines",
+            "blocks",
+            "GB each",
+            "levels of the tree",
+            "sent to a node: kB",
+            "statistics: MB",
+            "tasks: MB",
+            "largest task: kB",
+        ],
+    ),
     "gaps-speaking": lambda: plain("gaps-speaking", GAPS),
     "gaps-misleading": lambda: plain("gaps-misleading", GAPS),
     "gap-speed": lambda: plain("gap_speed", ["", "assignment", "whole fit"]),
@@ -425,6 +464,11 @@ TABLES = {
     "shape-calibration": lambda: thousandths(
         "shape_real-calibration", ["clusters", "accuracy", "calibration error", "largest", "kept round"]
     ),
+    "scales": scales_table,
+    "scales-nulls": lambda: plain(
+        "scales-nulls",
+        ["one group", "one cluster, standard", "clearly several", "one cluster, auto", "clearly several"],
+    ),
     "mixed": mixed_table,
     "netflix": netflix_table,
     "small-programs": programs_table,
@@ -432,4 +476,8 @@ TABLES = {
     "kpodclustr": kpodclustr_table,
     "kpodclustr-shipped": lambda: raw("once/kpodclustr-shipped", ["", "time: s", "loss", "ARI"]),
     "command-line": command_line_table,
+    "budget": lambda: plain(
+        "budget",
+        ["rows x columns", "`-k 10 --shape round --no-verdict`", "all open but the shape", "all open"],
+    ),
 }

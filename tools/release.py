@@ -28,8 +28,6 @@ NAMES = {"LICENSE", "Makefile"}
 LARGEST = 6_000_000
 ADDRESSES = ("Repository", "Documentation", "Changelog", "Issues", "Security")
 """The entries of project.urls that follow once the repository has an address."""
-BY_TAG = {"pypa/gh-action-pypi-publish"}
-"""Actions whose newest release could not be looked up where the workflows were written."""
 
 LEFT = """Left to a person:
 - Read the changelog's section and docs/upgrading.md as a user would.
@@ -37,8 +35,7 @@ LEFT = """Left to a person:
   for methods whose packages changed; then make docs.
 - Set up the project at the package index: a trusted publisher for .github/workflows/wheels.yml and the
   environment `pypi`, and required reviewers for that environment.
-- Look at the hashes in .github/workflows once more, and replace the tags that are left by the hash of their
-  newest release, which could not be looked up: {tags} (attestations need v1.11 or newer).
+- Compare the hashes in .github/workflows with the releases that stand beside them.
 - Switch on private vulnerability reports where the repository is hosted; try the address in project.urls.
 - Tag `v{version}`, push the tag, watch the workflow; then install what came out in an empty environment.
 - conda: send the recipe with the sdist's address and hash."""
@@ -152,7 +149,7 @@ def action_problems(name, workflow):
     return [
         f"{name}: {action}@{reference} is not pinned by its hash."
         for action, reference in actions(workflow)
-        if not re.fullmatch(r"[0-9a-f]{40}", reference) and action not in BY_TAG
+        if not re.fullmatch(r"[0-9a-f]{40}", reference)
     ]
 
 
@@ -257,8 +254,7 @@ def main(arguments=None):
     found += built_problems(options.built, version) if options.built else []
     for said in found:
         print(said)
-    tags = sorted({f"{a}@{at}" for text in workflows().values() for a, at in actions(text) if a in BY_TAG})
-    print(LEFT.format(version=version, tags=", ".join(tags) or "none"))
+    print(LEFT.format(version=version))
     if found and not options.rehearse:
         sys.exit(f"{len(found)} things to mend before {version} is released.")
 

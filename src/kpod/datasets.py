@@ -41,7 +41,7 @@ def make_mixture(
     cluster_std: float = 10.0**0.5,
     random_state: RandomState = None,
 ) -> tuple[Floats, Labels]:
-    """A mixture of round normal clusters, by default the paper's.
+    """Generate a mixture of round normal clusters, by default the paper's.
 
     Row i is drawn from N(c_l, cluster_std^2 I), its cluster l uniformly, the entries of the
     centers c from N(0, center_std^2).
@@ -94,18 +94,18 @@ def make_ratings(
     mean_activity: float = 110.0,
     random_state: RandomState = None,
 ) -> tuple[sparse.csr_array, Labels]:
-    """Ratings from 1 to 5 by groups of users; what is rated depends on popularity and taste.
+    """Generate ratings from 1 to 5 by groups of users; which items are rated depends on popularity and taste.
 
     A rating is an item's mean, plus the taste of the user's group for it, plus the user's own
-    offset, plus noise, rounded and clipped to 1..5. Users rate popular items, and those their
-    group likes, more often, and rather what they like: neither who rates nor what is rated is
-    missing at random. About 2 % of the table is rated by default.
+    offset, plus noise, rounded and clipped to 1..5. Users are more likely to rate popular items, those their
+    group likes and those they like themselves, so ratings are not missing at random. By default, about 2 %
+    of the table is rated.
 
     Parameters
     ----------
     n_users, n_items, n_groups : int
     mean_activity : float
-        About how many items a user rates in the mean (log-normal over users).
+        Approximate mean number of items that a user rates (log-normal over users).
     random_state : int, RandomState or Generator instance, or None, default=None
 
     Returns

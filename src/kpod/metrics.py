@@ -44,7 +44,7 @@ def silhouette_score(
     labels : array-like of shape (n_samples,)
         The cluster of each row; rows with a negative label are left out.
     sample_size : int or None, default=None
-        Compute it on a random sample of so many rows. All rows cost time proportional to the
+        Compute it on a random sample of this many rows. For all rows, the time grows with the
         square of their number.
     random_state : int, RandomState instance or None, default=None
         Determines the sample.
@@ -91,7 +91,7 @@ def silhouette_samples(X: Any, labels: Any) -> Floats:
 
     .. math:: d_{ij}^2 = \frac{p}{|O_i \cap O_j|} \sum_{c \in O_i \cap O_j} (x_{ic} - x_{jc})^2
 
-    with :math:`O_i` the columns observed in row i. Pairs that share no column count in neither mean.
+    with :math:`O_i` the columns observed in row i. Pairs that share no column are left out of both means.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def calinski_harabasz_score(X: Any, labels: Any) -> float:
 
 
 def davies_bouldin_score(X: Any, labels: Any) -> float:
-    r"""How far clusters reach compared with how far apart they are, averaged over clusters.
+    r"""The spread of clusters relative to the distance between them, averaged over clusters.
 
     .. math:: \frac1k \sum_l \max_{m \ne l} \frac{s_l + s_m}{d_{lm}}
 
@@ -180,7 +180,7 @@ def davies_bouldin_score(X: Any, labels: Any) -> float:
     Returns
     -------
     float
-        Smaller is better; 0 is the least.
+        Smaller is better; 0 is the minimum.
 
     Examples
     --------

@@ -202,9 +202,100 @@ class Said:
             share = re.search(r"clustered: ([<>]?[\d.]+%)", text)[1]
             yield is_written(share, both.max(axis=1).sum() / both.to_numpy().sum()), "share"
         elif found := re.match(r"(.+): '(.+?)' is read as ([-\d.e+]+)\.", text):
-            yield (table[found[1]].astype(str).str.strip() == found[2].strip()).any(), "occurs"
+            several = re.match(r"numbers in (.+?)(?:,| and) .* were written as text", found[1])
+            entries = table[several[1] if several else found[1]].astype(str).str.strip()
+            yield (entries == found[2].strip()).any(), "occurs"
         elif n_rows and (found := re.match(r"The best loss was found in 1 of (\d+) starts", text)):
             yield int(found[1]) > 1, "starts"
+        else:
+            yield from self.remark_on_columns(text)
+            yield from self.remark_on_rows(text)
+
+    def remark_on_columns(self, text):
+        """What is said of gaps, of entries that are no numbers, of codes, and of columns beside others."""
+        placed = self.labels[self.labels >= 0]
+        if text.startswith("The share of missing entries differs between clusters in"):
+            large = [k for k in np.unique(placed) if (placed == k).sum() >= 20]
+            for name, inside in self.names(text):
+                shares = [self.numbers[name][self.labels == k].isna().mean() for k in large]
+                low, high = inside.split(" to ")
+                yield is_written(low, min(shares)), f"{name} {min(shares)}"
+                yield is_written(high, max(shares)), f"{name} {max(shares)}"
+        elif "of the centers rest" in text:
+            cells = re.findall(r"(?:: |, | and )(.+?) in cluster (\d+) \(([\d,.]+)\)", text)
+            for name, cluster, count in cells:
+                n = (
+                    self.numbers[name][self.labels == int(cluster)].notna().sum()
+                    if name in self.numbers
+                    else -1
+                )
+                yield is_written(count, n), f"{name} in cluster {cluster}: {n}"
+        elif found := re.match(r"(.+?): '(.+?)' \(.*? (?:not numbers|not a number) and", text):
+            entries = self.table[found[1]].dropna().astype(str).str.strip()
+            yield entries.str.startswith(found[2][:20]).any(), "occurs"
+            more = re.search(r"and ([\d,]+) more entr", text)
+            n = 1 + (int(more[1].replace(",", "")) if more else 0)
+            yield n <= as_numbers(entries).isna().sum() + self.table[found[1]].isna().sum(), "how many"
+        elif found := re.match(r"(.+?): ('?[-\d. and']+'?) \((?:once|([\d,]+) times)\) may stand for", text):
+            codes = [float(code.strip("'")) for code in found[2].split(" and ")]
+            n = self.numbers[found[1]].isin(codes).sum()
+            yield n == int((found[3] or "1").replace(",", "")), f"{n} times"
+        elif found := re.match(r"only one column is clustered, (.+?):", text):
+            yield self.used == [found[1]], f"{len(self.used)} columns"
+        else:
+            for line in re.split(r", | and |; ", text):
+                if found := re.match(r"(.+?) is equal to (.+?)(?:$|\.|,)", line):
+                    one, other = (as_numbers(self.table[name]) for name in found.groups())
+                    yield ((one == other) | (one.isna() & other.isna())).all(), line
+                elif found := re.match(
+                    r"(.+?) is ([-\d.e+]+) times (.+?)(?: (plus|minus) ([\d.e+-]+))?$", line
+                ):
+                    one, other = (as_numbers(self.table[name]) for name in (found[1], found[3]))
+                    shift = float(found[5] or 0) * (-1 if found[4] == "minus" else 1)
+                    near = (one - float(found[2]) * other - shift).abs() <= 2e-3 * one.abs().max()
+                    yield near[one.notna() & other.notna()].all(), line
+
+    def margins(self):
+        """By how much the own center is nearer than the next, in standardised columns."""
+        z = pd.DataFrame(self.numbers)[self.used]
+        z = ((z - z.mean()) / z.std(ddof=0)).to_numpy()
+        clusters = np.unique(self.labels[self.labels >= 0])
+        centers = [np.nanmean(z[self.labels == k], axis=0) for k in clusters]
+        distances = np.array([np.sqrt(np.nansum((z - center) ** 2, axis=1)) for center in centers])
+        own = clusters[:, None] == self.labels
+        a, b = np.where(own, distances, 0).sum(axis=0), np.where(own, np.inf, distances).min(axis=0)
+        return (b - a) / np.maximum(a, b)
+
+    def remark_on_rows(self, text):
+        """Of individuals with several rows, rows that are sums of others, and rows between clusters."""
+        found = re.match(r"([\d,]+) rows? \(.+?\) (?:is|are) about as near to another center as to", text)
+        if found and set(self.used) <= set(self.numbers):
+            n, near = int(found[1].replace(",", "")), int((self.margins() < 0.05)[self.labels >= 0].sum())
+            yield abs(n - near) <= max(1, 0.02 * n), f"{near} rows"
+        elif found := re.search(r"Rows of the same (.+?) tend to be alike", text):
+            n_units = self.table[found[1]].nunique()
+            if said := re.search(r"as a whole \(([\d,]+) rows\)", text):
+                yield int(said[1].replace(",", "")) == n_units, f"{n_units} of {found[1]}"
+            else:
+                yield n_units < 20, f"{n_units} of {found[1]}"
+        elif found := re.match(r"'.+' in (.+?) \(([\d,]+) rows?\) (?:is|are|may be) (?:a )?sums? of", text):
+            names = re.findall(r"'([^']+)'", text.partition(" in ")[0])
+            n = self.table[found[1]].astype(str).str.strip().isin(names).sum()
+            yield n <= int(found[2].replace(",", "")), f"{n} rows"
+
+    def verdict(self, text):
+        """Under how many other choices the clusters are said to be the same, against the list of these."""
+        others = self.summary["verdict"]["others"]
+        k = len(np.unique(self.labels[self.labels >= 0]))
+        same = [one["n_clusters"] == k and one["agreement"] >= 0.8 for one in others]
+        if found := re.search(r"under (?:all|(none|\d+) of) (\d+) other choices", text):
+            n = {"none": 0, None: len(same)}.get(found[1], found[1])
+            yield int(n) == sum(same), f"{sum(same)} are the same"
+            yield int(found[2]) == len(same), f"{len(same)} choices"
+        elif "the same with another seed" in text:
+            yield same == [True], "one choice"
+        if found := re.match(r"(\d+) (?:groups|clusters|pieces)", text):
+            yield int(found[1]) == k, f"{k} clusters"
 
 
 def checked(path, options):
@@ -221,6 +312,8 @@ def checked(path, options):
         return f"pandas reads {len(said.table)} rows, kpod {len(labels)}"
     for one in summary["clusters"]:
         said.check(one["sentence"], said.cluster)
+    if "verdict" in summary:
+        said.check(summary["verdict"]["sentence"], said.verdict)
     for one in summary.get("other_numbers", ()):
         said.check(one["sentence"], said.other_number)
     if "rule" in summary:

@@ -20,6 +20,17 @@ def kinds(preparer):
     return [note.kind for note in preparer.notes_]
 
 
+def test_two_places_may_share_the_name_that_their_numbers_stand_for():
+    numbers = RNG.choice(9000, 60, replace=False) + 10_000
+    names = np.array([f"Peak {chr(65 + i % 26)}{chr(97 + i // 26)}" for i in range(60)])
+    names[[7, 30]] = names[[3, 12]]
+    at = RNG.integers(0, 60, 600)
+    frame = measured(600, peak_name=names[at], peak_number=numbers[at])
+    assert TablePreparer().fit(frame).roles_["peak_number"].role == "category"
+    frame = measured(600, peak_name=names[at], peak_height=numbers[at])
+    assert TablePreparer().fit(frame).roles_["peak_height"].used
+
+
 PLACES = np.array(["Aarau", "Basel", "Chur", "Davos", "Egg", "Flums", "Glarus", "Horgen", "Ilanz", "Jona"])
 
 

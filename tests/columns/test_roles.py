@@ -96,6 +96,7 @@ def test_words_that_only_sound_like_identifiers(name):
         ("dose", np.repeat(range(1, 31), 4)),
         ("SID74", np.random.default_rng(0).integers(0, 32, 100)),
         ("Nummer", np.random.default_rng(0).integers(0, 90, 200)),
+        ("tonnes", 14_000_000 + np.cumsum(np.random.default_rng(0).integers(-700_000, 900_000, 60))),
         ("turkey", np.random.default_rng(0).permutation(2000)[:60]),
     ],
 )
@@ -145,6 +146,8 @@ def test_marks_of_gaps_do_not_hide_an_identifier():
         ("Nr.", [*range(1, 40), *range(1, 31), *range(1, 50)]),
         ("N°", [*range(1, 40), *range(1, 31)]),
         ("numéro", range(7, 900, 11)),
+        ("episode", [*range(1, 80), 79, *range(80, 200)]),
+        ("Away test no.", np.random.default_rng(0).permutation([*range(1, 60)] * 3)),
     ],
 )
 def test_identifiers_by_content(name, values):
@@ -160,6 +163,11 @@ def test_identifiers_by_content(name, values):
         ("year_built", [1999, 1951, 2003, 1999, 1934], "number"),
         ("years", [1, 4, 7, 30, 12], "number"),
         ("month", [1, 5, 12, 7, 1], "date"),
+        ("start_month", [0, 5, 12, 7, 0], "date"),  # 0 where it is not known
+        ("day_of_week", [1, 5, 7, 3, 1], "date"),
+        ("date_of_month", [1, 5, 31, 7, 1], "date"),
+        ("start_year", [-4350, *range(1850, 2020)], "date"),
+        ("dose_of_month", [1, 5, 31, 7, 1], "number"),
         ("Days", [1, 5, 12, 7, 1], "number"),
         ("when", [20240131, 20231224, 20220229, 20210101], "date"),
         ("created_at", [1700000000, 1600000000, 1650000000], "date"),

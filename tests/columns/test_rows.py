@@ -52,6 +52,28 @@ def test_a_row_that_is_the_sum_of_all_others_is_found_by_arithmetic(name):
     assert (note.columns, note.values) == (("country",), {"levels": [name], "n": 6, "sums": [name]})
 
 
+def test_a_title_that_sounds_like_a_sum_is_none_where_others_have_gaps_as_well():
+    frame = flat().assign(title=[f"Ode {i}" for i in range(40)], code=[f"c{i}" for i in range(40)])
+    frame.loc[3, "title"] = "Total Eclipse"
+    frame.loc[[3, 7, 12, 20, 31], "code"] = None
+    assert "aggregate rows" not in notes_of(frame)
+    frame.loc[3, "title"] = "World"
+    frame.loc[[7, 12], "title"] = ["Northern Africa", "High income"]
+    note = notes_of(frame)["aggregate rows"]
+    assert note.values["levels"] == ["World", "Northern Africa", "High income"]
+
+
+def test_a_sum_in_one_of_many_years_is_chance():
+    songs = pd.DataFrame({
+        "song": [f"Ode {i}" for i in range(200)],
+        "year": np.repeat(range(1970, 2020), 4),
+        **{name: RNG.integers(1, 90, 200) for name in ("plays", "sold", "aired")},
+    })  # fmt: skip
+    numbers = ["plays", "sold", "aired"]
+    songs.loc[7, numbers] = songs.loc[4:6, numbers].sum()
+    assert "aggregate rows" not in notes_of(songs)
+
+
 def test_a_sum_within_each_kind_is_found():
     kinds = [panel().assign(kind=kind) for kind in ("kegs", "cans")]
     frame = pd.concat([with_sum(part, "total", "year").assign(kind=part["kind"].iloc[0]) for part in kinds])

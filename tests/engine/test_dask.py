@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 
 import kpod
 from kpod import KPOD
-from kpod._engine import blocks, sampling, seeding, sizes
+from kpod._engine import blocks, fit, sampling, seeding, sizes
 from kpod._engine.workers import dask_executor as on_cluster
 from tests.files.test_changing_files import write
 from tests.helpers.clusters import patient  # noqa: F401  # the fixture
@@ -148,13 +148,35 @@ def test_other_partitions_show_in_the_last_digits_at_most():
         assert_allclose(one.inertia_, other.inertia_, rtol=1e-12)
 
 
-@pytest.mark.parametrize("init", ["k-means++", "random"])
-def test_seeds_do_not_depend_on_where_blocks_are(init, client, monkeypatch):
+@pytest.mark.parametrize(("init", "weighted"), [("k-means++", False), ("random", False), ("random", True)])
+def test_seeds_do_not_depend_on_where_blocks_are(init, weighted, client):
     X = table()
-    here = KPOD(5, init=init, n_init=2, random_state=3).fit(in_chunks(X))
+    weights = np.random.default_rng(0).integers(0, 3, len(X)).astype(float) if weighted else None
+    here = KPOD(5, init=init, n_init=2, random_state=3).fit(in_chunks(X), sample_weight=weights)
     with kpod.on_dask(client):
-        there = KPOD(5, init=init, n_init=2, random_state=3).fit(in_chunks(X))
+        there = KPOD(5, init=init, n_init=2, random_state=3).fit(in_chunks(X), sample_weight=weights)
     same(here, there)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"init": "random"}, {"shrinkage": "auto"}])
+def test_nothing_as_long_as_the_table_comes_here(parameters, client, monkeypatch):
+    """Of all that the workers answer in a fit, less than a bit for each row."""
+    for module in (seeding, fit):
+        monkeypatch.setattr(module, "LARGE_TABLE", 400)
+    monkeypatch.setattr(sampling, "SAMPLED_ROWS", 200)
+    monkeypatch.setattr(seeding, "SAMPLE_ENTRIES", 400)
+    X = clustered(np.random.default_rng(0), 400_000, 2, k=2, missing=0.2, spread=0.2, dtype=np.float32)[0]
+    answers, results = [], on_cluster.DaskExecutor.results
+
+    def counted(self, futures):
+        found = results(self, futures)
+        answers.append(len(pickle.dumps(found)))
+        return found
+
+    monkeypatch.setattr(on_cluster.DaskExecutor, "results", counted)
+    with client.as_current():
+        KPOD(2, n_init=1, random_state=0, **parameters).fit(in_chunks(X, 100_000))
+    assert 0 < sum(answers) < len(X) // 8
 
 
 def test_what_gaps_say_and_checkpoints_are_the_same_there(client, tmp_path):

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import kpod
 from kpod import metrics, missingness, plot
+from kpod._engine import sizes
 
 pytest.importorskip("dask")
 import dask.array as da
@@ -34,6 +35,8 @@ WORKS = {
     # On a sample of the rows, which is drawn where they are.
     "GaussianMixture.fit",
     "GaussianMixture.fit_predict",
+    "TablePreparer.fit",
+    "TablePreparer.fit_transform",
     "report",
     "stability",
     "summary",
@@ -42,6 +45,7 @@ WORKS = {
 IGNORES = {"LossDisplay.from_estimator", "KPOD.predict_proba", "ObservedScaler.transform"} | {
     f"{name}.{method}" for name in ("KPOD", "MiniBatchKPOD") for method in ("predict", "transform", "impute")
 }
+IGNORES |= {"TablePreparer.transform"}
 IGNORES |= {f"GaussianMixture.{method}" for method in ("predict", "predict_proba", "impute")}
 
 
@@ -66,13 +70,13 @@ def table():
 
 def public():
     """Name and callable of all that take a table, bound to what is fitted already."""
-    X = table()
+    X, pd = table(), pytest.importorskip("pandas")
     fitted = {
         "KPOD": kpod.KPOD(3, random_state=0).fit(X),
         "GaussianMixture": kpod.GaussianMixture(2, covariance_type="diag", n_init=1, random_state=0).fit(X),
         "MiniBatchKPOD": kpod.MiniBatchKPOD(3, random_state=0).fit(X),
         "ObservedScaler": kpod.ObservedScaler().fit(X),
-        "TablePreparer": kpod.TablePreparer(categories="all").fit(X),
+        "TablePreparer": kpod.TablePreparer().fit(pd.DataFrame(X, columns=list("abcdef"))),
     }
     homes = [(kpod, kpod.__all__), *((module, module.__all__) for module in (metrics, missingness, plot))]
     for home, names in homes:
@@ -108,7 +112,7 @@ def takes_a_table(function):
         return False
 
 
-@pytest.mark.filterwarnings("ignore:X has feature names")  # of models that were fitted on an array
+@pytest.mark.filterwarnings("ignore:X has feature names", "ignore:X does not have valid feature names")
 @pytest.mark.parametrize("make", [dask_array, dask_frame])
 def test_nothing_loads_a_dask_table(make):
     seen = set()
@@ -167,19 +171,35 @@ def raw(n_rows=240):
     return frame.assign(wild=np.array(["yes", "no"])[rng.integers(2, size=n_rows)])
 
 
-def test_a_preparer_says_how_it_works_in_partitions_and_does():
-    """What is advised gives the clusters of the table in memory."""
+def test_a_preparer_learns_from_a_sample_and_works_in_partitions(monkeypatch):
+    """It gives the clusters of the table in memory, and nothing is computed before it is asked for."""
     X = raw()
     dd = pytest.importorskip("dask.dataframe")
-    frame = dd.from_pandas(X, npartitions=3)
-    sample = X[:150]
-    advice = r"X\.map_partitions\(preparer\.transform, meta=preparer\.transform\(sample\)\)"
-    with pytest.raises(TypeError, match=advice):
-        kpod.TablePreparer().fit(frame)
-    preparer = kpod.TablePreparer().fit(sample).set_output(transform="pandas")
-    with pytest.raises(TypeError, match=advice):
-        preparer.transform(frame)
-    ready = frame.map_partitions(preparer.transform, meta=preparer.transform(sample))
+    frame = dd.concat([dd.from_pandas(X, npartitions=3), dd.from_pandas(X[:0], npartitions=1)])
+    here = kpod.TablePreparer().fit(X)
+    there = kpod.TablePreparer().set_output(transform="pandas").fit(frame)
+    assert str(there.roles_) == str(here.roles_)
+    ready = there.transform(frame)
     assert list(ready.columns) == ["size", "mass", "wild"]
-    there, here = (kpod.KPOD(3, random_state=0).fit(given) for given in (ready, preparer.transform(X)))
-    np.testing.assert_array_equal(there.labels_.compute(), here.labels_)
+    np.testing.assert_array_equal(ready.compute(), here.transform(X))
+    pipeline = make_pipeline(kpod.TablePreparer(), kpod.KPOD(3, random_state=0)).fit(frame)
+    expected = kpod.KPOD(3, random_state=0).fit(here.transform(X)).labels_
+    np.testing.assert_array_equal(pipeline.predict(frame).compute(), expected)
+    with pytest.raises(ValueError, match="X lacks columns that the model was fitted on: 'mass'"):
+        there.transform(frame[["size", "wild"]])
+    monkeypatch.setattr(sizes, "SAMPLED_ROWS", 60)
+    with pytest.warns(UserWarning, match="rests on a random sample of 60 of 240 rows"):
+        there.fit(frame)
+    assert (here.transform(X) != there.transform(X).to_numpy()).any()
+
+
+@pytest.mark.parametrize("method", ["transform", "fit_transform"])
+def test_set_output_does_not_load_a_collection(method):
+    dd = pytest.importorskip("dask.dataframe")
+    X = raw().drop(columns="wild")
+    frame = dd.from_pandas(X, npartitions=3)
+    for model in (kpod.ObservedScaler(), kpod.KPOD(3, random_state=0)):
+        found = getattr(model.fit(frame).set_output(transform="pandas"), method)(frame)
+        assert isinstance(found, dd.DataFrame)
+        assert not isinstance(found, type(X))
+        np.testing.assert_array_equal(found.compute(), model.transform(X))

@@ -267,18 +267,18 @@ def mixture_of(frame):
     return GaussianMixture(3, covariance_type="diag", n_init=1, random_state=0).fit(frame)
 
 
-def test_a_preparer_of_a_sample_prepares_a_frame_where_it_is(spark):
-    """As it says when it is given one."""
+def test_a_preparer_learns_from_a_sample_and_prepares_a_frame_where_it_is(spark):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"size": rng.normal(size=90) + 9 * (np.arange(90) % 3), "kind": ["oak", "elm"] * 45})
     frame = spark.createDataFrame(X)
-    advice = r"X\.mapInPandas\(lambda parts: map\(preparer\.transform, parts\), schema\)"
-    with pytest.raises(TypeError, match=advice):
-        kpod.TablePreparer().fit(frame)
-    preparer = kpod.TablePreparer().fit(X).set_output(transform="pandas")
-    schema = ", ".join(f"`{name}` double" for name in preparer.get_feature_names_out())
-    ready = frame.mapInPandas(lambda parts: map(preparer.transform, parts), schema)
-    assert_array_equal(rows(ready), preparer.transform(X))
+    here, there = (kpod.TablePreparer().fit(given) for given in (X, frame))
+    ready = there.transform(frame)
+    assert ready.columns == ["size", "kind"]
+    assert_array_equal(rows(ready), here.transform(X))
+    model = KPOD(3, random_state=0).fit(ready)
+    assert_array_equal(rows(model.labels_)[:, -1], KPOD(3, random_state=0).fit(here.transform(X)).labels_)
+    with pytest.raises(ValueError, match="X lacks columns that the model was fitted on: 'kind'"):
+        there.transform(frame.drop("kind"))
 
 
 def test_the_line_of_the_readme(spark, tmp_path):

@@ -174,6 +174,18 @@ def test_lines_in_errors_are_those_of_the_file(tmp_path):
         read_table(str(path))
 
 
+def test_the_last_entry_may_end_in_a_line_that_reads_like_a_remark(tmp_path):
+    file = tmp_path / "spells.csv"
+    lines = [
+        f'{i},{i / 7:.2f},"A creature of {i} feet.\nIt may be evasive yet must be truthful."'
+        for i in range(30)
+    ]
+    file.write_text("\n".join(["level,range,text", *lines]) + "\n")
+    table = read_table(str(file))
+    assert table.n_rows == 30
+    assert table.raw["text"][29].as_py().endswith("must be truthful.")
+
+
 def test_a_file_that_was_cut_off_is_not_taken_for_one_with_a_remark(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("name,city,a,b,c\n" + "Ann,Rome,1,2,3\n" * 9 + "Bob,Os")

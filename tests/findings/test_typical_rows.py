@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from kpod._engine import seeding
+from kpod._engine import sampling
 from kpod._findings.fitted_clusters import typical_rows
 
 
@@ -23,8 +23,8 @@ def test_members_by_rank_are_those_of_a_list(monkeypatch, at_once):
 
 @pytest.mark.parametrize("at_once", [7, 1000])
 def test_rows_of_a_mask_by_rank(monkeypatch, at_once):
-    monkeypatch.setattr(seeding, "RANKED_ROWS", at_once)
+    monkeypatch.setattr(sampling, "RANKED_ROWS", at_once)
     rng = np.random.default_rng(0)
     mask = rng.random(300) < 0.6
     ranks = np.sort(rng.choice(int(mask.sum()), 50, replace=False))
-    assert_array_equal(seeding.rows_by_rank(mask, ranks), np.flatnonzero(mask)[ranks])
+    assert_array_equal(sampling.rows_in(mask, ranks), np.flatnonzero(mask)[ranks])

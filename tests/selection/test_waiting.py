@@ -137,14 +137,22 @@ def test_it_is_said_above_a_spinner(monkeypatch):
     assert line.startswith("choosing the number of clusters takes about 4 minutes more; with a given number")
 
 
+@pytest.mark.filterwarnings("ignore:missingness='informative' uses the gaps")
+@pytest.mark.parametrize("missingness", ["ignore", "informative"])
 @pytest.mark.parametrize("seconds", [0, 2, 9, 25, 60])
-def test_a_search_that_is_stopped_has_the_best_answer_so_far(seconds, monkeypatch):
+def test_a_search_that_is_stopped_has_the_best_answer_so_far(seconds, missingness, monkeypatch):
     clock = Clock(1.0)
     monkeypatch.setattr(trials, "clock", clock)
     monkeypatch.setattr(sys.modules["kpod._findings.choose_k"], "clock", clock)
     X, truth = clustered(np.random.default_rng(0), 150, 8, 3, 0.2)
     told = []
-    choice = choose_k(X, random_state=0, max_seconds=seconds, progress=lambda *args: told.append(args))
+    choice = choose_k(
+        X,
+        estimator=KPOD(missingness=missingness),
+        random_state=0,
+        max_seconds=seconds,
+        progress=lambda *args: told.append(args),
+    )
     assert told[-1][0] == told[-1][1]
     assert not choice.clear_
     assert "stopped" in choice.reason_
@@ -154,7 +162,7 @@ def test_a_search_that_is_stopped_has_the_best_answer_so_far(seconds, monkeypatc
     assert len(tried) <= max(1, seconds)
     assert choice.best_k_ in tried
     assert np.isfinite(choice.table_["error"]).all()
-    expected = KPOD(choice.best_k_, random_state=0).fit(X)
+    expected = KPOD(choice.best_k_, missingness=missingness, random_state=0).fit(X)
     assert_array_equal(choice.model_.labels_, expected.labels_)
     if seconds >= 9:
         assert choice.best_k_ == 3

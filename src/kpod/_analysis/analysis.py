@@ -47,42 +47,42 @@ MIXTURE_WORK = 30
 
 
 class Analysis:
-    """What `kpod.analyze` found: the clusters of a table, and everything there is to say about them.
+    """The result of `kpod.analyze`: the clusters of a table, and their description.
 
-    What takes long is computed when it is first asked for, and once: `confidence`, `stability`, `verdict`,
+    Attributes that take long are computed once, on first access: `confidence`, `stability`, `verdict`,
     `rule`, `other_numbers`.
-    What has been computed is part of `print`, `to_dict` and `report`. In a notebook, an analysis shows its
-    report.
+    `print`, `to_dict` and `report` include those that have been computed. In a notebook, an analysis shows
+    its report.
 
     Attributes
     ----------
     labels : ndarray of shape (n_rows,)
-        The cluster of each row, numbered from the largest to the smallest; -1 for rows with nothing observed.
+        The cluster of each row, numbered from the largest to the smallest; -1 if nothing was observed.
     n_clusters : int
     model : Pipeline
         The fitted model, from the raw table to clusters: `model.predict(new_table)`.
     frame : dataframe
-        The table with its clusters, of the library of the table that was given; pandas for a file.
+        The table with its clusters, in the library of the table that was given; pandas for a file.
     choice : KChoice or None
-        Why there are so many clusters, where that was left open.
+        Why this number of clusters was chosen, if it was left open.
     shape : ShapeChoice or None
-        What shape the clusters have, and why; None where they were to be round.
+        What shape the clusters have, and why; None if only round clusters were considered.
     notes, cautions : list of Note
-        How the result came about, and what questions it.
+        How the result came about, and what to be careful about.
     confidence : dict or None
-        How sure the clusters of the rows are; None for a single cluster.
+        How certain the clusters of the rows are; None for a single cluster.
     stability : Stability
-        Which clusters come back when the rows are resampled. Takes as long as about 15 fits.
+        Which clusters reappear when the rows are resampled. Takes as long as about 15 fits.
     verdict : Verdict or None
-        What can be said in a line, and whether it holds under other choices: logarithms, robust scales, rows
-        or columns left out, and so on. Of a large table a sample is tried, which is said. None for ratings.
+        The result in one line, and whether it holds under other choices: logarithms, robust scales, rows
+        or columns left out, and so on. A large table is sampled, and the line says so. None for ratings.
     outcome : Outcome or None
         The outcome that was named, compared between the clusters, with intervals.
     rule : Rule or None
-        The clusters as a few splits, and how often these are right. None for ratings, for tables that are
-        read in pieces, and for very many clusters.
+        The clusters as a few splits, with their accuracy. None for ratings, for tables that are
+        read in pieces, and for more than 12 clusters.
     other_numbers : list of OtherNumber
-        Which clusters become one, or fall into two, with one cluster less or more.
+        Which clusters are merged with one cluster fewer, and which is split with one more.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Analysis:
 
     @property
     def cautions(self) -> Notes:
-        """What to be careful about, the gravest first; with `stability`, where that has been computed."""
+        """What to be careful about, the most serious first; includes `stability` if it has been computed."""
         with_stability = "stability" in self.__dict__
         if with_stability not in self._cautions:
             known = self.stability if with_stability else None
@@ -191,12 +191,12 @@ class Analysis:
         return labelled_frame(self._given, self._table, self.labels)
 
     def describe(self) -> Any:
-        """The clusters: how many rows, what they are in words, and their centers in the units of the table.
+        """The clusters: their sizes, their descriptions, and their centers in the units of the table.
 
         Returns
         -------
         dataframe
-            With a row for each cluster, of the library of the table that was given; pandas for a file.
+            One row per cluster, in the library of the table that was given; pandas for a file.
         """
         c = self._clustering
         data: dict[str, Any] = {
@@ -211,16 +211,16 @@ class Analysis:
     def report(
         self, *, title: str | None = None, settings: dict[str, str] | None = None, with_rows: bool = True
     ) -> Report:
-        """The report, with how sure and how stable the clusters are where that takes no longer than drawing.
+        """The report, including the certainty and stability of the clusters if they are quick to compute.
 
         Parameters
         ----------
         title : str, default=None
             The heading.
         settings : dict, default=None
-            What else to list among the settings.
+            More entries for the list of settings.
         with_rows : bool, default=True
-            Whether the page holds the names and values of its rows; see `kpod.report`.
+            Whether the page contains the names and values of its rows; see `kpod.report`.
 
         Returns
         -------
@@ -267,9 +267,9 @@ class Analysis:
     def write(
         self, path: str | os.PathLike[str], *, label: str = "cluster", confidence: bool = False
     ) -> None:
-        """Write the table with its clusters: .csv, .tsv, .parquet, .feather, .arrow or .xlsx by its name.
+        """Write the table with its clusters, as .csv, .tsv, .parquet, .feather, .arrow or .xlsx.
 
-        With `confidence`, also the probability of each row's cluster, and the most likely other cluster.
+        With `confidence`, also the probability of each row's cluster, and the most likely other one.
         """
         from kpod._files.output import write_labels
 

@@ -79,16 +79,16 @@ def analyze(
 ) -> Analysis:
     """Cluster a table, from a file or a data frame to a description of its clusters.
 
-    Finds out what the columns mean, brings them to one scale, chooses the number of clusters if that is
+    Works out what the columns mean, scales them, chooses the number of clusters if it is
     left open, and fits. ``kpod fit`` is this call: the same numbers, the same sentences.
 
     Parameters
     ----------
     data : path, sequence of paths, dataframe or array-like of shape (n_samples, n_features)
         A file of any kind that `kpod.read` takes; several files, a folder, a pattern or a URL as one table,
-        which is read in pieces; or a data frame of pandas, polars or pyarrow. What `kpod.scan` takes
-        besides, such as a polars LazyFrame or a Delta table, is loaded if it fits into memory, else read in
-        pieces.
+        which is read in pieces; or a pandas, polars or pyarrow data frame. Anything else that `kpod.scan`
+        takes, such as a polars LazyFrame or a Delta table, is loaded if it fits in memory, and otherwise
+        read in pieces.
     n_clusters : int, "auto" or sequence of int, default="auto"
         The number of clusters, or the numbers to choose from.
     missing_values, columns, exclude, ids, roles, categories, weight, column_weights, scale, log, clip
@@ -99,33 +99,33 @@ def analyze(
         Rows to leave out: "duplicates" (copies of other rows), "aggregates" (sums of other rows, as the notes
         name them), or those with some values in a column, ``{"country": ["World", "*income*"]}``.
     one_row_per : str, default=None
-        A column that names individuals of which there are several rows: they are combined into one.
+        A column that names individuals with several rows each: these rows are combined into one.
     combine : {"mean", "last", "change"}, default="mean"
-        How: numbers become their mean, the last of them, or the difference of the last and the first, in the
-        order of the first column of dates, else of the rows. Other columns keep what all rows of an
-        individual have in common.
+        How to combine them: numbers become their mean, the last value, or the last minus the first, in the
+        order of the first date column, or else of the rows. Other columns keep the value that all rows of an
+        individual share.
     rows, items, values : str, default=None
-        For ratings with a line each: the columns that say who rates, what is rated, and how.
+        For ratings, one per line: the columns with the rater, the item and the rating.
     shape : "auto", "round" or a type of covariance, default="auto"
         The shape of the clusters. "auto" compares round clusters with a `GaussianMixture` and keeps the model
-        that holds; see `kpod.choose_k`, and `Analysis.shape` for which it is and why. Clusters are round
+        that fits; see `kpod.choose_k`, and `Analysis.shape` for which it is and why. Clusters stay round
         where no mixture can be compared: with `shrinkage`, another `algorithm` or `missingness`, categories
-        among the columns, more than 200 columns, ratings, and tables that are read in pieces. "round" is
-        k-means throughout; a type of covariance is fitted as asked for.
+        among the columns, more than 200 columns, ratings, and tables read in pieces. "round" is
+        k-means throughout; a type of covariance is fitted without comparison.
     max_seconds : float, default=None
-        Stop choosing the number of clusters after so many seconds, with the best answer so far; the choice is
-        then not clear, and says why. The verdict takes its time all the same.
+        Stop choosing the number of clusters after this many seconds, with the best answer so far; the choice
+        is then not clear, and says why. The verdict is not limited by it.
     missingness, algorithm, n_init, shrinkage, random_state, probability, checkpoint
         How to cluster; see `KPOD`.
     verdict : bool, default=True
-        Whether to repeat the analysis under other choices, and say under how many of them the clusters are
-        the same; see `Analysis.verdict`.
+        Whether to repeat the analysis under other choices, and report how many of them give the same
+        clusters; see `Analysis.verdict`.
     progress : callable, default=None
-        Called as `progress(done, total, text)`; `total` is 0 where it is not known.
+        A callback, called as `progress(done, total, text)`; `total` is 0 if it is not known.
     delimiter, decimal, encoding, sheet, header, strict
-        How to read a file; see `kpod.read`. `decimal` and `strict` are for text in a data frame, too.
+        How to read a file; see `kpod.read`. `decimal` and `strict` also apply to text in a data frame.
     scratch : path, default=None
-        A folder: read the file in pieces, with a scratch file there.
+        A folder for a scratch file; the file is then read in pieces.
 
     Returns
     -------

@@ -47,9 +47,9 @@ class ClusterThen:
     ----------
     cluster : int
     share_before, share : float
-        Of the rows; before, of the observed entries, where no column was complete.
+        The share of the rows in it (before, of the observed entries if no column was complete).
     n_rows : int
-        In the new table.
+        Its number of rows in the new table.
     changed : bool
         Whether the share has changed by more than chance.
     """
@@ -79,21 +79,21 @@ class Comparison(ReadsAsText):
     Attributes
     ----------
     n_rows : int
-        In the new table.
+        The number of rows in the new table.
     clusters : list of ClusterThen
     shifts : list of Shift
         Means of clusters that have moved, those that moved most first.
     missing : list of (str, float, float)
-        Columns of which more or less is missing: the share before, and now.
+        Columns whose share of missing values has changed: the share before, and now.
     distance_before, distance : float or None
-        The mean squared distance of an observed entry from its center, as the model sees it; None of a
+        The mean squared distance of an observed entry from its center, in the units of the model; None for a
         mixture.
     agreement : float or None
         The adjusted Rand index between the clusters of the model and those of a new fit.
     unassigned : int
         Rows with nothing observed.
     notes : list of Note
-        What is not known to the model.
+        Remarks on columns and values that the model does not know.
     sentence_ : str
     """
 
@@ -129,19 +129,19 @@ class Comparison(ReadsAsText):
 def compare(
     model: Any, data: Any, *, missing_values: Any = None, progress: Progress | None = None, **reading: Any
 ) -> Comparison:
-    """What has changed since a model was fitted, seen in a new table.
+    """Compare a new table with a fitted model: what has changed since then.
 
     Parameters
     ----------
     model : path, Pipeline or Analysis
-        A model of `kpod fit --model` or `Analysis.save`, a pipeline with a `TablePreparer` and a KPOD or
-        GaussianMixture, or what `kpod.analyze` returned.
+        A model file of `kpod fit --model` or `Analysis.save`, a pipeline of a `TablePreparer` and a KPOD or
+        GaussianMixture, or the result of `kpod.analyze`.
     data : path, sequence of paths or dataframe
         The new table, with the columns of the model.
     missing_values : default=None
-        Values that mean missing in the new table, besides those that the model knows; see `TablePreparer`.
+        Missing codes in the new table, besides those that the model knows; see `TablePreparer`.
     progress : callable, default=None
-        Called as `progress(done, total, text)`.
+        A callback, called as `progress(done, total, text)`.
     **reading
         How to read a file: delimiter, decimal, encoding, sheet, header; see `kpod.read`.
 

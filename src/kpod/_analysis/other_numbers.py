@@ -26,17 +26,17 @@ MOST = 0.8
 
 @dataclass(frozen=True)
 class OtherNumber:
-    """The rows divided into one cluster more, or less.
+    """The rows divided into one cluster more, or one fewer.
 
     Attributes
     ----------
     n_clusters : int
     merged : tuple of int
-        The clusters of the analysis that became one, where just that happened.
+        The clusters of the analysis that were merged, if nothing else changed.
     split : int or None
-        The cluster that fell into two, where just that happened,
+        The cluster that was split in two, if nothing else changed.
     into : tuple of int
-        and its rows in either of the two.
+        Its number of rows in each of the two.
     agreement : float
         The adjusted Rand index with the clusters of the analysis.
     """

@@ -61,10 +61,12 @@ def prepare(table: TableFile, preparer: TablePreparer, long_form: Mapping[str, s
 
 def prepare_pieces(table: Any, preparer: TablePreparer) -> Prepared:
     """A table that would not fit into memory: its numbers are scaled as they are read."""
-    if preparer.scale == "robust" or preparer.log or preparer.clip or preparer.column_weights:
-        robust = "--robust" if in_the_shell() else "scale='robust', `column_weights`"
+    needs_all = preparer.scale in ("auto", "robust")
+    if needs_all or preparer.log or preparer.clip or preparer.column_weights:
+        scale = option("--scale", preparer.scale if needs_all else "robust")
+        more = "" if in_the_shell() else ", `column_weights`"
         raise InputError(
-            f"{table.source}: {robust}, {option('--log')} and {option('--clip')} need the whole table in "
+            f"{table.source}: {scale}{more}, {option('--log')} and {option('--clip')} need the whole table in "
             f"memory{table.whole_size}; leave them out, or give one file that fits."
         )
     usage = choose_columns(

@@ -143,6 +143,7 @@ def settings_of(analysis: Analysis) -> dict[str, Any]:
     kpod, first = analysis._clustering.kpod, analysis.model[0]
     preparer: TablePreparer | None = first if hasattr(first, "roles_") else None
     scale = preparer.scale if preparer is not None else "standard" if len(analysis.model) > 1 else "none"
+    logs = [] if preparer is None else preparer._encoding.logs
     categories = list(analysis._usage.categories)
     how = (
         {"algorithm": "EM", "shape": str(kpod._shape())}
@@ -157,7 +158,7 @@ def settings_of(analysis: Analysis) -> dict[str, Any]:
         "scaled": scale != "none",
         **({"scale": "median and interquartile range"} if scale == "robust" else {}),
         **({"categories": categories} if categories else {}),
-        **({"log": list(preparer.log)} if preparer is not None and preparer.log else {}),
+        **({"log": logs} if logs else {}),
         **({"clip": preparer.clip} if preparer is not None and preparer.clip else {}),
         **({"shrinkage": kpod.shrinkage_} if getattr(kpod, "shrinkage_", 0) else {}),
         **({"missingness": kpod.missingness} if kpod.missingness != "ignore" else {}),

@@ -61,8 +61,8 @@ class OtherChoice:
     Attributes
     ----------
     kind : str
-        "logarithms", "scale", "extreme rows", "individuals", "column", "categories", "missingness", "shape"
-        or "seed".
+        "logarithms", "limits", "scale", "extreme rows", "individuals", "column", "categories", "missingness",
+        "shape" or "seed".
     text : str
         The choice in words: "with logarithms of income".
     columns : tuple of str
@@ -134,6 +134,7 @@ class Specification:
     columns: tuple[str, ...] = ()
     scale: str | None = None
     log: tuple[str, ...] | None = None
+    limited: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
     rows: Positions | None = None
     categories: bool = False
@@ -175,7 +176,14 @@ class Questions:
     @property
     def logs(self) -> tuple[str, ...]:
         """The columns whose logarithms are clustered."""
-        return tuple(self.encoding.names[j] for j in np.flatnonzero(~np.isnan(self.encoding.offset)))
+        return tuple(self.encoding.logs)
+
+    @property
+    def limited(self) -> tuple[str, ...]:
+        """The columns with limits, beyond which values count as these."""
+        encoding = self.encoding
+        limited = (name for j, name in enumerate(encoding.names) if encoding.limited(j))
+        return () if self.preparer.clip else tuple(limited)
 
     def all(self) -> Iterator[Specification]:
         yield from self.about_scales()
@@ -196,7 +204,11 @@ class Questions:
         if skewed:
             text = f"with logarithms of {named(skewed)}"
             yield Specification("logarithms", text, skewed, log=(*log, *skewed))
-        if self.preparer.scale == "standard":
+        limited = self.limited
+        if limited:
+            text = f"without limits on {named(limited)}"
+            yield Specification("limits", text, limited, limited=())
+        if self.preparer.scale in ("auto", "standard"):
             yield Specification("scale", "with robust scales", scale="robust")
         else:
             yield Specification("scale", "with standard scales", scale="standard")
@@ -289,7 +301,8 @@ class Questions:
         learnt = learn_encoding(
             pick(encoding.names), pick(encoding.kinds), pick(encoding.levels), values,
             scale=spec.scale or self.preparer.scale, log=self.logs if spec.log is None else spec.log,
-            clip=self.preparer.clip, column_weights=encoding.weights[kept] ** 2,
+            limited=self.limited if spec.limited is None else spec.limited, clip=self.preparer.clip,
+            column_weights=encoding.weights[kept] ** 2,
         )  # fmt: skip
         return learnt.encode(values)
 
@@ -366,11 +379,21 @@ def verdict_on(analysis: Analysis) -> Verdict:
         with suppress(ValueError):  # too little is left to choose a number from, for example: not tried
             others.append(questions.outcome(spec))
     groups = kind_of_groups(analysis)
+    if groups == "partly separate" and not hold(others):
+        groups = "unclear"
     n_rows = len(questions.rows)
     sampled = n_rows if n_rows < int((questions.labels >= 0).sum()) else None
     n_separate = analysis.choice.n_separate_ if analysis.choice else 0
     said = verdict_sentence(groups, analysis.n_clusters, n_separate, others, sampled)
     return Verdict(said, groups, analysis.n_clusters, others, n_rows)
+
+
+def hold(others: list[OtherChoice]) -> bool:
+    """Whether the clusters are the same under more than half of the other choices, if there are any.
+
+    Some of the pieces of a curve are set apart by chance, others under each choice.
+    """
+    return not others or sum(one.same for one in others) > len(others) / 2
 
 
 def kind_of_groups(analysis: Analysis) -> str:

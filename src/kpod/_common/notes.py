@@ -36,9 +36,9 @@ class Note:
     columns : tuple of str
         The columns it is about, if any.
     values : dict
-        What else its sentence needs: values, counts, rows.
+        The other contents of its sentence: values, counts, rows.
     severity : "note" or "caution"
-        A caution questions the result; a note says how it came about.
+        A caution casts doubt on the result; a note says how it came about.
     text : str
         The sentence.
     """

@@ -85,6 +85,7 @@ class Block(ABC):
     n_columns: int
     n_entries: int  # places for entries: all of a dense block, the stored ones of a sparse one
     dtype: np.dtype[Any]
+    elsewhere = False  # whether its rows, and what there is for each of them, stay on another machine
     keeps_rows = True  # whether opened rows are kept for the next time
     scratch: str | None = None  # a directory for what belongs to the rows and is large
     file: Window | None = None  # that the rows are mapped from, if others may write to it

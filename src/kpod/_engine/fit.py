@@ -251,7 +251,7 @@ def trial_rows(table: Table, n_clusters: int) -> int:
     sparse = table.n_entries < table.n_rows * table.n_columns
     if table.n_observed <= LARGE_TABLE or sparse or size * table.n_columns > MOST_SAMPLE_ENTRIES:
         return table.n_rows
-    return size if size < int(table.usable.sum()) else table.n_rows
+    return size if size < table.n_usable else table.n_rows
 
 
 def draw(seeding: Seeding, number: int) -> Start:

@@ -6,6 +6,7 @@ random draws them in the order of what they contain, and then finds the same whe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpod._common.typing import Floats, Positions
+from kpod._common.typing import Counts, Floats, Positions
 from kpod._engine.blocks import Block, DenseBlock, SparseBlock, dense_with_gaps, row_pieces, some_rows
 from kpod._engine.executors import Executor
 from kpod._engine.sizes import SAMPLED_ENTRIES, SAMPLED_ROWS
-from kpod._engine.table import Table
+from kpod._engine.table import Table, measure, says_anything
+
+RANKED_ROWS = 1 << 18  # of a mask that are listed at a time
 
 
 class Sample(NamedTuple):
@@ -33,9 +36,8 @@ def rows_here(table: Table, executor: Executor, rng: np.random.Generator) -> Sam
 
     Which ones depends on the table and the generator, not on the machines that it is on.
     """
-    usable = np.flatnonzero(table.usable)
     size = min(SAMPLED_ROWS, max(1, SAMPLED_ENTRIES // table.n_columns))
-    rows = usable if len(usable) <= size else np.sort(rng.choice(usable, size, replace=False, shuffle=False))
+    rows, _ = rows_by_rank(table, executor, ranks_of(table, size, rng))
     parts = executor.map(partial(rows_of_block, rows=rows), table.blocks)
     if all(sparse.issparse(part) for part in parts):
         whole = sparse.csr_array(sparse.vstack(parts))
@@ -43,6 +45,65 @@ def rows_here(table: Table, executor: Executor, rng: np.random.Generator) -> Sam
     else:
         values = np.vstack([dense_with_gaps(part) if sparse.issparse(part) else part for part in parts])
     return Sample(values, None if table.weights is None else table.weights[rows], rows)
+
+
+def ranks_of(table: Table, size: int, rng: np.random.Generator) -> Positions:
+    """So many ranks of rows among those that say anything, at random, in order; all if there are fewer."""
+    n = table.n_usable
+    return np.arange(n) if size >= n else np.sort(rng.choice(n, size, replace=False, shuffle=False))
+
+
+def rows_by_rank(table: Table, executor: Executor, ranks: Positions) -> tuple[Positions, Any]:
+    """The rows with these ranks among those that say anything, and what is observed of each.
+
+    Of a table that is elsewhere, the blocks count their rows themselves.
+    """
+    if not table.blocks[0].elsewhere:
+        rows = rows_in(table.usable, ranks)
+        return rows, table.observed[rows]
+    order = np.argsort(ranks, kind="stable")
+    ends = np.cumsum([counts.n_usable for counts in table.about.rows])
+    wanted = np.split(ranks[order], np.searchsorted(ranks[order], ends[:-1]))
+    of_block = {
+        block.first: own - (end - counts.n_usable)
+        for block, own, end, counts in zip(table.blocks, wanted, ends, table.about.rows, strict=True)
+    }
+    found = executor.map(partial(ranked_rows, ranks=of_block), table.blocks)
+    rows = np.empty(len(ranks), np.intp)
+    observed = np.empty(len(ranks), np.intp)
+    rows[order] = np.concatenate([part for part, _ in found])
+    observed[order] = np.concatenate([part for _, part in found])
+    return rows, observed
+
+
+def ranked_rows(block: Block, ranks: Mapping[int, Positions]) -> tuple[Positions, Any]:
+    """The rows of a block with these ranks among its own that say anything, and what is observed of each."""
+    own = ranks[block.first]
+    if not len(own):
+        return own, own
+    observed = observed_of(block)
+    rows = rows_in(says_anything(observed, block.weights), own)
+    return block.first + rows, observed[rows]
+
+
+def observed_of(block: Block) -> Counts:
+    """The number of observed columns of each row of a block."""
+    observed = measure(block)[3]
+    assert observed is not None
+    return observed
+
+
+def rows_in(mask: NDArray[np.bool_], ranks: Positions) -> Positions:
+    """The rows with these ranks among those in a mask; where these are many, without a list of them."""
+    if len(mask) <= RANKED_ROWS or (np.diff(ranks) < 0).any():
+        return np.flatnonzero(mask)[ranks]
+    found, before = [np.empty(0, np.intp)], 0
+    for start in range(0, len(mask), RANKED_ROWS):
+        here = np.flatnonzero(mask[start : start + RANKED_ROWS])
+        low, high = np.searchsorted(ranks, [before, before + len(here)])
+        found.append(start + here[ranks[low:high] - before])
+        before += len(here)
+    return np.concatenate(found)
 
 
 def rows_of_block(block: Block, rows: Positions) -> Any:

@@ -19,7 +19,6 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpod._common.arrays import membership
 from kpod._common.column_groups import ColumnGroups
@@ -27,6 +26,7 @@ from kpod._common.typing import Floats, Labels, Positions, Singles
 from kpod._engine.blocks import Block, Units
 from kpod._engine.executors import Executor
 from kpod._engine.objective import GapModel, least_variance
+from kpod._engine.sampling import observed_of, ranks_of, rows_by_rank
 from kpod._engine.sizes import (
     LARGE_TABLE,
     MOST_SAMPLE_ENTRIES,
@@ -40,7 +40,7 @@ from kpod._engine.solvers.interface import Settings, Start
 from kpod._engine.solvers.mm import complete_table
 from kpod._engine.solvers.nearest import nearest_labels
 from kpod._engine.step import Drift, Spaces, State, compare
-from kpod._engine.table import Table, make_table
+from kpod._engine.table import Table, make_table, says_anything
 from kpod._kernels import rows as kernels
 from kpod._kernels import seeds
 from kpod._kernels.entries import list_entries
@@ -52,7 +52,6 @@ WEIGHT_UNITS = 2.0**20
 # What gaps weigh against values when seeds are drawn, in turn; and the most that one weighs.
 GAP_WEIGHTS = (1.0, 9.0)
 LARGEST_GAP = 25.0
-RANKED_ROWS = 1 << 18
 
 
 def fill_gaps(table: Table, centers: Floats) -> Floats:
@@ -102,24 +101,11 @@ class Listing:
 
 def sample_of(table: Table, executor: Executor, size: int, rng: np.random.Generator) -> Table:
     """Some rows that say anything, as a table of their own, here and in the same units."""
-    usable = table.usable
-    ranks = rng.choice(int(usable.sum()), size, replace=False, shuffle=False)
-    rows = rows_by_rank(usable, np.sort(ranks))
+    rows, _ = rows_by_rank(table, executor, ranks_of(table, size, rng))
     weights = None if table.weights is None else table.weights[rows]
     entries = entries_of(table, executor, rows).astype(table.dtype)
     units = Units(np.zeros(table.n_columns), 1.0)
     return make_table(entries, Executor(), weights=weights, units=units, groups=table.groups)
-
-
-def rows_by_rank(mask: NDArray[np.bool_], ranks: Positions) -> Positions:
-    """The rows with these numbers among those in a mask, ascending; without a list of all of those."""
-    found, before = [np.empty(0, np.intp)], 0
-    for start in range(0, len(mask), RANKED_ROWS):
-        here = np.flatnonzero(mask[start : start + RANKED_ROWS])
-        low, high = np.searchsorted(ranks, [before, before + len(here)])
-        found.append(start + here[ranks[low:high] - before])
-        before += len(here)
-    return np.concatenate(found)
 
 
 def row_entries(table: Table) -> int:
@@ -159,16 +145,14 @@ class KMeansPlusPlus:
         rng: np.random.Generator,
         n_candidates: int | None = None,
     ) -> None:
-        rows = np.flatnonzero(table.usable)
-        size = sample_rows(table, n_clusters)
-        if table.n_observed > LARGE_TABLE and size < len(rows):
-            rows = np.sort(rng.choice(rows, size, replace=False, shuffle=False))
+        size = sample_rows(table, n_clusters) if table.n_observed > LARGE_TABLE else table.n_usable
+        rows, observed = rows_by_rank(table, executor, ranks_of(table, size, rng))
         self.table, self.executor = table, executor
         self.rows = rows
         self.n_clusters = n_clusters
         self.n_candidates = n_candidates or min(4 + int(4 * np.log(n_clusters)), seeds.MOST_CANDIDATES)
         weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
-        start = np.concatenate([[0], np.cumsum(table.observed[rows], dtype=np.intp)])
+        start = np.concatenate([[0], np.cumsum(observed, dtype=np.intp)])
         listed = executor.map(Listing(rows, start), table.blocks)
         columns = np.concatenate([part[0] for part in listed])
         values = np.concatenate([part[1] for part in listed])
@@ -224,18 +208,30 @@ class RandomRows:
     def __init__(self, table: Table, executor: Executor, n_clusters: int, rng: np.random.Generator) -> None:
         self.table, self.executor = table, executor
         self.n_clusters = n_clusters
-        self.rows = np.flatnonzero(table.usable)
-        self.chance = None
-        if table.weights is not None:
-            weights = table.weights[self.rows] / table.weights[self.rows].max()
-            self.chance = weights / weights.sum()
 
     def rows_drawn(self, rng: np.random.Generator) -> Positions:
-        return rng.choice(self.rows, self.n_clusters, replace=False, p=self.chance)
+        table, k = self.table, self.n_clusters
+        if table.weighted:
+            draw = partial(rows_by_weight, wanted=k, seed=int(rng.integers(1 << 31)))
+            drawn = Drawn(k)
+            for rows, keys in self.executor.map(draw, table.blocks):
+                drawn.add(rows, keys)
+            return drawn.rows
+        return rows_by_rank(table, self.executor, rng.choice(table.n_usable, k, replace=False))[0]
 
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers at those rows."""
         return Start(fill_gaps(self.table, entries_of(self.table, self.executor, self.rows_drawn(rng))))
+
+
+def rows_by_weight(block: Block, wanted: int, seed: int) -> tuple[Positions, Floats]:
+    """The rows of a block with the smallest keys, and these; they are as likely as their weights [4]."""
+    assert block.weights is not None
+    usable = np.flatnonzero(says_anything(observed_of(block), block.weights))
+    uniform = np.random.default_rng([seed, block.first]).random(len(usable))
+    found = Drawn(wanted)
+    found.add(block.first + usable, -np.log1p(-uniform) / block.weights[usable])
+    return found.rows, found.keys
 
 
 class KMeansParallel:
@@ -267,7 +263,7 @@ class KMeansParallel:
         weights = found.weights / found.weights.max()
         units = Units(np.zeros(table.n_columns), 1.0)
         of_candidates = make_table(candidates, Executor(), weights=weights, units=units, groups=table.groups)
-        if int(of_candidates.usable.sum()) < self.n_clusters:  # rows that are all alike
+        if of_candidates.n_usable < self.n_clusters:  # rows that are all alike
             return RandomRows(table, self.executor, self.n_clusters, rng).draw(rng)
         seeds_of = KMeansPlusPlus(of_candidates, Executor(), self.n_clusters, rng)
         return seeds_of.draw(rng)
@@ -358,13 +354,11 @@ class GapSeeds:
         rng: np.random.Generator,
         weight: float = 1.0,
     ) -> None:
-        rows = np.flatnonzero(table.usable)
         size = max(SAMPLE_ENTRIES // table.n_columns, 2 * n_clusters)
-        if size < len(rows):
-            rows = np.sort(rng.choice(rows, size, replace=False, shuffle=False))
+        rows, _ = rows_by_rank(table, executor, ranks_of(table, size, rng))
         self.table, self.n_clusters = table, n_clusters
         self.weights = np.ones(len(rows)) if table.weights is None else table.weights[rows]
-        self.z = table.entries(rows)
+        self.z = entries_of(table, executor, rows)
         self.seen = ~np.isnan(self.z)
         self.observed = self.weights @ self.seen / self.weights.sum()
         spread = self.observed * (1 - self.observed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,32 @@ DIGITS = {4: 26, 8: 54}
 EXPONENT_BIAS = 1022  # of the exponents that the kernels add up, against those of frexp
 
 
+class RowCounts(NamedTuple):
+    """Of the rows of a block.
+
+    Parameters
+    ----------
+    n_usable : rows that say anything: something observed, and a positive weight
+    n_empty : rows with nothing observed
+    n_observed : observed entries
+    fewest : observed columns of the row that has the fewest
+    """
+
+    n_usable: int
+    n_empty: int
+    n_observed: int
+    fewest: int
+
+
 @dataclass(frozen=True)
 class Statistics:
     """What one pass over the rows tells of the columns, in some units.
 
     `weights`, `sums`, `squares`: of the observed entries of each column; `largest`: the largest
     absolute value; `exponent`: the mean binary exponent of those that are not 0 (0 for none);
-    `nonzero`: their number; `observed`: the number of observed columns of each row, in the smallest
-    integers that hold it; `checksums`: of the blocks of mapped files, if asked for, else None.
+    `nonzero`: their number; `rows`: counts of the rows of each block; `observed`: the number of observed
+    columns of each row, in the smallest integers that hold it, or None where it stays with the rows;
+    `checksums`: of the blocks of mapped files, if asked for, else None.
     """
 
     weights: Floats
@@ -51,13 +69,16 @@ class Statistics:
     largest: Floats
     exponent: Floats
     nonzero: NDArray[np.int64]
-    observed: Counts
+    rows: tuple[RowCounts, ...]
+    observed: Counts | None
     checksums: tuple[int | None, ...] = ()
 
     @classmethod
-    def of(cls, blocks: list[Block], executor: Executor, *, checked: bool = False) -> Statistics:
-        """Of the rows of all blocks, added up in their order."""
-        parts = executor.map(partial(measure, checked=checked), blocks)
+    def of(
+        cls, blocks: list[Block], executor: Executor, *, checked: bool = False, by_row: bool = True
+    ) -> Statistics:
+        """Of the rows of all blocks, added up in their order; `by_row`: what is observed of each, too."""
+        parts = executor.map(partial(measure, checked=checked, by_row=by_row), blocks)
         about, exponents = np.zeros_like(parts[0][0]), np.zeros_like(parts[0][1])
         for part, part_exponents, *_ in parts:
             about[:3] += part[:3]
@@ -66,9 +87,9 @@ class Statistics:
         mean = np.divide(exponents[0], exponents[1], out=np.zeros(len(exponents[0])), where=exponents[1] > 0)
         exponent = np.where(exponents[1] > 0, mean - EXPONENT_BIAS, 0.0)
         weights, sums, squares, largest = about
-        observed = np.concatenate([part[2] for part in parts])
-        checksums = tuple(part[3] for part in parts)
-        return cls(weights, sums, squares, largest, exponent, exponents[1], observed, checksums)
+        rows, checksums = tuple(part[2] for part in parts), tuple(part[4] for part in parts)
+        observed = np.concatenate([part[3] for part in parts]) if by_row else None
+        return cls(weights, sums, squares, largest, exponent, exponents[1], rows, observed, checksums)
 
     @property
     def usual(self) -> float:
@@ -87,13 +108,16 @@ class Statistics:
                 self.largest * factor,
                 self.exponent + power * (self.nonzero > 0),
                 self.nonzero,
+                self.rows,
                 self.observed,
                 self.checksums,
             )
 
 
-def measure(block: Block, *, checked: bool = False) -> tuple[Floats, NDArray[np.int64], Counts, int | None]:
-    """What the rows of one block tell of the columns, how much of each is observed, and their checksum."""
+def measure(
+    block: Block, *, checked: bool = False, by_row: bool = True
+) -> tuple[Floats, NDArray[np.int64], RowCounts, Counts | None, int | None]:
+    """What the rows of one block tell of the columns, how much of them is observed, and their checksum."""
     checksum = block.checksum() if checked and block.file is not None else None
     about, exponents = np.zeros((4, block.n_columns)), np.zeros((2, block.n_columns), np.int64)
     observed = np.empty(block.n_rows, np.int32)
@@ -102,7 +126,18 @@ def measure(block: Block, *, checked: bool = False) -> tuple[Floats, NDArray[np.
         space = Workspace(rows, 0, rows.chunk)
         for start, stop in block.pieces(8):
             kernels.measure(rows, start, stop, about, exponents, observed, space)
-    return about, exponents, observed.astype(smallest), checksum
+    counts = RowCounts(
+        int(np.count_nonzero(says_anything(observed, block.weights))),
+        int(np.count_nonzero(observed == 0)),
+        int(observed.sum(dtype=np.int64)),
+        int(observed.min(initial=block.n_columns)),
+    )
+    return about, exponents, counts, observed.astype(smallest) if by_row else None, checksum
+
+
+def says_anything(observed: Any, weights: Floats | None) -> NDArray[np.bool_]:
+    """Rows of which something is observed, and that have a positive weight."""
+    return observed > 0 if weights is None else (observed > 0) & (weights > 0)
 
 
 def checksum(block: Block) -> int:
@@ -146,6 +181,7 @@ class Table:
     @property
     def observed(self) -> Counts:
         """The number of observed columns of each row."""
+        assert self.about.observed is not None, "stays with the rows"
         return self.about.observed
 
     @cached_property
@@ -156,16 +192,21 @@ class Table:
 
     @cached_property
     def n_observed(self) -> int:
-        return int(self.observed.sum(dtype=np.int64))
+        return sum(rows.n_observed for rows in self.about.rows)
 
     @cached_property
     def n_empty(self) -> int:
         """The number of rows with nothing observed."""
-        return int((self.observed == 0).sum())
+        return sum(rows.n_empty for rows in self.about.rows)
+
+    @cached_property
+    def n_usable(self) -> int:
+        """The number of rows that say anything."""
+        return sum(rows.n_usable for rows in self.about.rows)
 
     @cached_property
     def has_gaps(self) -> bool:
-        return int(self.observed.min(initial=self.n_columns)) < int(self.live.sum())
+        return min(rows.fewest for rows in self.about.rows) < int(self.live.sum())
 
     @cached_property
     def column_means(self) -> Floats:
@@ -180,7 +221,7 @@ class Table:
     @property
     def usable(self) -> NDArray[np.bool_]:
         """Rows that say anything: something observed, and a positive weight."""
-        return self.observed > 0 if self.weights is None else (self.observed > 0) & (self.weights > 0)
+        return says_anything(self.observed, self.weights)
 
     @cached_property
     def sums_units(self) -> tuple[Floats, Floats]:
@@ -252,15 +293,16 @@ def make_table(
     groups : which columns count once; None if none do, see `with_groups`
     checked : whether the rows of mapped files get checksums, for `Table.check_unchanged`
     """
+    raw = blocks_of(values, units or Units(np.zeros(values.shape[1]), 1.0), weights)
+    statistics = partial(Statistics.of, executor=executor, by_row=not raw[0].elsewhere)
+    raw = executor.place(raw)
     if units is not None:
-        raw = executor.place(blocks_of(values, units, weights))
         blocks = [block.replace(units=in_precision(units, block.dtype)) for block in raw]
-        return Table(blocks, Statistics.of(blocks, executor), groups)
-    raw = executor.place(blocks_of(values, Units(np.zeros(values.shape[1]), 1.0), weights))
+        return Table(blocks, statistics(blocks), groups)
     # The second where rows are larger than those glanced at by so much that they overflow.
     for chosen in (units_at_a_glance(raw, executor), raw[0].units):
         blocks = [block.replace(units=chosen) for block in raw]
-        about = Statistics.of(blocks, executor, checked=checked)
+        about = statistics(blocks, checked=checked)
         if np.isfinite(about.largest).all():
             break
     power = rescaling(about)
@@ -274,7 +316,7 @@ def make_table(
         # Rows without weight may observe what is ignored, which then does not count as observed; and
         # squares of what is smaller than the rows glanced at by far were too small for a float.
         if (ignored.any() and weights is not None) or abs(power) > MOST_POWER:
-            about = Statistics.of(blocks, executor, checked=checked)
+            about = statistics(blocks, checked=checked)
         else:
             about = about.times(power)
     return Table(blocks, about, groups)

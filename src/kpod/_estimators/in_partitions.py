@@ -8,17 +8,18 @@ more.
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpod._common.sentences.formatting import some
-from kpod._inputs import dask_tables, spark_tables, validation
+from kpod._inputs import collections, dask_tables, spark_tables, validation
 
 LABEL = "cluster"
 NOT_SENT = ("labels_", "checkpoint", "_progress_line")
@@ -32,6 +33,37 @@ def applied(model: Any, X: Any, method: str, columns: Sequence[str] | None = ())
     check_is_fitted(model)
     each = Applied.of(model, method, columns)
     return with_columns(each, X) if validation.is_spark(X) else of_partitions(each, X)
+
+
+def prepared(preparer: Any, X: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
+    """What a preparer makes of a raw collection: another one, with these columns, not computed yet.
+
+    `names` are the columns that it takes.
+    """
+    each = Applied.of(preparer, "transform", columns, names)
+    if not hasattr(X, "columns"):
+        return of_partitions(each, X)
+    collections.check_there(X, names)
+    if validation.is_spark(X):
+        schema = ", ".join(f"{spark_tables.escaped(name)} double" for name in columns)
+        return X.select([spark_tables.escaped(name) for name in names]).mapInArrow(each.only, schema)
+    return X.map_partitions(each.frame, meta=each.frame(X._meta))
+
+
+def left_in_partitions(estimator: Any) -> Any:
+    """A class whose `transform` leaves collections alone: with `set_output`, scikit-learn would load them."""
+
+    def left(method: Any) -> Any:
+        @wraps(method)
+        def own(self: Any, X: Any, *args: Any, **how: Any) -> Any:
+            chosen = inspect.unwrap(method) if collections.is_collection(X) else method
+            return chosen(self, X, *args, **how)
+
+        return own
+
+    for name in ("transform", "fit_transform"):
+        setattr(estimator, name, left(getattr(estimator, name)))
+    return estimator
 
 
 @dataclass(frozen=True)
@@ -52,14 +84,17 @@ class Applied:
     names: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, model: Any, method: str, columns: Sequence[str] | None) -> Applied:
+    def of(
+        cls, model: Any, method: str, columns: Sequence[str] | None, names: Sequence[str] | None = None
+    ) -> Applied:
         slim = copy.copy(model)
+        vars(slim).pop("_sklearn_output_config", None)
         for name in NOT_SENT:
             if name in vars(slim):
                 setattr(slim, name, None)
         if hasattr(slim, "n_threads"):
             slim.n_threads = 1  # partitions are what runs side by side
-        names = getattr(model, "feature_names_in_", None)
+        names = getattr(model, "feature_names_in_", None) if names is None else names
         given = None if names is None else tuple(names)
         new = None if columns is None else tuple(map(str, columns))
         return cls(pickle.dumps(slim, pickle.HIGHEST_PROTOCOL), method, new, given)
@@ -95,6 +130,16 @@ class Applied:
         if self.columns is None:
             return type(rows)({LABEL: values}, index=rows.index)[LABEL]
         return type(rows)(values, index=rows.index, columns=list(self.columns or rows.columns))
+
+    def only(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Of Arrow batches, nothing but the result."""
+        import pyarrow as pa
+
+        for batch in batches:
+            if batch.num_rows:
+                values = getattr(self.model, self.method)(pa.Table.from_batches([batch]))
+                arrays = [pa.array(column, from_pandas=True) for column in np.ascontiguousarray(values.T)]
+                yield pa.RecordBatch.from_arrays(arrays, list(self.columns or ()))
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Of Arrow batches, with columns more."""
@@ -143,9 +188,7 @@ def with_columns(each: Applied, X: Any) -> Any:
     from pyspark.sql.types import DoubleType, FloatType, IntegerType, StructField, StructType
 
     names = list(each.names or X.columns)
-    absent = [repr(name) for name in names if name not in X.columns]
-    if absent:
-        raise ValueError(f"X lacks columns that the model was fitted on: {some(absent)}.")
+    collections.check_there(X, names)
     validate_data(each.model, spark_tables.header_of(names), reset=False, skip_check_array=True)
     spark_tables.column_names(X.select([spark_tables.escaped(name) for name in names]), None)
     new = [LABEL] if each.columns is None else list(each.columns)

@@ -31,106 +31,106 @@ from kpod._selection.number import KChoice, Shapes
 
 
 class KPOD(NearestCenter):
-    r"""k-means clustering of tables with missing entries.
+    r"""k-means clustering of tables with missing values (NaN).
 
-    Minimises the k-means loss over the entries that were observed, and over nothing else:
+    Minimises the k-means loss over the observed entries only:
 
     .. math::
 
         \sum_i w_i \sum_{j\ \text{observed in row}\ i} (x_{ij} - c_{l(i) j})^2
 
     over the labels :math:`l(i)` and the centers :math:`c` [1]_. Nothing is imputed or
-    deleted, and with nothing missing it is k-means. A row's nearest center is judged by the
-    row's own observed columns; a center is the mean of what was observed in its cluster,
-    and the column's mean where nothing was. In a sparse table, entries that are not stored are
+    deleted; on a complete table it is k-means. A row's nearest center is determined over the
+    row's own observed columns; a center is the mean of the values observed in its cluster,
+    or the column's mean if there are none. In a sparse table, entries that are not stored are
     missing, not zero.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        The number of clusters. "auto" chooses it by hiding observed entries and predicting them: 1 to
-        10, and up to 40 for as long as more clusters predict better, see `kpod.choose_k`. That takes
-        as long as several dozen fits; in a cross-validation or a grid search it is done anew on every
-        training set. One cluster, with a warning, where there is too little to hide.
+        The number of clusters. "auto" chooses it by hiding observed entries and predicting them, from 1 to
+        10, and up to 40 as long as more clusters predict better; see `kpod.choose_k`. That takes
+        as long as several dozen fits; in a cross-validation or a grid search it is repeated on every
+        training set. If there is too little to hide, it is one cluster, with a warning.
 
     init : {"k-means++", "mean-fill", "random"}, array or callable, default="k-means++"
-        Where a fit starts. "k-means++" draws rows far apart by partial distances (from a
-        sample of the rows where the table has more than two million entries), "random" any
+        Where a fit starts. "k-means++" draws rows that are far apart by partial distances (from a
+        sample of the rows if the table has more than two million entries), "random" draws any
         rows; "mean-fill", the start of the paper, runs k-means on the table with its gaps at
         the column means. An array of shape (n_clusters, n_features) gives the centers; NaN
         in it means the column's mean. A callable takes `X` (an array with NaN in the gaps, or a
         CSR array for a sparse table), `n_clusters` and `random_state` and returns such an array.
 
     n_init : "auto" or int, default="auto"
-        The number of starts, the best of which is kept. "auto" is 1 for an array, otherwise
-        10. Of a table with more than a million observed entries, these are run on a sample of
-        the rows with that many, and the best goes on with all rows; a sparse table of that size
+        The number of starts, the best of which is kept. "auto" is 1 if `init` is an array, otherwise
+        10. If the table has more than a million observed entries, these are run on a sample of
+        the rows with that many, and the best is continued on all rows; a sparse table of that size
         gets one start.
 
     algorithm : {"hartigan", "lloyd", "mm"}, default="hartigan"
-        "lloyd" assigns rows and moves centers in turn; where that takes more than 20 iterations
-        on a table with gaps, centers get momentum for as long as it lowers the loss. "hartigan"
-        goes on with single rows for as long as moving one lowers the loss, and never ends higher.
-        "mm" is the algorithm as published [1]_, k-means on a table filled in from its own centers,
-        repeatedly; it is here for comparison and reaches a higher loss than the other two.
+        "lloyd" alternates between assigning rows and moving centers; if that takes more than 20 iterations
+        on a table with gaps, centers get momentum as long as it lowers the loss. "hartigan" then
+        moves single rows as long as that lowers the loss, and never ends higher.
+        "mm" is the algorithm as published [1]_: k-means on a table filled in from its own centers,
+        repeatedly. It is provided for comparison and reaches a higher loss than the other two.
 
     max_iter : int, default=300
-        The most iterations of "lloyd", and then the most sweeps of single-row moves of
-        "hartigan"; or the most times that "mm" fills in.
+        The maximum number of iterations of "lloyd", and then of sweeps of single-row moves of
+        "hartigan"; or the maximum number of times that "mm" fills in the table.
 
     tol : float, default=1e-4
         "lloyd" stops when the centers move by no more than `tol` times the mean variance of
         the observed entries of a column (sum of squares, as in scikit-learn). "hartigan" then
-        goes on until no row moves, or a sweep of moves lowers the loss by no more than
+        continues until no row moves, or a sweep of moves lowers the loss by no more than
         `tol` / 10 of it.
 
     shrinkage : float or "auto", default=0.0
-        Pulls centers that rest on few observations to the column's mean: the objective gets
-        :math:`+\ \lambda \sum_{lj} (c_{lj} - \bar x_j)^2`, as if every cluster had `shrinkage`
+        Pulls centers based on few observations toward the column's mean: it adds
+        :math:`\lambda \sum_{lj} (c_{lj} - \bar x_j)^2` to the objective, as if every cluster had `shrinkage`
         more units of weight there. "auto" chooses it by hiding observed entries, among 0 and 0.5 to 32
         rows of mean weight. Worth trying on very sparse tables; not for "mm".
 
     missingness : {"ignore", "informative", "auto"}, default="ignore"
-        Whether *which* entries are missing says something of the cluster a row is in. "ignore" is
-        the loss above. "informative" minimises minus twice the classification log-likelihood
+        Whether *which* entries are missing carries information about a row's cluster (MNAR). "ignore"
+        minimises the loss above. "informative" minimises minus twice the classification log-likelihood
 
         .. math::
 
             F = \frac{\text{loss}}{\sigma^2} + (N - K) \ln \sigma^2
                 - 2 \sum_i w_i \Bigl( \ln \pi_{l(i)} + \sum_j \ln P(o_{ij} \mid r_{l(i) j}) \Bigr)
 
-        of a model in which each cluster observes column j with a probability r of its own [3]_, with
-        :math:`o_{ij}` whether the entry is observed, shares :math:`\pi`, variance :math:`\sigma^2`,
-        N observed entries and K degrees of freedom of the centers. Use it where gaps differ between
-        the groups you look for (refusals, detection limits, tests not ordered); it misleads where
-        gaps come in modules or with how much a row answers at all. Rows with nothing observed are
-        then placed by their gaps. "auto" decides by the table itself: gaps are used where clusters
-        differ in which values are missing *and* clusters found with the gaps predict the values of left-out
-        columns better, without losing what plain clusters know of them; `missingness_decision_` says
-        why. It takes as long as some twenty fits of at most 2,000 rows. With "informative", `fit`
-        asks the first of these questions only, and warns where clusters of the values do not differ in
-        which values are missing (not on Dask tables). Not for "mm".
+        of a model in which column j is observed in each cluster with its own probability r [3]_;
+        :math:`o_{ij}` is whether the entry is observed, :math:`\pi` the cluster proportions,
+        :math:`\sigma^2` the variance, N the number of observed entries and K the degrees of freedom of the
+        centers. Use it if gaps differ between the groups you look for (refusals, detection limits, tests
+        not ordered); it is misleading if gaps come in modules or depend on how much a row answers at all.
+        Rows with nothing observed are then assigned by their gaps. "auto" tests this on the table: gaps
+        are used if clusters differ in which values are missing *and* clusters found with the gaps predict
+        the values of left-out columns better, without losing what plain clusters explain of them;
+        `missingness_decision_` has the reason. It takes as long as about twenty fits of at most 2,000 rows.
+        With "informative", `fit` runs only the first of these tests, and warns if clusters of the values
+        do not differ in which values are missing (not on Dask tables). Not for "mm".
 
     probability : bool, default=False
-        Whether `predict_proba` is wanted: after the clustering, the mixture of round clusters behind
-        it is fitted by EM to the observed entries (of at most 50,000 rows), which takes longer than
-        the clustering itself on a small table. Probabilities are calibrated where clusters are round
-        and of the same spread, whatever their sizes; `fit` warns where the table contradicts that, by
-        variances that differ or correlation within clusters. Use `GaussianMixture` there.
+        Whether to enable `predict_proba`: after the clustering, the corresponding mixture of round clusters
+        is fitted by EM to the observed entries (of at most 50,000 rows), which takes longer than
+        the clustering itself on a small table. Probabilities are calibrated if clusters are round
+        and have the same spread, whatever their sizes; `fit` warns if variances differ or columns are
+        correlated within clusters. In that case, use `GaussianMixture`.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the starts. The same int gives the same result, to the bit, on any number
+        Determines the starts. The same int gives bit-identical results on any number
         of threads.
 
     n_threads : int or None, default=None
-        The number of threads; None for as many as there are processors to use, or as
-        OMP_NUM_THREADS says.
+        The number of threads; None means as many as there are processors available, or at most
+        OMP_NUM_THREADS.
 
     checkpoint : str, path or None, default=None
-        A directory in which a fit leaves what it needs to go on, every few seconds. A fit that was
-        killed goes on from there when `fit` is called again with the same table and parameters, and ends
-        in the same result, to the bit. The checkpoint is deleted when the fit has ended; that of another
-        fit is refused. Where it cannot be written (a full disk), the fit warns and goes on.
+        A directory in which a fit saves a checkpoint every few seconds. A fit that was killed
+        resumes from there when `fit` is called again with the same table and parameters, and gives
+        a bit-identical result. The checkpoint is deleted when the fit has ended; that of another
+        fit is refused. If it cannot be written (a full disk), the fit warns and continues.
 
     verbose : int, default=0
         1 prints a line for each start, 2 for each iteration.
@@ -138,15 +138,15 @@ class KPOD(NearestCenter):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centers; NaN in a column of which nothing was observed. They are the means of the rows of each
-        cluster (pulled by `shrinkage`), unless `tol` ended the fit before the last row came to rest: then
+        The centers; NaN in a column with no observed entries. They are the means of the rows of each
+        cluster (pulled by `shrinkage`), unless `tol` ended the fit before the last row stopped moving: then
         rows are assigned to the final centers once more, as in scikit-learn, and a few of them may leave the
-        cluster whose mean they are part of. ``tol=0`` goes on until none does.
+        cluster whose mean they are part of. ``tol=0`` continues until none does.
 
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row, -1 where nothing was observed (and gaps are ignored). They are what
-        `predict` says of the same table; only those of "mm" are its own, of the table as it filled it
-        in. Clusters are numbered by the number of their rows, the largest first (and of equal ones, the one
+        The cluster of each row, -1 if nothing was observed (and gaps are ignored). They equal the result
+        of `predict` on the same table, except with "mm", whose labels are those of the table as it filled it
+        in. Clusters are numbered by size, the largest first (of equal ones, first the one
         whose center is lower in the first column in which they differ); those of an `init` array keep its
         order. A row at the same distance from two centers is in the first of them.
 
@@ -158,17 +158,17 @@ class KPOD(NearestCenter):
         move one by one.
 
     n_iter_ : int
-        Iterations run by the best start.
+        The number of iterations of the best start.
 
     converged_ : bool
         Whether the best start converged within `max_iter`.
 
     loss_curve_ : ndarray
-        The loss (with what `shrinkage` adds) after each iteration, then after each sweep of
+        The loss (including the `shrinkage` term) after each iteration, then after each sweep of
         single-row moves.
 
     losses_ : ndarray of shape (n_init,)
-        What each start ended with of what is minimised, see `objective_`.
+        The final value of the objective for each start; see `objective_`.
 
     counts_ : ndarray of shape (n_clusters, n_features)
         The weight of the observed entries behind each entry of `cluster_centers_`.
@@ -177,44 +177,44 @@ class KPOD(NearestCenter):
         The mean of the observed entries of each column.
 
     n_clusters_ : int
-        The number of clusters: `n_clusters`, or what "auto" chose.
+        The number of clusters: `n_clusters`, or the one chosen by "auto".
 
     choice_ : KChoice
-        With `n_clusters="auto"`: why this number, see `kpod.choose_k`. `print(model.choice_)` shows it.
-        `fit` warns where the choice is not clear.
+        With `n_clusters="auto"`: why this number was chosen, see `kpod.choose_k`. `print(model.choice_)`
+        shows it. `fit` warns if the choice is not clear.
 
     shrinkage_ : float
-        `shrinkage`, or what "auto" chose.
+        `shrinkage`, or the value chosen by "auto".
 
     mixture_centers_ : ndarray of shape (n_clusters, n_features)
-        With `probability`: the centers of the mixture. Where clusters overlap they are nearer to the
+        With `probability`: the centers of the mixture. If clusters overlap, they are closer to the
         truth than `cluster_centers_`, which minimise the loss (see Notes).
 
     cluster_shares_ : ndarray of shape (n_clusters,)
-        With `probability` or informative gaps: the share of each cluster.
+        With `probability` or informative gaps: the cluster proportions.
 
     noise_variance_ : float
         With `probability` or informative gaps: the variance of an entry around its center.
 
     missing_rates_ : ndarray of shape (n_clusters, n_features)
         With informative gaps: the share of each column that is missing in each cluster (smoothed by
-        one row at the column's own rate); all 0 where the column has no gaps.
+        one row at the column's own rate); all 0 if the column has no gaps.
 
     missingness_ : {"ignore", "informative"}
-        `missingness`, or what "auto" decided; "ignore" where nothing is missing.
+        `missingness`, or the decision of "auto"; "ignore" if nothing is missing.
 
     missingness_decision_ : MissingnessDecision
-        With `missingness="auto"`: why. Printed, it is a sentence; it has the numbers behind it, too.
+        With `missingness="auto"`: the reason. It prints as a sentence, and has the numbers behind it.
 
     objective_ : float
-        What was minimised: the loss with what `shrinkage` adds, or F with informative gaps.
+        The value that was minimised: the loss including the `shrinkage` term, or F with informative gaps.
 
     objective_curve_ : ndarray
-        That after each iteration; it never rises. (`loss_curve_` may, with informative gaps.)
+        The objective after each iteration; it never rises. (`loss_curve_` may, with informative gaps.)
 
     column_groups_ : ndarray of shape (n_features,)
-        The number of the column of your table that each column comes from, from 0. The indicators of a
-        category share a number, see Notes; without any it is 0, 1, 2, ...
+        The number of the original column that each column comes from, from 0. The indicators of a
+        category share a number, see Notes; without categories it is 0, 1, 2, ...
 
     n_features_in_ : int
         Number of columns seen during `fit`.
@@ -224,19 +224,19 @@ class KPOD(NearestCenter):
 
     Notes
     -----
-    The loss is that of complete data only in the limit of few gaps: even when entries are
-    missing completely at random its minimiser is not consistent for the centers of the
-    complete table [2]_, and where *what* is missing depends on the cluster, a lower loss
-    need not be a better clustering. It works best with many columns and few gaps in each.
-    Columns count by their scale: standardise them first unless they share a unit.
+    The loss approximates that of complete data only if there are few gaps: even when entries are
+    missing completely at random, its minimiser is not consistent for the centers of the
+    complete table [2]_, and if *which* entries are missing depends on the cluster, a lower loss
+    need not mean a better clustering. It works best with many columns and few gaps in each.
+    The scale of a column is its weight: standardise columns first unless they share a unit.
 
-    A category comes as one column for each of its levels (from `TablePreparer`, `OneHotEncoder`, or
-    `pandas.get_dummies` with its gaps put back). `fit` recognises such indicators by their values,
-    whatever their scale: neighbouring columns of two values each, missing in the same rows, of which exactly
-    one has its higher value in every other row (of at least 10). They count as one column wherever
+    A category is encoded as one column for each of its levels (by `TablePreparer`, `OneHotEncoder`, or
+    `pandas.get_dummies` with its gaps restored). `fit` recognises such indicators by their values,
+    whatever their scale: adjacent columns with two values each, missing in the same rows, exactly
+    one of which has its higher value in every other row (of at least 10). They count as one column wherever
     columns are counted: they are hidden together when a number of clusters is chosen, their gaps are one
-    gap, and two rows that share them share one column. Their weight in the loss is left as it is. A set
-    of indicators of which one was dropped is not recognised: its columns count one by one.
+    gap, and two rows that share them share one column. Their weight in the loss is not changed. A set
+    of indicators with one level dropped is not recognised: its columns are counted one by one.
 
     References
     ----------
@@ -364,7 +364,7 @@ class KPOD(NearestCenter):
                 near = sampled(fit) if spread and is_open(plan) else fit
                 decided = Choices(near, numbers, progress, shapes, deadline).decide()
                 known = decided.solution if near is fit else None
-                solution = known or replace(fit, plan=decided.plan).solve()
+                solution = known or replace(fit, plan=replace(decided.plan, labels=plan.labels)).solve()
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)
                 tell = plan.lines.writer(1)

@@ -38,7 +38,7 @@ MOST_LOSSES = 1_000
 
 
 class MiniBatchKPOD(StreamModel):
-    r"""k-means clustering of tables with missing entries, a few rows at a time.
+    r"""k-means clustering of tables with missing values (NaN), in mini-batches.
 
     Minimises the loss of :class:`KPOD` over the observed entries,
 
@@ -46,23 +46,23 @@ class MiniBatchKPOD(StreamModel):
 
         \sum_i w_i \sum_{j\ \text{observed in row}\ i} (x_{ij} - c_{l(i) j})^2,
 
-    in steps that look at one batch of rows each. The rows of a batch are given to their nearest
-    centers; then every entry of a center moves towards the mean :math:`m_{lj}` of what the batch
-    observed there, by the share that the batch has in all that was observed there so far:
+    in steps of one batch of rows each. The rows of a batch are assigned to their nearest
+    centers; then every entry of a center moves toward the mean :math:`m_{lj}` of the batch's observed
+    values there, in proportion to the batch's share of all values observed there so far:
 
     .. math::
 
         c_{lj} \leftarrow c_{lj} + \frac{n_{lj}}{N_{lj} + n_{lj}} (m_{lj} - c_{lj}), \qquad
         N_{lj} \leftarrow N_{lj} + n_{lj}
 
-    with n the weight observed in the batch and N that before it, *for each center and column*: a
-    column with many gaps takes longer steps than one with few. A column of which nothing is observed
-    before a later batch starts at its mean in every center. `partial_fit` takes a batch as it comes, data
-    frames and dicts by the names of their columns; `fit` starts from the clusters of a sample and goes
+    where n is the weight observed in the batch and N that before it, *for each center and column*: a
+    column with many gaps takes longer steps than one with few. A column first observed in a later
+    batch starts at its mean in every center. `partial_fit` takes one batch, and matches the columns of data
+    frames and dicts by name; `fit` starts from the clusters of a sample and passes
     through the table in batches of random rows.
 
-    Batches should be alike: where rows come sorted, by time or by group, the centers follow them and end
-    far from those of all rows, and `partial_fit` warns once. Shuffle rows before they are cut into
+    Batches should be alike: if rows are sorted, by time or by group, the centers follow them and end
+    far from those of all rows, and `partial_fit` warns once. Shuffle rows before cutting them into
     batches, or set `half_life` if the clusters themselves change.
 
     Parameters
@@ -72,36 +72,36 @@ class MiniBatchKPOD(StreamModel):
 
     init : {"k-means++", "mean-fill", "random"}, array or callable, default="k-means++"
         Where the clustering of the sample (or of the first batch of `partial_fit`) starts, as in
-        :class:`KPOD`. An array gives the centers to begin with; no sample is clustered then.
+        :class:`KPOD`. An array gives the initial centers; then no sample is clustered.
 
     n_init : "auto" or int, default="auto"
         The number of starts on the sample, the best of which is kept; "auto" is 3, or 1 for an array.
 
     batch_size : int, default=4096
-        Rows of a batch of `fit`. Larger batches use more threads.
+        The number of rows in a batch of `fit`. Larger batches use more threads.
 
     n_epochs : int, default=2
-        How often `fit` goes through the table.
+        The number of passes of `fit` through the table.
 
     full_passes : int, default=0
-        Iterations of "lloyd" over the whole table at the end of `fit`, or fewer if they converge:
-        each assigns every row and puts the centers where their rows are.
+        The maximum number of "lloyd" iterations over the whole table at the end of `fit`:
+        each assigns every row and moves the centers to the means of their rows.
 
     half_life : float or None, default=None
-        The number of rows after which what was learnt counts half, for data that drift: before a
-        batch of b rows, all N are multiplied by :math:`2^{-b / \text{half\_life}}`. None weighs all
-        rows alike, however long ago they came.
+        The number of rows after which past rows count half, for data that drift: before a
+        batch of b rows, all N are multiplied by :math:`2^{-b / \text{half\_life}}`. None weights all
+        rows equally, regardless of their age.
 
     reassignment_ratio : float, default=0.01
         A center that got less than this share of the mean weight of a cluster, over the last 100
-        rows for each cluster or more, is put at a row of the batch, drawn with a chance in
-        proportion to its loss. 0 never moves any.
+        rows per cluster or more, is moved to a row of the batch, drawn with probability
+        proportional to its loss. With 0, centers are never reassigned.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the sample, the order of the rows and what starved centers are moved to.
+        Determines the sample, the order of the rows and the rows that centers are reassigned to.
 
     n_threads : int or None, default=None
-        The number of threads; None for as many as there are processors to use.
+        The number of threads; None means as many as there are processors available.
 
     verbose : int, default=0
         1 prints a line for each epoch, 2 for each batch.
@@ -109,11 +109,11 @@ class MiniBatchKPOD(StreamModel):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centers; NaN in a column of which nothing was observed so far.
+        The centers; NaN in a column with no observed entries so far.
 
     labels_ : ndarray of shape (n_samples,)
-        What `predict` says of the table of the last `fit` or `partial_fit`. `fit` numbers the clusters from
-        the largest to the smallest, unless `init` is an array; `partial_fit` leaves their numbers alone.
+        The result of `predict` on the table of the last `fit` or `partial_fit`. `fit` numbers the clusters
+        from the largest to the smallest, unless `init` is an array; `partial_fit` keeps their numbers.
 
     inertia_ : float
         The loss of that table.
@@ -122,24 +122,24 @@ class MiniBatchKPOD(StreamModel):
         The weight behind each entry of `cluster_centers_`: N above.
 
     column_means_ : ndarray of shape (n_features,)
-        The mean of the observed entries of each column, faded as the centers are.
+        The mean of the observed entries of each column, weighted by `half_life` like the centers.
 
     n_iter_ : int
-        How often the last `fit` or `partial_fit` went through its table.
+        The number of passes of the last `fit` or `partial_fit` through its table.
 
     n_steps_ : int
         The number of batches so far.
 
     batch_losses_ : ndarray of shape (n_batches,)
-        The loss of each batch per unit of weight, before it moved the centers (after, of the batch
-        that `partial_fit` started from); of the last 1,000 batches.
+        The loss of each of the last 1,000 batches per unit of weight, before it moved the centers (for the
+        batch that `partial_fit` started from, after).
 
     drift_ : ndarray of shape (n_features,)
-        How far the batches of `partial_fit` differ, column by column: the share of its variance that lies
-        between them (omega squared), near 0 where they are alike; NaN while there are too few to tell.
+        How much the batches of `partial_fit` differ in each column: the share of its variance that lies
+        between them (omega squared), near 0 if they are alike; NaN while there are too few to tell.
 
     n_buffered_ : int
-        Rows of `partial_fit` that are kept until there are enough to begin with.
+        The number of rows of `partial_fit` that are buffered until there are enough to start.
 
     n_features_in_ : int
         Number of columns.
@@ -149,7 +149,7 @@ class MiniBatchKPOD(StreamModel):
 
     See Also
     --------
-    KPOD : Looks at all rows in every iteration and reaches a lower loss.
+    KPOD : Uses all rows in every iteration and reaches a lower loss.
 
     References
     ----------
@@ -257,7 +257,7 @@ class MiniBatchKPOD(StreamModel):
             if not one_batch:
                 new._run_epochs(values, weights, table, executor)
                 new.n_iter_ = self.n_epochs
-            elif table.usable.any():
+            elif table.n_usable:
                 new._check_order(table, names)
                 if not (reset and new._batch_losses):
                     new._learn_batch(table, executor)

@@ -30,7 +30,7 @@ from kpod._engine.table import Table, in_precision
 from kpod._estimators import in_partitions
 from kpod._estimators.documentation import DocumentedMixin
 from kpod._estimators.table_model import TableModel
-from kpod._inputs import collections, containers, lazy, validation
+from kpod._inputs import collections, containers, frames, lazy, validation
 from kpod._kernels.panel import Panel
 from kpod._mixture.confidence import SoftClustering
 
@@ -45,6 +45,7 @@ def has_probability(model: NearestCenter) -> bool:
     return True
 
 
+@in_partitions.left_in_partitions
 class NearestCenter(
     DocumentedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, TableModel
 ):
@@ -86,8 +87,8 @@ class NearestCenter(
 
         Returns
         -------
-        ndarray of shape (n_samples,); of a Dask array or DataFrame another one, and of a Spark DataFrame the
-        same with a column `cluster`, neither of them computed yet.
+        ndarray of shape (n_samples,); for a Dask array or DataFrame another one, and for a Spark DataFrame
+        the same with a column `cluster`, neither of them computed yet.
         """
         check_is_fitted(self)
         if collections.is_collection(X):
@@ -105,12 +106,12 @@ class NearestCenter(
         .. math:: P(l \mid x_i) \propto \pi_l \exp\Bigl(-\frac{1}{2 \sigma^2}
                   \sum_{j\ \text{observed}} (x_{ij} - \mu_{lj})^2\Bigr)
 
-        with the shares :math:`\pi` (`cluster_shares_`), the variance :math:`\sigma^2`
+        with the cluster proportions :math:`\pi` (`cluster_shares_`), the variance :math:`\sigma^2`
         (`noise_variance_`) and the centers :math:`\mu` (`mixture_centers_`) of the mixture of round
         clusters that was fitted from the clustering. Only with ``probability=True``. With informative
         gaps it is the posterior of the model that was fitted, gaps included. The most likely
-        cluster may be another one than `predict` says, the nearest: a large cluster takes more of
-        the rows between it and a small one. A row with nothing observed gets the shares.
+        cluster may differ from that of `predict`, the nearest: a large cluster takes more of
+        the rows between it and a small one. A row with nothing observed gets the cluster proportions.
 
         Returns
         -------
@@ -145,9 +146,9 @@ class NearestCenter(
 
         .. math:: d_{il} = \sqrt{\frac{p}{m_i} \sum_{j\ \text{observed}} (x_{ij} - c_{lj})^2}
 
-        with :math:`m_i` of p columns observed, as `nan_euclidean_distances` has it, so that
-        rows with many and with few gaps compare; the indicators of a category are one column. Because
-        of the factor, the squares of the distances to the nearest center do not sum to `inertia_`.
+        with :math:`m_i` of p columns observed, as in `nan_euclidean_distances`, so that
+        rows with many and with few gaps are comparable; the indicators of a category are one column. Because
+        of the factor, the squared distances to the nearest center do not add up to `inertia_`.
         NaN for a row with nothing observed.
 
         Returns
@@ -184,14 +185,14 @@ class NearestCenter(
     def impute(self, X: Any) -> Any:
         """X with its gaps filled from the center of each row's cluster.
 
-        These are cluster means, good for looking at and for tools that need a complete
+        These are cluster means, suitable for display and for tools that need a complete
         table; they understate how much the missing values vary. A row with nothing observed
-        gets the column means; a column of which nothing was observed in `fit` stays missing.
+        gets the column means; a column with no observed entries in `fit` stays missing.
 
         Returns
         -------
-        A table of the same kind: array, pandas, polars or pyarrow. Of a dataframe, columns
-        without gaps are returned as they are.
+        A table of the same kind: array, pandas, polars or pyarrow. Columns of a dataframe
+        without gaps are returned unchanged.
         """
         if sparse.issparse(X):
             raise ValueError(
@@ -207,7 +208,7 @@ class NearestCenter(
         values = validation.as_array(X, self)
         fill = np.vstack([self.cluster_centers_, self.column_means_]).astype(values.dtype)
         gaps = np.isnan(values)
-        return validation.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
+        return frames.with_values(X, np.where(gaps, fill[labels], values), gaps.any(axis=0))
 
     def _lines(self) -> Lines:
         """Where lines on progress go: to the callback that was set, or they are printed if `verbose`."""

@@ -24,32 +24,33 @@ ENTRIES_AT_ONCE = 512
 """Rows of fewer entries are standardised several at a time."""
 
 
+@in_partitions.left_in_partitions
 class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Centre and scale columns over their observed entries, and rows too if asked.
+    r"""Center and scale columns over their observed entries, and optionally center rows.
 
     .. math:: z_{ij} = (x_{ij} - r_i - \bar x_j) / s_j
 
-    over observed entries, with :math:`\bar x_j` and :math:`s_j` the mean and the standard
-    deviation of what is observed in column j after the row means :math:`r_i` (0 unless
-    ``rows="center"``) were taken off. On dense columns this is scikit-learn's
-    `StandardScaler`, which ignores NaN too; it exists for sparse tables, where absent means
-    missing and not zero, and for rows.
+    over observed entries, where :math:`\bar x_j` and :math:`s_j` are the mean and the standard
+    deviation of the observed entries of column j after subtracting the row means :math:`r_i` (0 unless
+    ``rows="center"``). On dense columns this is scikit-learn's
+    `StandardScaler`, which ignores NaN too; this class exists for sparse tables, where absent means
+    missing rather than zero, and for rows.
 
     Parameters
     ----------
     rows : None or "center", default=None
-        "center" takes each row's own mean off first: the offset of a user who rates
+        "center" subtracts each row's own mean first: the offset of a user who rates
         everything high, or of an instrument.
 
     scale : bool, default=True
-        Whether to divide by the standard deviation; a constant column is left as it is.
+        Whether to divide by the standard deviation; a constant column is not scaled.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        The mean of each column; NaN where nothing was observed.
+        The mean of each column; NaN if nothing was observed.
     scale_ : ndarray of shape (n_features,)
-        What each column is divided by.
+        The divisor of each column.
     n_features_in_ : int
         Number of columns seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -75,7 +76,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         self.scale = scale
 
     def fit(self, X: Any, y: Any = None) -> ObservedScaler:
-        """Take the means and standard deviations of the columns of X."""
+        """Compute the means and standard deviations of the columns of X."""
         if self.rows not in (None, "center"):
             raise ValueError(f"rows must be None or 'center', got {self.rows!r}.")
         new = copy.copy(self)  # nothing of a fitted scaler changes before the new fit has succeeded
@@ -95,9 +96,9 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         return self
 
     def transform(self, X: Any) -> Any:
-        """X with its rows and columns centred and its columns scaled; gaps stay gaps.
+        """Center the rows and columns of X and scale its columns; gaps stay gaps.
 
-        Of a collection of Dask or a DataFrame of Spark it is another one, not computed yet.
+        For a Dask collection or a Spark DataFrame, the result is another one, not computed yet.
         """
         check_is_fitted(self)
         if collections.is_collection(X):
@@ -116,11 +117,11 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def inverse_transform(self, X: Any, row_means: Any = None) -> Any:
-        """Back to the original units.
+        """Transform X back to the original units.
 
-        What ``rows="center"`` took off is not kept in the scaler: give it as `row_means` (see
-        the method of that name) to have it added again. Without, the result is relative to
-        each row's own mean, which is what the centers of a clustering are.
+        The row means that ``rows="center"`` subtracts are not stored in the scaler: pass them as `row_means`
+        (see the method of that name) to add them again. Without them, the result is relative to
+        each row's own mean, as the centers of a clustering are.
         """
         check_is_fitted(self)
         values = validation.as_table(X, self)
@@ -132,7 +133,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         return with_entries(values, out)
 
     def row_means(self, X: Any) -> Floats:
-        """The mean of the observed entries of each row; 0 where nothing is observed."""
+        """The mean of the observed entries of each row; 0 if nothing is observed."""
         check_is_fitted(self)
         return row_means(self._table(X, reset=False))
 

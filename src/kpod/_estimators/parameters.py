@@ -80,7 +80,7 @@ def check_place(model: Any, X: Any) -> str:
 
 def check_table(table: Table, names: Any, n_clusters: int | None) -> None:
     """Refuse a table with too few rows for so many clusters, None for any number; warn of empty columns."""
-    n_usable = int(table.usable.sum())
+    n_usable = table.n_usable
     if not n_usable and n_clusters is None:
         raise ValueError(f"X: no row (n_samples={table.n_rows}) has both an observed entry and a weight.")
     if n_clusters is not None and n_clusters > n_usable:

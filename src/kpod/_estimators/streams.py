@@ -16,7 +16,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.solvers.minibatch import Running
 from kpod._engine.solvers.order import Order
 from kpod._estimators.nearest_center import NearestCenter
-from kpod._inputs import collections, conversion, lazy, validation
+from kpod._inputs import collections, conversion, frames, lazy, validation
 
 LOOK = 4096
 ROWS_PER_CLUSTER = 10
@@ -48,7 +48,7 @@ class NamedRows:
 
 def named_rows(X: Any, estimator: Any = None) -> NamedRows | None:
     """The rows of a data frame, a dict or a list of dicts; None of what has no names."""
-    if not validation.is_frame(X):
+    if not frames.is_frame(X):
         return dicts_in(X)
     columns = list(getattr(X, "column_names", None) or X.columns)  # pyarrow's columns are the entries
     if not columns or not all(isinstance(name, str) for name in columns):
@@ -185,17 +185,17 @@ class StreamModel(NearestCenter):
         """Move the centers by one batch of rows.
 
         The first batch is clustered as `KPOD` would. If it has fewer than `n_clusters` rows with something
-        observed, it is kept until there are 10 rows for each cluster, or a batch comes that has enough by
-        itself; later batches may have any number of rows.
+        observed, it is buffered until there are 10 rows for each cluster, or a batch arrives that has enough
+        by itself; later batches may have any number of rows.
 
-        Columns of data frames and dicts are matched by name, in any order: one that a batch lacks is
-        missing there, and one that comes for the first time is a column from then on. Arrays must
+        Columns of data frames and dicts are matched by name, in any order: one that is absent from a batch is
+        missing there, and a new one is added to the columns. Arrays must
         have the same columns throughout.
 
         Parameters
         ----------
         X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), dict or list of dicts
-            The batch. A dict is a row: from names of columns to numbers, None where missing.
+            The batch. A dict is one row, with column names as keys; None means missing.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each row.

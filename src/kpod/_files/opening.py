@@ -98,37 +98,37 @@ def read(
     strict: bool = False,
     backend: str = "pandas",
 ) -> Any:
-    r"""Read a table from a file as people have them, numbers as numbers and gaps as gaps.
+    r"""Read a table from a file, however untidy, with numbers as numbers and gaps as gaps.
 
-    CSV and other text, Excel and OpenDocument, SPSS, Stata, SAS, JSON, Parquet, Feather and Arrow, packed
-    or not; told by the first bytes. Delimiter, decimal mark and encoding are found out. Titles above the
-    table, units under its header, and totals and remarks below it are left out; headings in two rows,
-    question and option, are joined; "1,234", "12 %", "€ 5" and "1.2k" are numbers; empty cells, NA, null, ?
-    and the like are gaps, and so are `missing_values`. What was done is in the notes. For tables larger than
-    memory, see `kpod.scan`.
+    CSV and other text, Excel and OpenDocument, SPSS, Stata, SAS, JSON, Parquet, Feather and Arrow, compressed
+    or not, are recognised by their first bytes. Delimiter, decimal mark and encoding are detected. Titles
+    above the table, units under its header, and totals and remarks below it are left out; headings in two
+    rows (question and option) are joined; "1,234", "12 %", "€ 5" and "1.2k" are numbers; empty cells, NA,
+    null, ? and the like are gaps, and so are `missing_values`. The notes say what was done. For tables larger
+    than memory, see `kpod.scan`.
 
     Parameters
     ----------
     path : path-like or URL
     missing_values : scalar, sequence or mapping, default=None
-        Values that mean missing, for all columns, ``[-9]``, or by column, ``{"score": [99]}``.
+        Missing codes, for all columns, ``[-9]``, or by column, ``{"score": [99]}``.
     delimiter, decimal, encoding : str, default=None
-        Of a text file; by default, what it shows.
+        The format of a text file; detected by default.
     sheet : str, default=None
-        Of a workbook; by default, the first that holds a table.
+        The sheet of a workbook; by default, the first that holds a table.
     header : int, default=None
-        How many rows of headings a text file or a sheet has, 0 for none; by default, what it shows.
+        The number of rows of headings in a text file or sheet, 0 for none; detected by default.
     strict : bool, default=False
-        Refuse what is mended by default, with a note: headings that are empty or occur twice, a file without
-        headings, and entries that are no numbers in a column of numbers, which are gaps if they are at
-        most a fifth of it (or up to half, if they are few words that come back).
+        Refuse what is otherwise repaired, with a note: headings that are empty or occur twice, a file without
+        headings, and entries that are not numbers in a numeric column, which are gaps if they are at
+        most a fifth of it (or up to half, if they are a few repeated words).
     backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-        The library whose data frame is wanted.
+        The library of the data frame to return.
 
     Returns
     -------
     dataframe
-        Of pandas, with the notes in ``attrs["notes"]``. Rows that were left out are warned of in any case.
+        A pandas data frame has the notes in ``attrs["notes"]``. Rows left out always give a warning.
 
     Examples
     --------

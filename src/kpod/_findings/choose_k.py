@@ -27,7 +27,7 @@ from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
 from kpod._findings.second_look import second_look
 from kpod._findings.shapes import ROUND, check_shape, choose_shape, why_not
-from kpod._inputs import validation
+from kpod._inputs import frames, validation
 from kpod._selection.number import KChoice, Shapes
 from kpod._selection.trials import clock
 
@@ -45,62 +45,62 @@ def choose_k(
 ) -> KChoice:
     r"""Choose the number of clusters by hiding observed entries and predicting them.
 
-    Ten times (five beyond 20,000 observed entries), a tenth of the observed entries is hidden, the table is
+    Ten times (five above 20,000 observed entries), a tenth of the observed entries is hidden, the table is
     clustered without them, and they are predicted by the centers of their rows:
 
     .. math:: e(k) = \frac{1}{|H|} \sum_{(i,j) \in H} (x_{ij} - c_{l(i)j})^2
 
-    The smallest k whose error lies within one standard error of the smallest error is taken, the
-    standard error being that of the difference (over rows). A number that the first folds show to be worse by
-    far is not fitted to the others. If columns are correlated *within* the
+    The smallest k whose error is within one standard error of the smallest error is chosen, where the
+    standard error is that of the difference (over rows). A number that is far worse in the first folds is
+    not fitted to the others. If columns are correlated *within* the
     clusters found, so that centers count pieces rather than groups, the number is chosen again among
-    Gaussian mixtures that allow for correlation; one correlated group is among them. Clusters that are
-    not set apart, rows lying as densely between them as inside, are no clear choice.
+    Gaussian mixtures that allow for correlation, including a single correlated group. If clusters are
+    not separate, because rows lie as densely between them as inside, the choice is not clear.
 
     Parameters
     ----------
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
-        The table. Columns count by their scale: standardise them first unless they share a unit. A data frame
-        with columns that are no numbers is prepared by `TablePreparer`, which puts them on one scale, unless
+        The table. The scale of a column is its weight: standardise columns first unless they share a unit. A
+        data frame with non-numeric columns is prepared and scaled by `TablePreparer`, unless
         there is an `estimator`.
     k : "auto" or iterable of int, default="auto"
-        The numbers to choose from. "auto" is 1 to 10, and up to 40 for as long as more clusters
+        The numbers to choose from. "auto" is 1 to 10, and up to 40 as long as more clusters
         predict better.
     shape : "round", "auto" or a type of covariance, default="round"
         The shape of the clusters in `model_`. "round" is that of k-means, a KPOD. "auto" also fits a
-        `GaussianMixture` with as many clusters, and hands it out where it fits better: the groups are
-        stretched, correlated, or differ in size or spread. A type of covariance is fitted as asked for.
-        `shape_` says which it is, why, and where shapes disagree. Unless it is "round", the number of
-        clusters is looked at again by the log density of rows that are held out, which sees groups that
-        differ in spread, or have a few wild cells in them, as well.
+        `GaussianMixture` with the same number of clusters, and returns it if it fits better: the groups are
+        elongated, correlated, or differ in size or spread. A type of covariance is fitted as requested.
+        `shape_` says which shape was chosen, why, and where shapes disagree. Unless it is "round", the number
+        of clusters is checked again by the log density of held-out rows, which also detects groups that
+        differ in spread or have a few outlying cells.
     estimator : KPOD, or a pipeline that ends in one, default=None
-        How to cluster; `n_clusters` is set here. The steps of a pipeline are fitted on X, and what they make
-        of it is clustered. With the `checkpoint` of a KPOD, a search that was killed goes on where it was.
+        How to cluster; `n_clusters` is set here. The steps of a pipeline are fitted on X, and their output
+        is clustered. With the `checkpoint` of a KPOD, a search that was killed resumes where it stopped.
     sample_weight : array-like of shape (n_samples,), default=None
         The weight of each row, in the clustering and in the errors.
     random_state : int, RandomState instance or None, default=None
-        Determines what is hidden, and the starts; None for that of the estimator.
+        Determines which entries are hidden, and the starts; None uses that of the estimator.
     progress : callable, default=None
-        Called as `progress(done, total, text)` while fits are run; `total` may change. If it has a method
-        `announce`, that is called as `progress.announce(seconds)` where a wait of more than half a minute
-        can be foreseen. `total` is what is left to do as far as one knows: it grows where more clusters help,
-        and falls where a number of clusters is dropped.
+        A callback, called as `progress(done, total, text)` during the fits. If it has a method
+        `announce`, that is called as `progress.announce(seconds)` if a wait of more than half a minute
+        is expected. `total` is an estimate: it grows if more clusters help,
+        and falls if a number of clusters is dropped.
     max_seconds : float, default=None
-        Stop the search after so long, with the best answer so far: numbers of clusters that were not reached
-        are not in `table_`, errors rest on fewer folds, correlation may not have been looked at. `clear_` is
-        then False and `reason_` says why. The model is still fitted; answers depend on how fast the machine
-        is. None for as long as it takes.
+        Stop the search after this time, with the best answer so far: numbers of clusters that were not
+        reached are not in `table_`, errors are based on fewer folds, and correlation may not have been
+        tested. `clear_` is then False and `reason_` says why. The model is still fitted; answers depend on
+        the speed of the machine. None means no limit.
 
     Returns
     -------
     KChoice
-        `best_k_`, `sentence_`, `table_`, and the fitted `model_`: a KPOD, a GaussianMixture where `shape`
-        says so, or a pipeline where there is something to do before it; see there.
+        `best_k_`, `sentence_`, `table_`, and the fitted `model_`: a KPOD, a GaussianMixture depending on
+        `shape`, or a pipeline if there are steps before it; see `KChoice`.
 
     Notes
     -----
-    On more than 20,000 rows, the choice rests on a random sample of 20,000 (`n_rows_`); the model is
-    fitted on all.
+    With more than 20,000 rows, the choice is based on a random sample of 20,000 (`n_rows_`); the model is
+    fitted on all rows.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def choose_k(
         raise ValueError(f"max_seconds must be a number of seconds from 0 up, or None; got {max_seconds!r}.")
     deadline = None if max_seconds is None else clock() + float(max_seconds)
     if estimator is None:
-        raw = validation.is_frame(X) and bool(validation.text_columns(X))
+        raw = frames.is_frame(X) and bool(frames.text_columns(X))
         estimator = make_pipeline(TablePreparer(), KPOD()) if raw else KPOD()
     if isinstance(estimator, Pipeline):
         validation.refuse_dask(X)  # before scikit-learn's transformers load it

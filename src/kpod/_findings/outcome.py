@@ -55,7 +55,7 @@ class Outcome(ReadsAsText):
         The value whose share is compared, of an outcome that is not a number; else empty.
     clusters : list of OfCluster
     difference : tuple of (float, float, float) or None
-        The highest less the lowest, and an interval that allows for all pairs of clusters.
+        The highest minus the lowest, and an interval corrected for all pairs of clusters.
     n_missing : int
         Rows whose outcome is not known.
     repeated : bool

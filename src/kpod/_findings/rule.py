@@ -67,13 +67,13 @@ class Rule(ReadsAsText):
     leaves : list of Leaf
         Conditions that exclude each other, and the cluster where they hold.
     accuracy : float
-        The share of rows that it assigns to their cluster, among rows it was not made from.
+        The share of held-out rows that it assigns to their cluster.
     baseline : float
-        The share of the largest cluster: what assigning all rows to it would reach.
+        The share of the largest cluster: the accuracy of assigning all rows to it.
     n_rows : int
-        The rows looked at,
+        The number of rows used.
     sampled : bool
-        and whether these are a sample.
+        Whether these are a sample.
     sentence_ : str
     """
 

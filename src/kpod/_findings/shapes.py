@@ -51,7 +51,7 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class ShapeChoice(ReadsAsText):
-    """What shape the clusters have, and why.
+    """The shape of the clusters, and why it was chosen.
 
     Attributes
     ----------
@@ -70,8 +70,8 @@ class ShapeChoice(ReadsAsText):
     table_ : ndarray of shape (n_clusters, n_clusters) or None
         How many rows are in each round cluster (a row each) and each cluster of the mixture.
     columns_ : tuple of two lists
-        The columns that the mixture tells apart better than round clusters do, and the other way round: by
-        the share of their variance that lies between clusters. Names, or positions of columns without.
+        The columns that the mixture separates better than round clusters do, and vice versa: by
+        the share of their variance that lies between clusters. Names, or positions if there are none.
     bics_ : dict
         BIC of round clusters, of round clusters with heavy tails, and of the mixture.
     n_separate_ : int
@@ -80,9 +80,9 @@ class ShapeChoice(ReadsAsText):
     n_sampled_ : int
         How many rows shapes were compared by, where that is a sample of the table; else 0.
     degrees_ : float
-        Degrees of freedom of the tails that speak against a Gaussian shape; infinite where none do.
+        Degrees of freedom of the heavy tails that contradict a Gaussian shape; infinite if there are none.
     sentence_ : str
-        All of that in a sentence.
+        A summary in words.
     """
 
     shape_: str

@@ -38,7 +38,7 @@ STABLE, DOUBTFUL, DISSOLVED = 0.75, 0.6, 0.5
 
 @dataclass
 class Stability(ReadsAsText):
-    """What `stability` found.
+    """The result of `stability`.
 
     Attributes
     ----------
@@ -88,29 +88,29 @@ def stability(
     r"""How stable each cluster is when rows are resampled and entries hidden.
 
     For each of `n_resamples` bootstrap samples of the rows, with a tenth of the observed entries
-    hidden as well, the table is clustered anew, by a model of the same kind: a mixture has the shape that
-    it has. With :math:`A` the rows of a cluster and :math:`B_m`
+    hidden as well, the table is clustered again, by a model of the same kind (a mixture keeps its
+    shape). With :math:`A` the rows of a cluster and :math:`B_m`
     those of the clusters found (both among the rows drawn), the cluster's similarity is
 
     .. math:: \max_m \frac{|A \cap B_m|}{|A \cup B_m|}
 
-    as in `clusterboot` of R's fpc [1]_. A mean of .75 and more is a stable cluster; between .6 and
-    .75 there is a pattern, but which rows belong to it is doubtful; below .6 the cluster should not
-    be trusted. Neither the order of the rows nor the place where the table is changes a finding, but of
-    tables of Dask and Spark with more than 50,000 rows: which of them are drawn follows their order.
+    as in `clusterboot` of R's fpc [1]_. A mean of at least .75 indicates a stable cluster; between .6 and
+    .75 there is a pattern, but it is doubtful which rows belong to it; below .6 the cluster should not
+    be trusted. The result does not depend on the order of the rows or on where the table is stored, except
+    for Dask and Spark tables with more than 50,000 rows, whose sample depends on their order.
 
     Parameters
     ----------
     model : KPOD, GaussianMixture, a pipeline that ends in one, or Analysis
         The fitted model; an analysis has its table already.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
-        The table that it was fitted on. Of a large Dask collection or Spark DataFrame a sample is taken.
+        The table that it was fitted on. A large Dask collection or Spark DataFrame is sampled.
     n_resamples : int, default=50
     sample_weight : array-like of shape (n_samples,), default=None
         The weights of the fit.
     random_state : int, RandomState instance or None, default=None
     progress : callable, default=None
-        Called as `progress(done, total, text)` after every resample.
+        A callback, called as `progress(done, total, text)` after every resample.
 
     Returns
     -------

@@ -35,9 +35,9 @@ class ClusterSummary(ReadsAsText):
     total_ss_ : float
         Sum of squared distances of the observed entries to the means of their columns.
     losses_ : ndarray or None
-        The loss of every start, if the model has kept them.
+        The loss of every start, if the model has stored them.
     n_rows_ : int or None
-        The number of rows, where they are a sample of a table of Dask or Spark; all of this is about them.
+        The number of rows, if they are a sample of a Dask or Spark table; all values are those of the sample.
     """
 
     sizes_: Floats
@@ -66,26 +66,26 @@ class ClusterSummary(ReadsAsText):
 
 @dataclass
 class MixtureSummary(ReadsAsText):
-    """What `summary` says of a mixture: a likelihood instead of sums of squares.
+    """The result of `summary` for a mixture: a likelihood instead of sums of squares.
 
     Attributes
     ----------
     sizes_ : ndarray of shape (n_clusters,)
         Rows (or their weight) in each cluster, every row in the most likely one.
     weights_ : ndarray of shape (n_clusters,)
-        The share of each cluster.
+        The cluster proportions.
     log_likelihood_ : float
-        Of the observed entries, by weight.
+        The log-likelihood of the observed entries, by weight.
     n_parameters_ : float
     bic_ : float
         The Bayesian information criterion: the lower, the better.
     shape_ : str
-        What the clusters have in common.
+        The shape of the clusters: what they have in common.
     sentence_ : str
-        That in a sentence.
+        The shape in a sentence.
     n_rows_ : int or None
-        The number of rows, where they are a sample of a table of Dask or Spark; sizes and likelihood are
-        theirs.
+        The number of rows, if they are a sample of a Dask or Spark table; sizes and likelihood are those of
+        the sample.
     """
 
     sizes_: Floats
@@ -123,8 +123,8 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
         \sum_{lj} N_{lj} (\bar x_{lj} - \bar x_j)^2 +
         \sum_{ij\ \text{observed}} w_i (x_{ij} - \bar x_{l(i) j})^2
 
-    with :math:`N_{lj}` the weight observed of column j in cluster l and :math:`\bar x_{lj}` its mean.
-    Printed, it reads as R's `kmeans` does. Of a mixture, in which no unit is that of all columns, it is
+    with :math:`N_{lj}` the observed weight of column j in cluster l and :math:`\bar x_{lj}` its mean.
+    It prints like R's `kmeans`. For a mixture, whose columns share no unit, it gives
     the likelihood, as R's `Mclust` prints it.
 
     Parameters
@@ -132,13 +132,13 @@ def summary(model: Any, X: Any = None, *, sample_weight: Any = None) -> ClusterS
     model : KPOD, GaussianMixture, a pipeline that ends in one, or Analysis
         The fitted model; an analysis has its table already.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
-        The table; rows are assigned to their nearest centers, or most likely clusters. Of a large Dask
-        collection or Spark DataFrame a sample is taken, see `n_rows_` of the result.
+        The table; rows are assigned to their nearest centers, or most likely clusters. A large Dask
+        collection or Spark DataFrame is sampled, see `n_rows_` of the result.
     sample_weight : array-like of shape (n_samples,), default=None
 
     Returns
     -------
-    ClusterSummary, or MixtureSummary of a GaussianMixture
+    ClusterSummary, or MixtureSummary for a GaussianMixture
 
     Examples
     --------

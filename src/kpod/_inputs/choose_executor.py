@@ -23,9 +23,9 @@ def on_dask(client: Any) -> Iterator[None]:
     """Run fits of tables on disk on a Dask cluster.
 
     Inside, `KPOD.fit`, `predict` and `score` send the blocks of any table to the workers of `client`:
-    those of a scanned or memory-mapped table as where they lie in the file, which the workers must be
-    able to open under the same path; those of an array in memory as they are. Dask arrays and
-    DataFrames need no such context: they run on the active client's cluster by themselves.
+    for a scanned or memory-mapped table only their position in the file, which the workers must be
+    able to open under the same path; for an array in memory the data themselves. Dask arrays and
+    DataFrames do not need this context: they run on the active client's cluster anyway.
 
     Parameters
     ----------

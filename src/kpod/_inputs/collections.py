@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from kpod._common.sentences.formatting import some
 from kpod._inputs import validation
 from kpod._inputs.dask_tables import dask_table
 from kpod._inputs.partitions import Partitions
@@ -24,6 +26,13 @@ def table_of(X: Any, executor: Any, weight: str | None) -> Partitions:
 def without(X: Any, weight: Any) -> Any:
     """A collection without the column that has the weights, where they are given by its name."""
     return X.drop(columns=[weight]) if isinstance(weight, str) and validation.is_dask(X) else X
+
+
+def check_there(X: Any, names: Sequence[str]) -> None:
+    """Refuse a DataFrame of Dask or Spark without the columns of a model."""
+    absent = [repr(name) for name in names if name not in X.columns]
+    if absent:
+        raise ValueError(f"X lacks columns that the model was fitted on: {some(absent)}.")
 
 
 def weight_column(X: Any, sample_weight: Any) -> str | None:

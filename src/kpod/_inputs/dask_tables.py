@@ -17,7 +17,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.workers.dask_executor import DaskExecutor
 from kpod._engine.workers.remote import RemoteBlock
 from kpod._engine.workers.worker import About
-from kpod._inputs import partitions, validation
+from kpod._inputs import frames, partitions, validation
 from kpod._inputs.partitions import Partitions
 
 
@@ -91,7 +91,7 @@ def whole_rows(X: Any) -> tuple[Any, Any]:
         )
     if hasattr(X, "columns"):
         header = X._meta
-        validation.frame_as_array(validation.frame_of(header))  # refuses text columns
+        frames.frame_as_array(frames.frame_of(header))  # refuses text columns
         return X, header
     if np.isnan(X.shape[1]):
         raise ValueError("The number of columns of X is unknown. Call X.compute_chunk_sizes() first.")

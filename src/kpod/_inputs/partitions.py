@@ -9,7 +9,7 @@ import numpy as np
 
 from kpod._common.sentences.formatting import kind_of, some
 from kpod._common.typing import Floats
-from kpod._engine.blocks import Block, Units, block_of, copied
+from kpod._engine.blocks import Block, Units, copied
 from kpod._engine.executors import Executor
 from kpod._engine.workers import worker
 from kpod._engine.workers.worker import About, Resident
@@ -57,29 +57,14 @@ class Partitions:
         return Partitions(self.header, parts, self.weights)
 
 
-def resident(
-    part: Any, number: int, header: Any = None, *, checked: bool, weights: Floats | None = None
-) -> Resident:
-    """A partition as a block, wherever this runs.
+def resident(part: Any, number: int, header: Any, *, checked: bool) -> Resident:
+    """A partition as a block; the header is a table without rows as it should be."""
 
-    Parameters
-    ----------
-    part : table of the partition
-    number : of the partition
-    header : a table without rows as it should be; None where nothing else is possible
-    checked : whether it may be made again, and must then be the same
-    weights : of its rows, if they came along
-    """
-    try:
-        if header is not None:
-            check_partition(part, header)
-        values = validation.as_table(part, None) if part.shape[0] else np.empty(part.shape)
-    except (TypeError, ValueError) as error:
-        # Not the very type of the error, which may take more than a text.
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"Partition {number} of X{worker.on_worker()}: {error}") from error
-    block = block_of(values, 0, Units(np.zeros(part.shape[1]), 1.0), weights)
-    return Resident(block, block.checksum() if checked else None)
+    def values() -> Any:
+        check_partition(part, header)
+        return validation.as_table(part, None) if part.shape[0] else np.empty(part.shape)
+
+    return worker.resident(values, number, checked=checked)
 
 
 def check_partition(part: Any, header: Any) -> None:

@@ -9,10 +9,11 @@ from scipy import sparse
 
 from kpod._common.typing import Positions
 from kpod._common.warnings import warn
+from kpod._engine import sizes
 from kpod._engine.blocks import some_rows
 from kpod._engine.sampling import Sample, order_by_content, rows_here
 from kpod._engine.table import make_table
-from kpod._inputs import choose_executor, collections, validation
+from kpod._inputs import choose_executor, collections, dask_tables, validation
 
 
 class RowsHere(NamedTuple):
@@ -52,7 +53,7 @@ def brought_here(X: Any, sample_weight: Any = None, seed: int = 0, *, by_content
         with choose_executor.nearby(values, executor, 1) as (near, own):
             table = make_table(near, own, weights=weights, checked=True)
             validation.check_finite(table, names_of(header))
-            n_usable = int(table.usable.sum())
+            n_usable = table.n_usable
             if not n_usable:
                 raise ValueError(
                     f"X is a table of Dask or Spark, and none of its {table.n_rows:,} rows has both an "
@@ -71,6 +72,47 @@ def brought_here(X: Any, sample_weight: Any = None, seed: int = 0, *, by_content
     sentence = f"a random sample of {n:,} of {table.n_rows:,} rows, the same on any number of workers"
     warn(f"X is on a cluster, and this rests on {sentence}.")
     return RowsHere(found, drawn.weights, n, sentence, rows)
+
+
+def raw_rows_here(X: Any) -> Any:
+    """Rows of a DataFrame of Dask or Spark as they are, words and dates included: all, or a random sample.
+
+    Which rows depends on the partitions, not on the machines that they are on.
+    """
+    most = sizes.SAMPLED_ROWS
+    if validation.is_spark(X):
+        n_rows = X.count()
+        rows = X if n_rows <= most else X.sample(withReplacement=False, fraction=most / n_rows, seed=0)
+        out = rows.toArrow() if hasattr(rows, "toArrow") else rows.toPandas()
+    else:
+        n_rows, out = raw_rows_of_dask(X, most)
+    if len(out) < n_rows:
+        warn(f"X is on a cluster, and this rests on a random sample of {len(out):,} of {n_rows:,} rows.")
+    return out
+
+
+def raw_rows_of_dask(X: Any, most: int) -> tuple[int, Any]:
+    """The number of rows of a collection of Dask, and so many of them at random, in their order."""
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    is_frame = hasattr(X, "columns")
+    parts = list(X.to_delayed() if is_frame else dask_tables.whole_rows(X)[0].to_delayed().ravel())
+    lengths = compute(*(delayed(len)(part) for part in parts))  # type: ignore[no-untyped-call]
+    edges = np.concatenate([[0], np.cumsum(lengths)])
+    n_rows = int(edges[-1])
+    drawn = np.random.default_rng(0).choice(n_rows, min(most, n_rows), replace=False, shuffle=False)
+    drawn.sort()
+    own = np.split(drawn, np.searchsorted(drawn, edges[1:-1]))
+    some = [
+        (part.iloc if is_frame else part)[at - edge]
+        for part, at, edge in zip(parts, own, edges[:-1], strict=True)
+    ]
+    if is_frame:
+        from dask.dataframe import from_delayed
+
+        return n_rows, from_delayed(some, meta=X._meta).compute()
+    return n_rows, np.concatenate(compute(*some))  # type: ignore[no-untyped-call]
 
 
 def names_of(header: Any) -> list[str] | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,60 +10,15 @@ import numpy as np
 from kpod._common.sentences.formatting import some
 from kpod._common.typing import Floats
 from kpod._engine.blocks import Block, Units
-from kpod._engine.sizes import SPARK_BLOCK
 from kpod._engine.workers.remote import RemoteBlock
-from kpod._engine.workers.spark_executor import BITS, SparkExecutor
-from kpod._engine.workers.spark_worker import Folder, Row, answered
+from kpod._engine.workers.spark_executor import SparkExecutor
+from kpod._engine.workers.spark_worker import BITS
 from kpod._engine.workers.worker import About
-from kpod._inputs import partitions
 from kpod._inputs.conversion import ENCODE
 from kpod._inputs.partitions import Partitions
+from kpod._inputs.spark_packing import Pack
 
 NUMBERS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-
-
-@dataclass(frozen=True)
-class Pack:
-    """Make blocks of the rows of a partition, and leave them on the machine where this runs.
-
-    Parameters
-    ----------
-    fit : whose files they are
-    names : of the columns
-    weight : the column with the weights, if any
-    """
-
-    fit: str
-    names: Sequence[str]
-    weight: str | None
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Row]:
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        partition, some_rows = context.partitionId(), list[Any]()
-        count = 0
-        for batch in batches:
-            some_rows.append(batch)
-            if sum(part.num_rows for part in some_rows) * len(self.names) * 8 >= SPARK_BLOCK:
-                yield self.block(pa.Table.from_batches(some_rows), partition, count)
-                some_rows, count = [], count + 1
-        table = pa.Table.from_batches(some_rows) if some_rows else None
-        if table is not None and table.num_rows:
-            yield self.block(table, partition, count)
-
-    def block(self, table: Any, partition: int, count: int) -> Row:
-        names = list(self.names)
-        weights: Floats | None = None
-        if self.weight is not None:
-            weights = np.ascontiguousarray(table.column(self.weight).to_numpy(), np.float64)
-        made = partitions.resident(table.select(names), partition, checked=True, weights=weights)
-        number = (partition << BITS) + count
-        entries, own = made.block.parts()[0].tobytes(), None if weights is None else weights.tobytes()
-        Folder(self.fit).keep(number, made.about, entries, own)
-        return number, answered(made.about), entries, own
 
 
 class SparkPartitions(Partitions):

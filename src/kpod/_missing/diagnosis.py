@@ -17,7 +17,7 @@ from scipy import sparse
 from kpod._common.column_groups import groups_of_array
 from kpod._common.notebook import ReadsAsText
 from kpod._common.typing import Floats, Positions
-from kpod._inputs import containers
+from kpod._inputs import containers, frames
 from kpod._missing.association import (
     _by_label,
     _dense,
@@ -38,42 +38,42 @@ MOST_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Diagnosis(ReadsAsText):
-    """What `diagnose` found.
+    """The result of `diagnose`.
 
     Attributes
     ----------
     names : list of str
-        Of the columns.
+        Names of the columns.
     missing : ndarray of shape (n_columns,)
-        Share missing of each.
+        Share missing in each column.
     n_rows, n_complete, n_compared : int
-        Rows, how many of them lack nothing, and how many were compared: a sample of very many.
+        Number of rows, of complete rows, and of rows compared (a sample of a large table).
     columns : ndarray of int
-        The columns that were compared: those with gaps and without, but of very wide tables only those
-        whose gaps vary most. The matrices below are over these.
+        The columns that were compared, with and without gaps; in very wide tables only those
+        whose gaps vary most. The matrices below are over these columns.
     together : ndarray of shape (n_compared, n_compared)
-        Correlations of gaps; 0 where not significant.
+        Correlations of gaps; 0 if not significant.
     values : ndarray of shape (n_compared, n_compared)
-        At [j, l]: the mean of column l in rows that lack column j less that in rows that have it, in
-        standard deviations of l; 0 where not significant.
+        At [j, l]: the mean of column l in rows where column j is missing, minus that in rows where it is
+        observed, in standard deviations of l; 0 if not significant.
     uneven_rows : float
-        The variance of the number of gaps per row over what independent gaps would have; about 1 where
-        no row lacks more than others do but by chance.
+        The variance of the number of gaps per row, relative to independent gaps; about 1 if rows differ
+        in it only by chance.
     n_uneven_rows : int
-        Rows compared that have far more gaps than independent gaps would leave in them.
+        Number of compared rows that have far more gaps than independent gaps would give.
     little : LittleTest
     groups : list of str
-        The labels; empty without.
+        The labels; empty if none were given.
     by_group : ndarray of shape (n_groups, n_compared)
-        Share missing by label of the columns compared.
+        Share missing by label in the columns compared.
     group_test : GapTest or None
         Whether labels differ in their gaps.
     sentence_ : str
-        The findings in plain words, a line each.
+        The findings in plain words, one per line.
     suggestion : str
-        What to do about it; empty where the gaps are related to something, but too weakly to matter.
+        What to do about it; empty if the gaps are related to something, but too weakly to matter.
     levels : dict
-        Of columns with two levels, by position, the one that counts as high.
+        For columns with two levels, by position, the one that counts as high.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Diagnosis(ReadsAsText):
 
     @property
     def table(self) -> dict[str, Any]:
-        """One entry for each column with gaps, those with the most first.
+        """One entry for each column with gaps, the most gaps first.
 
         `column`, `missing`, `goes_with` (the column whose gaps are most like these, and `correlation`),
         `depends_on` (the column whose values differ most between rows that lack this one and rows that
@@ -139,34 +139,34 @@ class Diagnosis(ReadsAsText):
 
 
 def diagnose(X: Any, labels: Any = None) -> Diagnosis:
-    """Say how much of a table is missing, where, and what the gaps go with.
+    """Describe how much of a table is missing, where, and what missingness is related to.
 
-    Answered are: how much is missing and where; which columns are missing together; which columns'
-    gaps go with the *values* of others (rows that lack l against rows that have it, by the difference
-    of means of column j over the standard deviation of j); whether all this could be chance (Little's
-    test); and with labels, whether clusters differ in which values are missing.
+    Reports how much is missing and where; which columns are missing together; which columns'
+    gaps are related to the *values* of others (rows where l is missing against rows where it is observed,
+    by the difference of the means of column j in standard deviations of j); whether all this could be chance
+    (Little's test of MCAR); and, with labels, whether clusters differ in which values are missing.
 
     Little's test compares the means of the rows of each pattern of gaps with those of a normal
     distribution fitted to all observed entries by EM,
 
         d^2 = sum over patterns s of n_s (mean_s - mu_s)' Sigma_s^-1 (mean_s - mu_s),
 
-    chi-square with (sum of the columns of each pattern) - p degrees of freedom. It takes columns to be
-    normal: outliers make it reject, too.
+    chi-square with (sum of the columns of each pattern) - p degrees of freedom. It assumes normal
+    columns, so outliers can also make it reject.
 
     Parameters
     ----------
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features)
-        NaN and null are missing; in a sparse matrix, what is not stored is. Infinities count as
-        observed but are not compared. The indicators of a category (see Notes of `KPOD`) are one column, in
-        a sparse matrix one each. Of text, categories and dates in a data frame, only the gaps are looked at.
+        NaN and null are missing; in a sparse matrix, entries that are not stored are. Infinities count as
+        observed but are not compared. The indicators of a category (see Notes of `KPOD`) are one column; in
+        a sparse matrix, one each. For text, categories and dates in a data frame, only the gaps are used.
     labels : array-like of shape (n_samples,), default=None
         Clusters, or any other grouping of the rows. Rows with label -1 are left out of the comparison.
 
     Returns
     -------
     Diagnosis
-        Printed, it reads as a few sentences; `table` has a line for each column with gaps, and
+        It prints as a few sentences; `table` has an entry for each column with gaps, and
         `kpod.plot.DiagnosisDisplay.from_diagnosis` draws it.
 
     References
@@ -187,8 +187,8 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
     """
     from kpod._inputs import validation  # which loads scikit-learn, and `kpod describe` needs none of it
 
-    if validation.is_frame(X) and len(others := validation.text_columns(X)):
-        return diagnose_frame(validation.frame_of(X), others, labels)
+    if frames.is_frame(X) and len(others := frames.text_columns(X)):
+        return diagnose_frame(frames.frame_of(X), others, labels)
     values, names = validation.as_table(X, None), validation.column_names(X)
     n_rows, n_columns = values.shape
     names = names or [f"column {j}" for j in range(n_columns)]
@@ -207,15 +207,13 @@ def diagnose(X: Any, labels: Any = None) -> Diagnosis:
 
 def diagnose_frame(frame: Any, others: Sequence[str], labels: Any) -> Diagnosis:
     """Of a data frame some of whose columns are no numbers: of those, gaps alone are looked at."""
-    from kpod._inputs import validation
-
     values = np.full(frame.shape, np.nan)
     gaps = np.empty(frame.shape, bool)
     for j, name in enumerate(frame.columns):
         if name in others:
             gaps[:, j] = frame[name].is_null().to_numpy()
         else:
-            values[:, j] = validation.column_as_floats(frame[name])
+            values[:, j] = frames.column_as_floats(frame[name])
             gaps[:, j] = np.isnan(values[:, j])
     return diagnose_gaps(gaps, values, list(map(str, frame.columns)), labels)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kpod._common.typing import AnyFloats, Floats, Positions
 from kpod._common.warnings import warn
-from kpod._inputs import validation
+from kpod._inputs import frames, validation
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -39,7 +39,7 @@ def takes_rng(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
 
 @takes_rng
 def mcar(X: Any, fraction: float, random_state: RandomState = None) -> Any:
-    """Missing completely at random: every entry is as likely to go as any other.
+    """Missing completely at random (MCAR): every entry is equally likely to be removed.
 
     Parameters
     ----------
@@ -73,12 +73,12 @@ def mar(
     depends_on: Sequence[int] | None = None,
     slope: float = 2.0,
 ) -> Any:
-    """Missing at random: what goes depends on nothing, or on what stays.
+    """Missing at random (MAR): whether an entry is removed depends on nothing, or on observed values.
 
-    Without `depends_on`, entries of the chosen columns go at random, as in the experiments
+    Without `depends_on`, entries of the chosen columns are removed at random, as in the experiments
     of Chi, Chi & Baraniuk (2016), who removed entries of three columns of the wine table.
     With it, the mechanism is missing at random in the proper sense: the columns `depends_on`
-    stay complete, and an entry of row i goes with odds that grow with them,
+    stay complete, and an entry of row i is removed with odds that grow with them,
 
         odds_i = exp(slope * s_i),
 
@@ -91,9 +91,9 @@ def mar(
         Share of all entries of the table to remove, not only of `columns`.
     random_state : int, RandomState or Generator instance, or None, default=None
     columns : positions of the columns to remove from; all but `depends_on` by default
-    depends_on : positions of the columns that decide
+    depends_on : positions of the columns that missingness depends on
     slope : float
-        How strongly they decide; 0 is not at all.
+        How strongly it depends on them; 0 is not at all.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def mar(
 
 @takes_rng
 def nmar(X: Any, fraction: float, random_state: RandomState = None) -> Any:
-    """Not missing at random: in every column, the lowest values go.
+    """Not missing at random (NMAR, MNAR): in every column, the lowest values are removed.
 
     Parameters
     ----------
@@ -155,10 +155,10 @@ def detection_limit(
     end: str = "low",
     columns: Sequence[int] | None = None,
 ) -> Any:
-    """Detection limits: in every chosen column, all values beyond a limit go.
+    """Detection limits: in every chosen column, all values beyond a limit are removed.
 
     An instrument that cannot read below (or above) a value leaves a gap there. With `m` gaps in a
-    column, x_ij goes if its rank in column j is at most m (`end="low"`), above n - m (`"high"`), or
+    column, x_ij is removed if its rank in column j is at most m (`end="low"`), above n - m (`"high"`), or
     at most m / 2 or above n - m / 2 (`"both"`).
 
     Parameters
@@ -169,7 +169,7 @@ def detection_limit(
     random_state : int, RandomState or Generator instance, or None, default=None
         Decides between equal values, and which columns round up.
     end : {"low", "high", "both"}
-        The end of the scale at which values go.
+        The end of the scale at which values are removed.
     columns : positions of the columns to remove from; all by default
 
     Returns
@@ -207,12 +207,12 @@ def by_value(
     slope: float | Sequence[float] = -2.0,
     columns: Sequence[int] | None = None,
 ) -> Any:
-    """Gaps by the value itself (MNARy): the lower a value, the likelier it goes.
+    """Gaps that depend on the value itself (MNARy): the lower a value, the more likely it is removed.
 
         odds_ij = exp(slope_j * z_ij),
 
-    z_ij the value in standard deviations from its column's mean. `detection_limit` is the same
-    without chance.
+    z_ij the value in standard deviations from its column's mean. `detection_limit` is the deterministic
+    version.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def by_value(
         Share of all entries to remove.
     random_state : int, RandomState or Generator instance, or None, default=None
     slope : float, or one for each chosen column
-        Negative: low values go; positive: high values go; 0: it does not depend on the value.
+        Negative removes low values, positive high values; with 0 it does not depend on the value.
     columns : positions of the columns to remove from; all by default
 
     Returns
@@ -301,4 +301,4 @@ def _standardise(a: AnyFloats) -> AnyFloats:
 def _remove(X: Any, values: AnyFloats, flat: Positions) -> Any:
     holed = values.copy()
     holed.flat[flat] = np.nan
-    return validation.with_values(X, holed, np.isnan(holed).any(axis=0))
+    return frames.with_values(X, holed, np.isnan(holed).any(axis=0))

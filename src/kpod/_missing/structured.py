@@ -31,12 +31,12 @@ def by_class(
     spread: float = 1.5,
     by_column: bool = True,
 ) -> Any:
-    """Gaps by class (MNARz): given a row's class, its gaps say nothing more.
+    """Gaps that depend on the class (MNARz), and only on it.
 
         odds_ij = exp(b_lj), l the class of row i, b_lj drawn from N(0, spread^2).
 
-    Some classes lack some columns more often than others do (MNARzj of Sportisse et al.); with
-    `by_column=False` some classes lack more of everything, b_lj = b_l (MNARz).
+    In some classes, some columns are missing more often (MNARzj of Sportisse et al.); with
+    `by_column=False`, some classes have more gaps in all columns, b_lj = b_l (MNARz).
 
     Parameters
     ----------
@@ -86,13 +86,13 @@ def by_nuisance_group(
     columns: Sequence[int] | None = None,
     spread: float = 1.5,
 ) -> Any:
-    """Gaps by a grouping of the rows that has nothing to do with their values.
+    """Gaps that depend on a grouping of the rows unrelated to their values.
 
     Two versions of a form, five hospitals, the years a sensor ran:
 
         odds_ij = exp(b_gj), g the group of row i, drawn at random, b_gj from N(0, spread^2).
 
-    Such gaps fall into clear clusters, which are not those of the values.
+    Such gaps form clear clusters, which are not those of the values.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def by_nuisance_group(
 
 @takes_rng
 def by_row(X: Any, fraction: float, random_state: RandomState = None, *, spread: float = 1.5) -> Any:
-    """Some rows answer little: rows differ in how much of them is missing, for no other reason.
+    """Some rows answer little: rows differ in how much is missing, unrelated to their values.
 
         odds_ij = exp(u_i), u_i drawn from N(0, spread^2).
 
@@ -163,24 +163,24 @@ def by_row(X: Any, fraction: float, random_state: RandomState = None, *, spread:
 def by_driver(
     X: Any, fraction: float, random_state: RandomState = None, *, column: int = 0, slope: float = 2.0
 ) -> Any:
-    """One driver: a column that stays complete decides about the gaps of all others.
+    """One driver: a column that stays complete determines the gaps of all others.
 
-    Income is asked of adults only, tests are run on the old: `mar` with `depends_on=[column]`,
+    Only adults are asked about income, only older patients are tested: `mar` with `depends_on=[column]`,
 
         odds_ij = exp(slope * z_i), z_i the standardised value of row i in that column.
 
-    Clusters that differ in the driver then differ in their gaps, though the gaps say nothing about
-    a row that the driver does not.
+    Clusters that differ in the driver then differ in their gaps, although the gaps carry no information
+    beyond the driver.
 
     Parameters
     ----------
     X : array-like or dataframe of shape (n_samples, n_features), complete
     fraction : float in [0, 1]
-        Share of all entries to remove, the driver's included though none of them goes.
+        Share of all entries to remove, counting those of the driver, none of which are removed.
     random_state : int, RandomState or Generator instance, or None, default=None
     column : position of the driver
     slope : float
-        How strongly it decides; 0 is not at all.
+        How strongly the gaps depend on it; 0 is not at all.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def modules(
     labels: Any = None,
     spread: float = 1.5,
 ) -> Any:
-    """Whole modules are skipped: neighbouring columns are all there or all missing.
+    """Skipped modules: adjacent columns are either all observed or all missing.
 
     The columns are cut into modules of `size` (the last may be smaller), and a row skips a module
     with odds 1, or with `labels` by its class l:
@@ -260,7 +260,7 @@ def modules(
 def dropout(
     X: Any, fraction: float, random_state: RandomState = None, *, labels: Any = None, spread: float = 1.0
 ) -> Any:
-    """Rows drop out: from some column on, everything is missing.
+    """Dropout: after some column, everything in a row is missing.
 
     A row is lost after each column with hazard h_i, and never before the first:
 

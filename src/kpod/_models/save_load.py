@@ -26,15 +26,15 @@ def save(
     Parameters
     ----------
     model : KPOD, MiniBatchKPOD, GaussianMixture or Pipeline
-        Fitted, alone or after one StandardScaler, ObservedScaler or TablePreparer. A MiniBatchKPOD goes on
-        after `kpod.load` where it was.
+        A fitted model, alone or after one StandardScaler, ObservedScaler or TablePreparer. A MiniBatchKPOD
+        resumes after `kpod.load` where it stopped.
     path : path-like
         The file to write; it appears whole or not at all.
     column_names : sequence of str, default=None
-        Names of the columns, where the model was fitted on an array; `kpod predict` matches
+        Names of the columns, if the model was fitted on an array; `kpod predict` matches
         columns by name.
     missing_values : scalar, sequence or mapping, default=None
-        Values that mean missing in tables for `kpod predict`; a `TablePreparer` has its own.
+        Missing codes in tables for `kpod predict`; a `TablePreparer` has its own.
 
     Examples
     --------
@@ -98,11 +98,11 @@ def without_names(step: Any) -> Any:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model in a file that `kpod.save` or `kpod fit --model` wrote.
+    """Load a model from a file that `kpod.save` or `kpod fit --model` wrote.
 
-    Files of any origin are safe to open: nothing but a model of kpod and the step before it is
-    made from one. The columns keep their names: a data frame with other columns, or in another order, is an
-    error.
+    Files of any origin are safe to open: only a kpod model and the step before it are
+    created from one. The columns keep their names: a data frame with other columns, or in another order, is
+    an error.
 
     Parameters
     ----------
@@ -111,9 +111,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     KPOD, MiniBatchKPOD, GaussianMixture or Pipeline
-        As it was saved, without what it says of the rows of the fit (`labels_`, `outlier_cells_`, `n_rows_`)
-        and `set_output`; an `init` or `random_state` other than a word or a number, and `checkpoint`, are at
-        their defaults.
+        The model as it was saved, without its results for the rows of the fit (`labels_`, `outlier_cells_`,
+        `n_rows_`) and `set_output`; an `init` or `random_state` other than a string or a number, and
+        `checkpoint`, have their defaults.
 
     Examples
     --------

@@ -68,33 +68,33 @@ def report(
     stability: Stability | None = None,
     with_rows: bool = True,
 ) -> Report:
-    """A report on a clustering, in one self-contained HTML file.
+    """Create a report on a clustering, in one self-contained HTML file.
 
-    How sure the cluster of each row is, it says of mixtures, and of a KPOD fitted with `probability=True`.
+    For a mixture, or a KPOD fitted with `probability=True`, it says how certain the cluster of each row is.
 
     Parameters
     ----------
     model : KPOD, GaussianMixture, Pipeline or Analysis
-        The fitted model; an analysis has its table, and everything else, already. With a pipeline
-        that ends in one (a scaler before it, for example; `make_pipeline(scaler, kpod)` takes
-        fitted parts as they are) everything is in the units of `X`.
+        The fitted model; an analysis already has its table and everything else. With a pipeline
+        that ends in a model (for example after a scaler; `make_pipeline(scaler, kpod)` accepts
+        fitted steps), everything is in the units of `X`.
     X : array-like, dataframe or sparse matrix of shape (n_samples, n_features), default=None
-        The table, of the kind that `model` was fitted on. Of a large Dask collection or Spark DataFrame it
-        is a report on a sample of the rows, which its settings name.
+        The table, of the kind that `model` was fitted on. For a large Dask collection or Spark DataFrame, the
+        report describes a sample of the rows, and its settings say so.
     column_names : sequence of str, default=None
-        Names of the columns, where neither the model nor `X` knows them.
+        Names of the columns, if neither the model nor `X` has them.
     profile : dataframe, default=None
         Columns that were not clustered, for the same rows; the report says in which of them the
         clusters differ.
     row_names : sequence, default=None
-        What to call the rows, an identifier for example; their numbers by default.
+        Names of the rows, for example an identifier; their numbers by default.
     title : str, default="Clusters"
         The heading.
     stability : Stability, default=None
-        What `kpod.stability` found of this model; the report says which clusters are stable.
+        The result of `kpod.stability` for this model; the report says which clusters are stable.
     with_rows : bool, default=True
-        Whether the page holds the names and values of its rows, up to 2,000 of them, so that readers can see
-        who is in a cluster. Without them it shows their points, nothing else.
+        Whether the page contains the names and values of its rows, up to 2,000 of them, so that readers can
+        see who is in a cluster. Without them, it shows only their points.
 
     Returns
     -------

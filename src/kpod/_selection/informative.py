@@ -69,18 +69,18 @@ class MissingnessDecision(ReadsAsText):
     ----------
     use : bool
     reason : str
-        In plain words.
+        The reason in plain words.
     p : float
-        Of the test whether clusters differ in which values are missing; NaN where it was not made.
+        p-value of the test whether clusters differ in which values are missing; NaN if it was not run.
     together : float
-        How strongly gaps of different columns are correlated within clusters, over what chance does.
+        How strongly gaps of different columns are correlated within clusters, relative to chance.
     n_columns, n_better : int
-        Columns that were left out, and those of them that clusters predict better with the gaps.
+        Number of columns that were left out, and of those that clusters predict better with the gaps.
     change : float
-        The median change of the error of prediction, -0.05 for 5 % less.
+        The median relative change of the prediction error, -0.05 for 5 % less.
     lost : float
         The share of what plain clusters explain of the left-out columns that clusters found with the
-        gaps do not know.
+        gaps fail to explain.
     """
 
     use: bool

@@ -29,50 +29,50 @@ COLUMNS = ("error", "error_se", "above_best", "above_best_se", "loss", "silhouet
 
 @dataclass
 class KChoice(ReadsAsText):
-    """What `choose_k` found.
+    """The result of `choose_k`.
 
     Attributes
     ----------
     best_k_ : int
-        The number of clusters; the best guess where `clear_` is False.
+        The number of clusters; the best guess if `clear_` is False.
     clear_ : bool
         Whether the choice is clear.
     reason_ : str
-        Why it is not; empty if it is.
+        Why the choice is not clear; empty if it is.
     sentence_ : str
         The finding in plain words.
     table_ : dict of ndarrays
         One entry for each number of clusters tried, `k`: `error`, the mean squared error of hidden
-        entries predicted by the centers, and its standard error `error_se`; `above_best`, by how much
-        it lies above the smallest, with the paired standard error `above_best_se`; a number that the first
-        folds show to be worse by far has these from those folds alone. `loss`, the loss for each observed
-        entry, and `silhouette` (of at most 1,000 rows): of `best_k_` those of the fit, of other numbers from
-        one start. `correlated_error`, the error of the best mixture with correlated columns, NaN where none
-        was tried; with a `shape` that need not be round, `log_density`, the mean log density of held-out
-        rows (of normal scores of the columns). Where `gaps_` is True, errors count what was not foreseen
-        about gaps, too: minus twice its log-likelihood, times the variance of hidden entries.
+        entries predicted by the centers, and its standard error `error_se`; `above_best`, the difference
+        to the smallest error, with the paired standard error `above_best_se` (for a number that is far worse
+        in the first folds, these are from those folds alone). `loss`, the loss per observed
+        entry, and `silhouette` (of at most 1,000 rows): for `best_k_` those of the fit, for other numbers
+        from one start. `correlated_error`, the error of the best mixture with correlated columns, NaN if none
+        was tried; unless `shape` is "round", `log_density`, the mean log density of held-out
+        rows (of normal scores of the columns). If `gaps_` is True, errors include those of predicting
+        the gaps: minus twice their log-likelihood, times the variance of hidden entries.
     column_errors_ : ndarray of shape (len(k), n_features) or None
-        Squared errors of hidden entries by column; NaN where nothing of a column was hidden. Not kept in
+        Squared errors of hidden entries by column; NaN if nothing of a column was hidden. Not kept in
         model files.
     centers_k_ : int
-        The number that centers alone ask for. More than `best_k_` where columns are correlated within
+        The number chosen by centers alone. More than `best_k_` if columns are correlated within
         clusters.
     correlated_ : bool
-        Whether columns are correlated within clusters by so much that it matters for the choice.
+        Whether columns are correlated within clusters strongly enough to matter for the choice.
     n_hidden_ : int
         Number of entries that were hidden, over all folds.
     n_rows_ : int
-        Number of rows that the choice rests on; fewer than the table has if it is large.
+        Number of rows that the choice is based on; fewer than the table has if it is large.
     gaps_ : bool
-        Whether gaps counted, so that they were to be predicted as well.
+        Whether gaps were used, and therefore predicted as well.
     n_separate_ : int
-        How many separate groups the clusters form: with rows as dense between two of them as inside, they
-        are one.
+        How many separate groups the clusters form: two clusters with rows as dense between them as inside
+        are one group.
     model_ : KPOD, GaussianMixture, Pipeline or None
-        Fitted with `best_k_` clusters on the whole table, of the shape that `shape_` says; a pipeline where
-        one was given; None in `KPOD.choice_`, whose owner is that model.
+        The model fitted with `best_k_` clusters on the whole table, with the shape in `shape_`; a pipeline if
+        one was given; None in `KPOD.choice_`, which belongs to that model.
     shape_ : ShapeChoice or None
-        What shape the clusters have, and why; None where they were to be round.
+        The shape of the clusters, and why it was chosen; None if `shape` was "round".
     """
 
     best_k_: int

@@ -103,16 +103,21 @@ class Race:
             self._judge(running, at_least_one=nothing_yet and number == 1)
             judged = {name: runner for name, runner in running.items() if runner.n_folds == number}
             self.runners |= judged
-            so_far = self.compare([k for k, one in self.runners.items() if one.n_folds >= number], number)
-            best = lowest(so_far.values())
-            staying = {
-                name: runner
-                for name, runner in judged.items()
-                if not is_out(so_far[name], best, number, n_folds)
-            }
+            staying = self._staying(judged, number)
             for name in [name for name in running if name not in staying]:
                 self.dropped(name, n_folds - running[name].n_folds)
             running = staying
+
+    def _staying(self, judged: Mapping[Any, Runner], n_folds: int) -> dict[Any, Runner]:
+        """Those of the ways judged on so many folds that can still win; none where time was up before."""
+        if not judged:
+            return {}
+        names = [name for name, runner in self.runners.items() if runner.n_folds >= n_folds]
+        errors = self.compare(names, n_folds)
+        best, of = lowest(errors.values()), len(self.folds)
+        return {
+            name: runner for name, runner in judged.items() if not is_out(errors[name], best, n_folds, of)
+        }
 
     def labels(self, name: Any, n_folds: int) -> list[Labels]:
         """The labels of the first folds in one way, which are fitted now if they were not before."""

@@ -162,11 +162,12 @@ class Search:
         for k, trial in self.trials.by_k.items():
             trial.errors, trial.surprise = errors[k], surprises.get(k)
         for k in ks:
+            if k not in errors:
+                self.ticker.skip(1, work_of_fit(k))  # there was no time for it
+        for k in ks:
             if k in errors:
                 self.trials.by_k[k] = Trial(errors[k], surprises.get(k), self.fit_whole(k))
                 self.ticker.tell(counted(k), work_of_fit(k))
-            else:
-                self.ticker.skip(1, work_of_fit(k))  # there was no time for it
 
     def errors_and_surprises(self) -> tuple[dict[int, Errors], dict[int, Floats]]:
         """What clusters with gaps of their own fail to predict: values on all folds, and gaps.

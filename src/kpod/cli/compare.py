@@ -19,8 +19,8 @@ from kpod.cli.outputs import check_stdout, echo_json
 def compare(model: str, data: tuple[str, ...], log_json: bool, as_json: bool, **options: Any) -> None:
     """Compare the rows of DATA with the clusters of MODEL, made by kpod fit --model from an earlier table.
 
-    The rows are assigned to the clusters of the model, and clustered afresh. Shown is whether the same groups
-    come out, and how the shares and means of the clusters have changed.
+    The rows are assigned to the clusters of the model, and also clustered afresh. The output says whether
+    both give the same groups, and how cluster proportions and means have changed.
 
     \b
     Examples:

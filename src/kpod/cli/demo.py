@@ -20,9 +20,9 @@ DEMO_REPORT = "kpod-demo.html"
     help="Where to write the report.",
 )
 def demo(report: str) -> None:
-    """Cluster the bundled incomplete wine table, show what came out and write a report.
+    """Cluster the bundled incomplete wine table, show the result and write a report.
 
-    The number of clusters is chosen, and so is their shape. It takes less than a minute.
+    It also chooses the number of clusters and their shape, and takes less than a minute.
     """
     check_stdout()
     check_outputs({}, {"--report": report})

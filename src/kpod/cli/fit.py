@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 @out_file(
     "--centers",
     help="Write the centers, in the original units, with the number of observed entries behind each value; "
-    "of columns in --log, the mean of logarithms, taken back.",
+    "for columns in --log, the mean of the logarithms, transformed back.",
 )
 @out_file("--model", help="Write the model, for kpod predict and kpod impute.")
 @out_file("--report", help="Write a report, one HTML file to open, print or send.")
 @click.option(
     "--report-rows/--no-report-rows",
     default=True,
-    help="Whether the report holds the names and values of its rows (at most 2,000), so that readers can see "
-    "who is in a cluster.  [default: yes]",
+    help="Whether the report contains the names and values of its rows (at most 2,000), so that readers can "
+    "see who is in a cluster.  [default: yes]",
 )
 @choosing
 @preparing
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 @click.option(
     "--starts",
     type=click.IntRange(min=1),
-    help="Number of starts; the best is kept.  [default: 10, on a sample of the rows where more than a "
+    help="Number of starts; the best is kept.  [default: 10, on a sample of the rows if more than a "
     "million entries are observed; 1 for ratings of that size]",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Random seed.")
@@ -84,13 +84,13 @@ if TYPE_CHECKING:
     "--outcome",
     metavar="NAME",
     type=Text(),
-    help="Column that is not clustered, but compared between the clusters, with intervals: churned.",
+    help="Column that is not clustered, but compared between the clusters, with confidence intervals.",
 )
 @click.option(
     "--verdict/--no-verdict",
     default=True,
     help="Whether to repeat the analysis under other choices (logarithms, robust scales, rows or columns "
-    "left out) and say under how many of them the clusters are the same.  [default: yes]",
+    "left out) and report how many of them give the same clusters.  [default: yes]",
 )
 def fit(
     data: tuple[str, ...],
@@ -111,10 +111,10 @@ def fit(
     """Cluster the rows of DATA: CSV or other text, Excel, SPSS, Stata, SAS, JSON, Parquet or Arrow.
 
     Several files, a folder, a pattern or a URL (s3://bucket/folder) are read as one table; all files need the
-    same columns. Folders such as year=2024 are columns; a Delta table is read as its log says.
+    same columns. Folders such as year=2024 become columns; a Delta table is read at its current version.
 
     Empty cells and NA, NaN, null, ? and the like count as missing; the markers found are reported.
-    Numbers and yes/no columns are clustered; identifiers, dates, categories and text are not, but stay
+    Numbers and yes/no columns are clustered; identifiers, dates, categories and text are not, but are kept
     in the output. Columns are standardised over their observed entries unless --no-scale. Use - as DATA
     to read standard input.
 

@@ -21,10 +21,10 @@ def impute(
 ) -> None:
     """Fill the gaps of DATA from the clusters of MODEL, made by kpod fit --model.
 
-    A gap in a column of the model gets the mean of the row's cluster, or the most common category; where
-    nothing is known of the cluster, that of the whole table, and a note says so. If the model was fitted
-    with --log or --clip, it is the mean of logarithms, taken back, or of clipped values. Other columns stay
-    as they are. Use the result to look at the data, or for tools that need a complete
+    A gap in a column of the model gets the mean of the row's cluster, or its most common category; if the
+    cluster has no values in that column, that of the whole table, and a note says so. If the model was fitted
+    with --log or --clip, it is the mean of the logarithms, transformed back, or of the clipped values. Other
+    columns are left unchanged. Use the result to look at the data, or for tools that need a complete
     table. Filled values vary less than real ones: do not compute standard errors from them.
 
     \b

@@ -13,6 +13,8 @@ from kpod._common.errors import InputError, printable
 SHAPES = ("full", "tied", "diag", "spherical", "tied_diag", "tied_spherical")
 """Types of covariance of a mixture."""
 
+DEFAULT_SCALE = "standard"
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -62,13 +64,13 @@ shape = click.option(
     type=click.Choice(["round", "auto", *SHAPES]),
     default="auto",
     show_default=True,
-    help="The shape of the clusters: round as those of k-means, or stretched, correlated, of different "
-    "spreads (a Gaussian mixture); auto compares them, and says why clusters are not round.",
+    help="The shape of the clusters: round, as in k-means, or elongated, correlated or of different "
+    "spread (a Gaussian mixture); auto compares them and says why clusters are not round.",
 )
 max_seconds = click.option(
     "--max-seconds",
     type=click.FloatRange(min=0),
-    help="Stop choosing the number of clusters after so many seconds, with the best answer so far.",
+    help="Stop choosing the number of clusters after this many seconds, with the best answer so far.",
 )
 checkpoint = click.option(
     "--checkpoint",
@@ -179,7 +181,8 @@ reading = together(
     click.option(
         "--strict",
         is_flag=True,
-        help="Refuse headings that are empty or not unique, and text among numbers, instead of mending them.",
+        help="Refuse headings that are empty or not unique, and text among numbers, instead of repairing "
+        "them.",
     ),
 )
 long_form = together(
@@ -230,7 +233,7 @@ preparing = together(
         type=click.Choice(["mean", "last", "change"]),
         default="mean",
         show_default=True,
-        help="With --one-row-per: the mean of the numbers, the last, or the last less the first.",
+        help="With --one-row-per: the mean of the numbers, the last, or the last minus the first.",
     ),
     click.option(
         "--categories",
@@ -242,9 +245,16 @@ preparing = together(
     ),
     click.option("--weight", metavar="NAME", help="Column with row weights."),
     click.option(
-        "--no-scale", is_flag=True, help="Do not standardise the columns, for example if they share a unit."
+        "--scale",
+        type=click.Choice(["standard", "auto", "robust", "none"]),
+        default=DEFAULT_SCALE,
+        show_default=True,
+        help="How numbers are scaled: by mean and standard deviation; auto takes logarithms of skewed "
+        "columns and limits columns in which few values hold most of the variance, and says which; robust "
+        "scales by median and interquartile range.",
     ),
-    click.option("--robust", is_flag=True, help="Scale by median and interquartile range."),
+    click.option("--no-scale", is_flag=True, help="The same as --scale none: columns that share a unit."),
+    click.option("--robust", is_flag=True, help="The same as --scale robust."),
     click.option("--log", multiple=True, metavar="NAMES", help="Columns to replace by their logarithms."),
     click.option(
         "--clip",
@@ -266,7 +276,7 @@ def table_output(what: str) -> Decorator:
     return out_file(
         "-o",
         "--output",
-        help=f"The table {what}: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; a folder (dir/) gets a "
+        help=f"The table {what}: .csv, .tsv, .parquet, .feather, .arrow or .xlsx; a folder (dir/) gets one "
         "file for each file of DATA; - is CSV on standard output.  [default: -]",
     )
 
@@ -274,7 +284,7 @@ def table_output(what: str) -> Decorator:
 log_json = click.option(
     "--log-json",
     is_flag=True,
-    help="Log progress to standard error as JSON, an object per line.",
+    help="Log progress to standard error as JSON, one object per line.",
 )
 telling = together(
     click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
@@ -360,11 +370,22 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
         "random_state": options["seed"],
         "missing_values": from_options(options["missing"]) or None,
         "roles": roles_of(options["roles"]),
-        "scale": "none" if options["no_scale"] else "robust" if options["robust"] else "standard",
+        "scale": scale_of(options),
         **{name: list(options[name]) for name in several if options[name]},
         **{name: options[name] for name in same if options.get(name) is not None},
         **({"n_init": options["starts"]} if options.get("starts") else {}),
     }
+
+
+def scale_of(options: dict[str, Any]) -> str:
+    """How to scale: --scale, or one of the two flags that say the same."""
+    flags = {"--no-scale": "none", "--robust": "robust"}
+    given = {flag: how for flag, how in flags.items() if options[flag.removeprefix("--").replace("-", "_")]}
+    if options["scale"] != DEFAULT_SCALE:
+        given[f"--scale {options['scale']}"] = options["scale"]
+    if len(set(given.values())) > 1:
+        raise InputError(f"{' and '.join(given)} exclude each other.")
+    return next(iter(given.values()), DEFAULT_SCALE)
 
 
 def roles_of(texts: Sequence[str]) -> dict[str, str | list[str]]:

@@ -26,11 +26,11 @@ def short_count(count: float) -> str:
 
 
 class CentersDisplay(Display):
-    """Centers as differences from the column's mean, in its standard deviations.
+    """Centers as differences from the column mean, in standard deviations of the column.
 
     The colour and the number are the difference; the area of each square is the number of
-    observed entries behind it, which is also written beside it, so that a center resting on
-    two observations does not look like one resting on two hundred.
+    observed entries behind it, which is also written beside it, so that a center based on
+    two observations does not look like one based on two hundred.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class ChooseKDisplay(Display):
     clear : bool
         Whether the choice is clear.
     gaps : bool, default=False
-        Whether gaps were to be predicted, too.
+        Whether gaps were predicted, too.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class ChooseKDisplay(Display):
 
     @classmethod
     def from_choice(cls, choice: KChoice, *, ax: Any = None) -> ChooseKDisplay:
-        """Draw what `choose_k` found.
+        """Draw the result of `choose_k`.
 
         Parameters
         ----------

@@ -48,10 +48,10 @@ def short_number(value: float, _: int = 0) -> str:
 
 
 class ColumnsDisplay(Display):
-    """Distributions by cluster of the columns that separate most, in their own units.
+    """Distributions by cluster of the columns that separate the clusters most, in their own units.
 
     Boxes hold the middle half, whiskers reach from the 5th to the 95th percentile, the line
-    is the median; dots are rows, a sample where there are many.
+    is the median; dots are rows (a sample if there are many).
 
     Parameters
     ----------

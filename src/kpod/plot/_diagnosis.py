@@ -17,10 +17,10 @@ LARGEST = 1.5
 
 
 class DiagnosisDisplay(Display):
-    """A line for each column with gaps: how its gaps go with the values of the others.
+    """A line for each column with gaps: how its gaps are related to the values of the others.
 
-    Orange: rows that lack the column are higher in the other one than rows that have it; blue: lower;
-    white: no difference beyond chance. The share missing stands beside the name.
+    Orange: the other column is higher in rows where this one is missing; blue: lower;
+    white: no difference beyond chance. The share missing is shown beside the name.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class DiagnosisDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis, *, ax: Any = None) -> DiagnosisDisplay:
-        """Draw what `kpod.missingness.diagnose` found.
+        """Draw the result of `kpod.missingness.diagnose`.
 
         Parameters
         ----------

@@ -57,7 +57,7 @@ class Display:
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
         column_names : sequence of str, default=None
-            Names of the columns, where neither the model nor `X` knows them.
+            Names of the columns, if neither the model nor `X` has them.
         **options
             Given to `from_clustering`.
 

@@ -15,9 +15,9 @@ from kpod.plot._display import INK, PALETTE, Display, tidy
 
 
 class LossDisplay(Display):
-    """The loss by iteration: of Lloyd first, then of moving single rows.
+    """The loss by iteration: first of Lloyd's algorithm, then of single-row moves.
 
-    Of a mixture, what EM maximises: the log-likelihood of a row, with that of the prior.
+    For a mixture, the quantity that EM maximises: the log-likelihood per row, including the prior.
 
     Parameters
     ----------

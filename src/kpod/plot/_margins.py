@@ -16,7 +16,7 @@ class MarginsDisplay(Display):
     """The margin of each row: 1 on its center, 0 halfway to another.
 
     (b - a) / max(a, b), with a the distance of the row to its own center over its observed
-    columns and b that to the nearest other center: the silhouette with centers for clusters. Of a
+    columns and b that to the nearest other center: a silhouette computed with centers. For a
     mixture, 1 - b / a, with a the probability of the row's cluster and b that of the next.
 
     Parameters

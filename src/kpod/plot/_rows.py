@@ -36,8 +36,8 @@ INSIDE = 0.9  # of the complete rows of a cluster, those inside its ellipse
 class RowsDisplay(Display):
     """Rows in the plane of the first two principal components of the observed entries.
 
-    A row with gaps is placed where it is to be expected given what was observed of it, and the
-    less that was, the fainter it is drawn. Of a mixture, columns are in units of their standard
+    A row with gaps is drawn at its expected position given its observed entries; the fewer of
+    them, the fainter it is. For a mixture, columns are in units of their standard
     deviations, and ellipses hold nine in ten complete rows of a cluster, by its covariance.
 
     Parameters

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from kpod._columns.preparing.transforms import TO_NORMAL, limits, log_offset
+from kpod._common.options import option
 from kpod._common.typing import AnyFloats, Floats
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
 
 NUMBER, CATEGORY, ORDERED = "number", "category", "ordered"
-SCALES = ("standard", "robust", "none")
-TO_NORMAL = 1.3489795003921634
-"""The interquartile range of a normal distribution, in its standard deviations."""
+SCALES = ("auto", "standard", "robust", "none")
 UNSEEN = -1.0
 """The place of a level that was not there when the levels were learnt: it is none of them."""
 
@@ -58,6 +58,20 @@ class Encoding:
         return [] if len(levels) == 2 else levels
 
     @property
+    def logs(self) -> list[str]:
+        """The columns whose logarithms are taken."""
+        return [self.names[j] for j in np.flatnonzero(np.isfinite(self.offset))]
+
+    def limited(self, j: int) -> bool:
+        """Whether values of a column beyond some limits count as these."""
+        return bool(np.isfinite(self.low[j]) or np.isfinite(self.high[j]))
+
+    @property
+    def bent(self) -> Any:
+        """Of each column, whether logarithms are taken or values clipped."""
+        return np.isfinite(self.offset) | np.isfinite(self.low) | np.isfinite(self.high)
+
+    @property
     def widths(self) -> list[int]:
         return [max(1, len(self.indicators(j))) for j in range(len(self.names))]
 
@@ -73,7 +87,7 @@ class Encoding:
 
     def bend(self, values: AnyFloats) -> AnyFloats:
         """Take logarithms and clip, in place."""
-        for j in np.flatnonzero(np.isfinite(self.offset) | np.isfinite(self.low) | np.isfinite(self.high)):
+        for j in np.flatnonzero(self.bent):
             column = values[:, j]
             if np.isfinite(self.offset[j]):
                 column = logarithm(column, self.offset[j], self.names[j])
@@ -157,6 +171,7 @@ def learn_encoding(
     log: Sequence[str],
     clip: float | None,
     column_weights: Floats,
+    limited: Sequence[str] = (),
 ) -> Encoding:
     """Learn how to encode a table of values, which is bent on the way."""
     p = len(names)
@@ -165,10 +180,10 @@ def learn_encoding(
         np.sqrt(column_weights), np.full(p, np.nan), np.full(p, -np.inf), np.full(p, np.inf),
     )  # fmt: skip
     for j in range(p):
-        learn_bend(encoding, values[:, j], j, log=names[j] in log, clip=clip)
+        learn_bend(encoding, values[:, j], j, log=names[j] in log, limited=names[j] in limited, clip=clip)
     encoding.bend(values)
     numbers = [j for j in range(p) if not encoding.indicators(j)]
-    if scale == "standard" and numbers:
+    if scale in ("auto", "standard") and numbers:
         part = values if len(numbers) == p else np.ascontiguousarray(values[:, numbers])
         encoding.mean[numbers], encoding.scale[numbers] = means_and_spreads(part)
     for j in range(p):
@@ -179,23 +194,28 @@ def learn_encoding(
     return encoding
 
 
-def learn_bend(encoding: Encoding, column: AnyFloats, j: int, *, log: bool, clip: float | None) -> None:
-    if encoding.kinds[j] == CATEGORY or not (log or clip is not None):
+def learn_bend(
+    encoding: Encoding, column: AnyFloats, j: int, *, log: bool, limited: bool, clip: float | None
+) -> None:
+    if encoding.kinds[j] == CATEGORY or not (log or limited or clip is not None):
         return
     values = np.asarray(column[~np.isnan(column)], np.float64)
     if log:
-        encoding.offset[j] = 1.0 if len(values) and values.min() <= 0 else 0.0
+        encoding.offset[j] = log_offset(values)
         values = logarithm(values, encoding.offset[j], encoding.names[j])
     if clip is not None and len(values) and not is_binary(values):
         encoding.low[j], encoding.high[j] = np.quantile(values, [clip, 1 - clip])
+    elif limited:
+        encoding.low[j], encoding.high[j] = limits(values) or (-np.inf, np.inf)
 
 
 def logarithm(values: AnyFloats, offset: float, name: str) -> Floats:
     with np.errstate(invalid="ignore"):
         low = values + offset <= 0
     if low.any():
+        use = option("--log")
         raise ValueError(
-            f"Column {name!r} holds {values[low][0]:g}, which has no logarithm; remove it from log."
+            f"Column {name!r} holds {values[low][0]:g}, which has no logarithm; leave it out of {use}."
         )
     return np.log(np.asarray(values, np.float64) + offset)
 

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from kpod._common.sentences.formatting import kind_of
-from kpod._inputs import containers, conversion, validation
+from kpod._inputs import containers, conversion, frames
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
@@ -98,7 +98,7 @@ def check_pyarrow() -> None:
 def columns_of_frame(X: Any) -> dict[str, Any]:
     import pyarrow as pa
 
-    frame = validation.frame_of(X)
+    frame = frames.frame_of(X)
     out: dict[str, Any] = {}
     for series in frame.iter_columns():
         name = str(series.name)

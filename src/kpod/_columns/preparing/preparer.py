@@ -24,109 +24,104 @@ from kpod._columns.preparing.frames import array_in, frame_kind, table_of
 from kpod._columns.preparing.prepared_columns import PreparedColumns
 from kpod._columns.preparing.role_table import ColumnRole, RoleTable
 from kpod._columns.preparing.streams import more_levels, rows_as_frame, with_columns
+from kpod._columns.preparing.transforms import Transforms, choose_transforms
 from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.typing import AnyFloats, Floats
 from kpod._common.warnings import warn
+from kpod._estimators import in_partitions
 from kpod._estimators.fitted import store_fitted
-from kpod._inputs import validation
+from kpod._inputs import collections, frames, samples, validation
 
 if TYPE_CHECKING:
     from kpod._columns.preparing.columns_in_use import ColumnUsage
     from kpod._columns.tables import TableFile
 
-IN_PARTITIONS = " A TablePreparer that was fitted on a sample prepares all rows where they are: after "
-IN_DASK = (
-    f"{IN_PARTITIONS}preparer.set_output(transform='pandas'), X.map_partitions(preparer.transform, "
-    "meta=preparer.transform(sample))."
-)
-IN_SPARK = (
-    f"{IN_PARTITIONS}preparer.set_output(transform='pandas'), X.mapInPandas(lambda parts: "
-    "map(preparer.transform, parts), schema)."
-)
 
-
+@in_partitions.left_in_partitions
 class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
-    r"""Prepare a raw table for clustering: what its columns mean, on one scale, gaps left as gaps.
+    r"""Prepare a raw table for clustering: recognise its columns and scale them, keeping gaps as gaps.
 
-    `fit` decides about every column of a data frame, by its name and its contents: numbers and yes/no
+    `fit` decides how to use each column of a data frame, by its name and contents: numbers and yes/no
     columns are used; identifiers, dates, categories, constants and text are set aside (`roles_` says
-    which and why, parameters decide otherwise). Text that holds numbers is read as numbers ("1,234",
-    "12 %", "€ 5"); empty cells, NA, null, ? and the like, and `missing_values`, are gaps. What the reader
-    should know, a value that may be a missing code for example, is in `notes_`.
+    which and why; parameters override it). Text that holds numbers is read as numbers ("1,234",
+    "12 %", "€ 5"); empty cells, NA, null, ? and the like, and `missing_values`, are gaps. `notes_` has what
+    you should know, for example that a value may be a missing code.
 
-    `transform` gives the columns in use, of equal weight. A number becomes
+    `transform` returns the columns in use, with equal weight. A number becomes
 
     .. math:: z_{ij} = (x_{ij} - \bar x_j) / s_j
 
-    over its observed entries. A category of two levels becomes one such column, 0 for the first level
-    and 1 for the second, so that it does not matter whether yes/no is text, bool or 0/1. A category of
-    more levels, with shares :math:`q_1, \ldots, q_m`, becomes m indicators, each divided by
-    :math:`\sqrt{1 - \sum_l q_l^2}`, all of them missing where the category is. Every column then has
+    over its observed entries. A category with two levels becomes one such column, 0 for the first level
+    and 1 for the second, so it does not matter whether yes/no is text, bool or 0/1. A category with
+    more levels, in proportions :math:`q_1, \ldots, q_m`, becomes m indicators, each divided by
+    :math:`\sqrt{1 - \sum_l q_l^2}`, all of them missing where the category is missing. Every column then has
     variance 1 in total, and the loss of k-means adds the (scaled) Gini impurity of the clusters. Centers
-    are shares of the levels. `KPOD` recognises the indicators of a category by their values and counts
-    them as one column. New tables are taken by the names of their columns: the order may differ, and what
-    was set aside may be absent.
+    are proportions of the levels. `KPOD` recognises the indicators of a category by their values and counts
+    them as one column. Columns of new tables are matched by name: their order may differ, and those
+    that were set aside may be absent.
 
-    The command line prepares its tables with it, by options of the same names. It needs pyarrow
+    The command line uses this class to prepare tables, with options of the same names. It needs pyarrow
     (``pip install "scikit-kpod[files]"``).
 
     Parameters
     ----------
     columns : sequence of str, default=None
-        Use these columns, as numbers, and no others (`categories` apart). Here and below, names may be
+        Use only these columns, as numbers (and those in `categories`). Here and below, names may be
         patterns: ``"q_*"``.
     exclude : sequence of str, default=()
         Columns to set aside.
     ids : sequence of str, default=()
-        Columns that name the rows, which are set aside.
+        Columns that identify the rows, which are set aside.
     roles : mapping, default=None
-        Decide otherwise what a column is: ``{"year": "number", "zip": "identifier"}``. Roles are "number",
+        Override the role of columns: ``{"year": "number", "zip": "identifier"}``. Roles are "number",
         "boolean", "category", "ordered", "date", "identifier" and "text"; the levels of an ordered
         category can be given, from low to high: ``{"size": ["S", "M", "L"]}``.
     categories : "all" or sequence of str, default=()
-        Cluster by categories, too: all of them, or these columns.
+        Also cluster by categories: all of them, or these columns.
     weight : str, default=None
         The column with weights of the rows, which is set aside; see `row_weights`.
     missing_values : scalar, sequence or mapping, default=None
-        Values that mean missing besides those everyone uses, for all columns, ``[-9, "refused"]``, or by
+        Missing codes besides the common ones, for all columns, ``[-9, "refused"]``, or by
         column, ``{"score": [99], "q_*": [8, 9]}``.
     decimal : "." or ",", default=None
-        The decimal mark of numbers in text; by default, what the columns show.
-    scale : {"standard", "robust", "none"}, default="standard"
+        The decimal mark of numbers in text; by default, it is detected.
+    scale : {"standard", "auto", "robust", "none"}, default="standard"
         How numbers are scaled: by mean and standard deviation, by median and interquartile range
-        (in units of the standard deviation of a normal distribution), or not at all. A column of two
-        values has no outliers: "robust" takes its mean and standard deviation, and `clip` leaves it as
-        it is. With "none", a category counts as a 0/1 column does: rows of different levels differ by 1.
+        (in units of the standard deviation of a normal distribution), or not at all. A column with two
+        values has no outliers: "robust" uses its mean and standard deviation, and `clip` does not change
+        it. With "none", a category counts like a 0/1 column: rows of different levels differ by 1.
+        "auto" is "standard" after taking logarithms of skewed columns, where clusters of one width describe
+        the logarithms clearly better, and after limiting columns in which a few values account for most of
+        the variance to five robust standard deviations from the median; `notes_` says which.
     log : sequence of str, default=()
-        Columns of which the logarithm is taken first; of x + 1 where zero occurs.
+        Columns to replace by their logarithms; log(x + 1) if zero occurs.
     clip : float, default=None
-        Bring numbers beyond the quantiles `clip` and 1 - `clip` of their column to these quantiles, 0.01
-        for example.
+        Clip numbers at the quantiles `clip` and 1 - `clip` of their column, for example 0.01.
     column_weights : mapping, default=None
-        Weights of columns, 1 for those not named: a weight of 2 counts as the column twice.
+        Weights of columns, 1 for those not named: a weight of 2 counts the column twice.
     strict : bool, default=False
-        Refuse a column of numbers some entries of which are none. By default, these are gaps if they are at
-        most a fifth of its entries (or up to half, if they are few words that come back), with a note.
+        Refuse a numeric column with entries that are not numbers. By default, these are gaps if they are at
+        most a fifth of its entries (or up to half, if they are a few repeated words), with a note.
 
     Attributes
     ----------
     roles_ : RoleTable
-        What each column is, whether it is used, and why; prints as a table, `to_dict()` gives what `roles`
-        takes.
+        The role of each column, whether it is used, and why; prints as a table, and `to_dict()` returns the
+        form that `roles` takes.
     notes_ : list of Note
-        What to know about the columns: `kind`, `columns`, `values` and `text`.
+        Remarks on the columns: `kind`, `columns`, `values` and `text`.
     columns_ : list of str
         The columns in use.
     kinds_ : list of str
-        What each of them is: "number", "boolean", "date", "category" or "ordered".
+        The kind of each of them: "number", "boolean", "date", "category" or "ordered".
     levels_ : list of list of str
         The levels of each; empty for numbers.
     mean_, scale_ : ndarray of shape (n_columns,)
-        What is taken off and divided by; for a category of more than two levels, 0 and
+        The values subtracted and divided by; for a category with more than two levels, 0 and
         :math:`\sqrt{1 - \sum q^2}`.
     decimal_ : str or None
-        The decimal mark of the text file that was learnt from, if it was one.
+        The decimal mark of the text file that was fitted, if it was one.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -190,26 +185,28 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : dataframe (pandas, polars, pyarrow) or array-like of shape (n_samples, n_features)
+            A DataFrame of Dask or Spark is learnt from by a random sample of at most 50,000 rows, with a
+            warning where that is not all of them.
         y : ignored
 
         Returns
         -------
         self
         """
-        self._fit(X)
+        self._fit(samples.raw_rows_here(X) if collections.is_collection(X) else X)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> TablePreparer:
-        """Learn from the first batch of a stream; of later ones, levels that come for the first time.
+        """Learn from the first batch of a stream, and from later ones only new levels.
 
         Columns, means and scales stay those of the first batch, so that rows keep their meaning. A new level
-        of a column of three levels or more gets an indicator of its own, which `MiniBatchKPOD` takes by name
-        with ``set_output(transform="pandas")``. Columns that a later batch lacks are missing there.
+        of a column with three levels or more gets its own indicator, which `MiniBatchKPOD` matches by name
+        with ``set_output(transform="pandas")``. Columns absent from a later batch count as missing there.
 
         Parameters
         ----------
         X : dataframe, dict or list of dicts
-            A batch. A dict is a row: from names of columns to values.
+            A batch. A dict is one row, with column names as keys.
         y : ignored
 
         Returns
@@ -227,7 +224,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """Learn, and prepare the same table.
+        """Fit, and prepare the same table.
 
         Parameters
         ----------
@@ -238,25 +235,30 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples, n_columns_out)
         """
+        if collections.is_collection(X):
+            return self.fit(X).transform(X)
         _, encoding, values = self._fit(X)
         return encoding.encode(values)
 
     def transform(self, X: Any) -> Floats:
         """Prepare a table.
 
-        A level that `fit` did not see has 0 in every indicator of its column; of a column of two levels,
-        which is neither of them, it is a gap. Either with a warning.
+        A level that `fit` did not see has 0 in every indicator of its column; in a column with two levels,
+        it is a gap. Both give a warning.
 
         Parameters
         ----------
         X : dataframe or array-like of shape (n_samples, n_features)
-            With the columns in use, by name; others are ignored.
+            A table with the columns in use, matched by name; others are ignored. A DataFrame of Dask or Spark
+            becomes a lazy DataFrame of the prepared columns; warnings about a partition appear on its worker.
 
         Returns
         -------
         ndarray of shape (n_samples, n_columns_out)
         """
         check_is_fitted(self)
+        if collections.is_collection(X):
+            return in_partitions.prepared(self, X, self.get_feature_names_out(), self.columns_)
         values, notes = self._values(self._table(X))
         for note in notes:
             warn(note.text)
@@ -295,16 +297,29 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         values, _ = new_rows.values_of(table, usage.used, kinds, levels)
         if np.isnan(values).all():
             raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
+        missing = np.isnan(values).mean(axis=0, dtype=np.float64)
+        transforms = Transforms(usage.logs(table, self.log))
+        if self.scale == "auto":
+            judged = usage.judged_for_scale(kinds)
+            transforms = choose_transforms(
+                usage.used, values, judged, transforms.log, limit=self.clip is None
+            )
         encoding = learn_encoding(
             usage.used, [kind if kind in (CATEGORY, ORDERED) else NUMBER for kind in kinds], levels, values,
-            scale=self.scale, log=usage.logs(table, self.log), clip=self.clip,
+            scale=self.scale, log=transforms.log, limited=transforms.limited, clip=self.clip,
             column_weights=usage.column_weights(table, self.column_weights or {}),
         )  # fmt: skip
-        self._commit(table, usage, X, encoding, np.isnan(values).mean(axis=0, dtype=np.float64))
+        self._commit(table, usage, X, encoding, missing, transforms.notes)
         return usage, encoding, values
 
     def _commit(
-        self, table: TableFile, usage: ColumnUsage, X: Any, encoding: Encoding, missing: Floats | None = None
+        self,
+        table: TableFile,
+        usage: ColumnUsage,
+        X: Any,
+        encoding: Encoding,
+        missing: Floats | None = None,
+        more: Sequence[Note] = (),
     ) -> None:
         """Take over what was learnt; nothing of a fitted preparer changes before all of it is there."""
         from kpod._columns import table_notes
@@ -322,7 +337,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
             "columns_": usage.used,
             "kinds_": usage.kinds(table),
             "roles_": RoleTable(roles),
-            "notes_": table_notes.notes_on(table, usage),
+            "notes_": Notes([*table_notes.notes_on(table, usage), *more]),
             "decimal_": table.dialect.decimal if table.dialect else self.decimal,
             "_frame": "pyarrow" if is_read(X) else frame_kind(X),
             "_n_features_out": sum(encoding.widths),
@@ -339,7 +354,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
     def _table(self, X: Any, *, fitting: bool = False) -> TableFile:
         """The table that was given, its columns inspected; of new rows, those in use have to be there."""
         if not is_read(X):
-            validation.refuse_dask(X, more=IN_SPARK if validation.is_spark(X) else IN_DASK)
+            validation.refuse_dask(X)
             if sparse.issparse(X):
                 raise TypeError(validation.NOT_SPARSE)
             if getattr(self, "_streamed", False):
@@ -348,7 +363,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
             if frame_kind(X) == "array":
                 X = validate_data(checked, array_in(X), reset=fitting, dtype=None, ensure_all_finite=False)
             elif fitting:
-                validation.frame_of(X)  # whose columns have to have different names
+                frames.frame_of(X)  # whose columns have to have different names
                 validate_data(checked, X, reset=True, skip_check_array=True)
             answers = {} if fitting else self._answers
             X = table_of(

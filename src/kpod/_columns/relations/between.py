@@ -18,13 +18,15 @@ from kpod._columns.column_inspection import is_text
 from kpod._columns.roles.calendar import PARTS, plain
 from kpod._columns.roles.facts import SAMPLE, Facts, Role, tokens
 from kpod._columns.roles.ordered import order_of
-from kpod._columns.roles.vocabulary import QUANTITIES
+from kpod._columns.roles.vocabulary import HOW_MANY, QUANTITIES
 from kpod._columns.tables import Column
 from kpod._common.typing import Floats
 
 ENOUGH = 4
 """Points of evidence that make a number a code."""
 LEAST_LEVELS = 3
+NAMESAKES = 0.05
+"""Of the numbers that stand for names, those that share a name with another, at the most."""
 
 
 def settle_between(columns: Sequence[Column], raw: pa.Table) -> None:
@@ -71,13 +73,17 @@ def level_codes(values: pa.ChunkedArray) -> tuple[Any, list[str]]:
 def is_code_of(facts: Facts, values: Floats, name: str, codes: Any, levels: Sequence[str]) -> bool:
     """Whether numbers stand for the names of another column.
 
-    They do if each goes with one name and each name with one of them, in rows that come back, and enough
-    speaks for it: the names of the columns, a numbering from 0 or 1 without gaps, the order of the alphabet.
+    They do if each goes with one name and (nearly) each name with one of them, in rows that come back, and
+    enough speaks for it: the names of the columns, a numbering from 0 or 1 without gaps, the order of the
+    alphabet.
     """
     both = np.isfinite(values) & (codes >= 0)
     numbers, at = np.unique(values[both], return_inverse=True)
     kinds = np.unique(codes[both])
-    if len(numbers) != len(kinds) or len(numbers) < LEAST_LEVELS or both.sum() < 2 * len(numbers):
+    shared = len(numbers) - len(kinds)  # two volcanoes of one name
+    if not 0 <= shared <= NAMESAKES * len(numbers):
+        return False
+    if len(numbers) < LEAST_LEVELS or both.sum() < 2 * len(numbers):
         return False
     pairs = np.unique(at * np.int64(len(levels)) + codes[both])
     if len(pairs) != len(numbers):
@@ -90,7 +96,8 @@ def is_code_of(facts: Facts, values: Floats, name: str, codes: Any, levels: Sequ
     counting = facts.low in (0, 1) and facts.density >= 0.8
     alphabetical = len(named) >= 8 and rank_correlation(named) > 0.9
     same_length = facts.low >= 100 and len(str(int(facts.low))) == len(str(int(facts.high)))
-    quantity = bool(set(one) & QUANTITIES)
+    numbered = one[-1] in HOW_MANY and facts.is_long  # volcano_number 210010, not number of craters
+    quantity = bool(set(one) & QUANTITIES) and not numbered
     return 2 + 2 * related + 2 * alphabetical + counting + same_length - 2 * quantity >= ENOUGH
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kpod._columns.roles.facts import (
+    YEARS,
     Facts,
     Role,
     in_years,
@@ -29,7 +30,7 @@ WEEK_WORDS = words("week woche semaine semana settimana vecka ")
 HOUR_WORDS = words("hour stunde heure hora uur timme ")
 CALENDAR: dict[str, tuple[float, float]] = {
     **dict.fromkeys(YEAR_WORDS, (0, 2200)),
-    **dict.fromkeys(MONTH_WORDS, (1, 12)),
+    **dict.fromkeys(MONTH_WORDS, (0, 12)),  # 0 where it is not known
     **dict.fromkeys(DAY_WORDS, (0, 366)),
     **dict.fromkeys(WEEK_WORDS, (0, 53)),
     **dict.fromkeys(HOUR_WORDS, (0, 24)),
@@ -43,6 +44,9 @@ PARTS: dict[str, tuple[float, float]] = {
 """What is a part of time beside others; alone it may be how long something took."""
 
 
+MOSTLY = 0.8
+
+
 def plain(word: str) -> str:
     """A word without its accents: Année, año."""
     return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
@@ -54,6 +58,13 @@ def is_year_word(word: str) -> bool:
 
 def is_two_digit_years(facts: Facts) -> bool:
     return facts.whole and facts.low >= 20 and facts.high <= 99 and facts.high - facts.low <= 60
+
+
+def is_mostly_years(facts: Facts) -> bool:
+    """Years some of which lie before all records, or were mistyped."""
+    recent = 1900 <= facts.high <= YEARS[1] and facts.low >= -YEARS[1] * 10
+    usual = (facts.values >= 1000) & (facts.values <= YEARS[1])
+    return facts.whole and recent and bool(usual.mean() >= MOSTLY)
 
 
 def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
@@ -81,13 +92,15 @@ def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
 
 def is_named_time(facts: Facts, tokens: tuple[str, ...]) -> bool:
     """Whether a name is that of a part of time, and the numbers lie in its range."""
+    if "of" in tokens[1:] and tokens[-1] in CALENDAR:  # day of week, date of month
+        tokens = tokens[: tokens.index("of", 1)]
     words = [word for word in tokens if not word.isdigit()]
     years = [word for word in words if is_year_word(word)]
     others = set(words) - set(years[:1] or words[-1:])
     if others & (A_PROPERTY | QUANTITIES) or len(words) > 3:
         return False
     if years:
-        return is_years(facts) or (len(words) <= 2 and is_two_digit_years(facts))
+        return is_years(facts) or is_mostly_years(facts) or (len(words) <= 2 and is_two_digit_years(facts))
     if len(tokens) > 2 or tokens[-1] not in CALENDAR:
         return False
     low, high = CALENDAR[tokens[-1]]

@@ -98,6 +98,8 @@ def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None: 
     if facts.n_distinct < 3 or facts.low < 0 or facts.is_quantity:
         return None
     unique = facts.is_unique and len(facts.values) >= 3
+    if counts_rows_but_for_a_few(facts) or is_numbering(facts):
+        return Role("identifier", "a numbering")
     if is_counter(facts, unique):
         return Role(
             "identifier", f"whole numbers, {'different in every row' if unique else 'repeated in blocks'}"
@@ -118,6 +120,20 @@ def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None: 
             f"whole numbers up to {facts.high:.0f}, all about equally common: labels, not quantities",
         )
     return None
+
+
+def counts_rows_but_for_a_few(facts: Facts) -> bool:
+    """1, 2, 3, 3, 4, 6, ...: numbered as they came, a few of them twice or not at all."""
+    n = len(facts.values)
+    ones = float(np.mean(np.diff(facts.values) == 1)) if n >= 50 else 0.0
+    near = facts.low in (0, 1) and facts.high <= 1.02 * n and not facts.is_unique
+    return facts.is_sorted and near and ones >= 0.95
+
+
+def is_numbering(facts: Facts) -> bool:
+    """Test no., Rechnung Nr.: an abbreviation of number at the end, and numbers given out from 1 up."""
+    ends = re.search(r"\b(?:no|nr|num)\.$", facts.name.strip(), re.IGNORECASE)
+    return bool(ends) and facts.low in (0, 1) and facts.n_distinct >= 20 and facts.density >= 0.8
 
 
 def is_counter(facts: Facts, unique: bool) -> bool:
@@ -153,10 +169,19 @@ def names_groups(facts: Facts, unique: bool) -> bool:
     return many or (facts.n_distinct >= 5 and facts.is_in_blocks)
 
 
+SMOOTH = 0.9
+
+
 def same_length(facts: Facts) -> bool:
     """Eight digits or more, all as long: account and telephone numbers. Sizes vary, and are rounded."""
     rounded = np.mean(facts.values % 100 == 0)
-    return facts.is_long and facts.low >= 1e7 and bool(rounded < 0.2)
+    return facts.is_long and facts.low >= 1e7 and bool(rounded < 0.2) and not is_smooth(facts)
+
+
+def is_smooth(facts: Facts) -> bool:
+    """Whether each row is near the one before it, without being in order: what is measured in time."""
+    first, second = facts.values[:-1], facts.values[1:]
+    return not facts.is_sorted and bool(np.corrcoef(first, second)[0, 1] > SMOOTH)
 
 
 BY_CHANCE = 1e-6

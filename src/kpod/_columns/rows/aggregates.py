@@ -43,6 +43,8 @@ LEAST_CELLS = 3
 """Numbers that have to be sums where the name does not say so; one may be by accident."""
 FEW_NAMES, NAMES_SHARE = 3, 0.02
 """Names that are company for one another: so many, and more than titles ("All About Eve") make by chance."""
+COMES_BACK = 0.25
+"""Of the times, those at which a sum is given; among a thousand rows, a few are sums of others by chance."""
 MOST_SHARE = 0.34
 """Of the values of a column, at most as many are sums of the others."""
 
@@ -150,12 +152,12 @@ def by_names(
         np.bincount(codes[known], weights=what[known], minlength=len(levels))
         for what in (np.ones(len(codes)), is_sum, cells)
     )
-    sums = n_sums >= 0.5 * n
+    sums = (n_sums >= 0.5 * n) & (n >= COMES_BACK * (within.max() + 1))
     named = np.array([is_name_of_sum(level) for level in levels])
     sums &= named | (n_cells >= LEAST_CELLS)
     # Regions of rows have many rows each, and among many titles a few sound like sums.
     company = named.sum() >= max(FEW_NAMES, NAMES_SHARE * len(levels)) and is_key(codes, within)
-    coded = without_code(table, choice, name, codes, len(levels))
+    coded = without_code(table, choice, name, codes, named)
     points = 2 * sums + named + (named & company) + (named & coded)
     found = np.flatnonzero(points >= ENOUGH)
     if not len(found) or len(found) > MOST_SHARE * len(levels):
@@ -170,8 +172,12 @@ def is_name_of_sum(level: str) -> bool:
     return len(text.split()) <= MOST_WORDS and bool(SUM.fullmatch(text) or REGION.fullmatch(text))
 
 
-def without_code(table: TableFile, choice: ColumnUsage, name: str, codes: Any, n_levels: int) -> Any:
-    """Which values lack the code that most of the others have in another column."""
+def without_code(table: TableFile, choice: ColumnUsage, name: str, codes: Any, named: Any) -> Any:
+    """Which values lack the code that the others have in another column, if these are mostly names of sums.
+
+    Among many titles with gaps beside them, one may sound like a sum by chance.
+    """
+    n_levels = len(named)
     out = np.zeros(n_levels, bool)
     for other, role in choice.roles.items():
         column = table.by_name.get(other)
@@ -185,6 +191,6 @@ def without_code(table: TableFile, choice: ColumnUsage, name: str, codes: Any, n
         gaps = np.asarray(words_of(table, column).is_null())
         lacking = np.ones(n_levels, bool)
         lacking[codes[(codes >= 0) & ~gaps]] = False
-        if 0 < lacking.sum() <= MOST_SHARE * n_levels:
+        if 0 < lacking.sum() <= MOST_SHARE * n_levels and named[lacking].mean() >= MOST_SHARE:
             out |= lacking
     return out

@@ -136,6 +136,24 @@ def coordinates(note: Note) -> str:
     return plain_numbers(note, "coordinates", "place")
 
 
+def logarithms_chosen(note: Note) -> str:
+    its, are = ("its logarithm is", "is") if len(note.columns) == 1 else ("their logarithms are", "are")
+    return (
+        f"{some(names_in(note))} {are} skewed: {its} clustered; {option('--scale', 'standard')} takes the "
+        "values themselves."
+    )
+
+
+def values_limited(note: Note, n: Sequence[int], low: Sequence[float], high: Sequence[float]) -> str:
+    """On values that held most of the variance of their column."""
+    columns = zip(names_in(note), n, low, high, strict=True)
+    said = some([f"{name} ({many:,} beyond {number(a)} to {number(b)})" for name, many, a, b in columns])
+    return (
+        f"a few extreme values count only as far as limits in {said}; {option('--scale', 'standard')} takes "
+        "them as they are."
+    )
+
+
 def number_format(note: Note, example: str) -> str:
     if len(note.columns) == 1:
         return f"{name_of(note)}: {printable(example)}."
@@ -379,6 +397,8 @@ WORDS: dict[str, Callable[..., str]] = {
     "possible no answer": possible_no_answer,
     "years": years,
     "coordinates": coordinates,
+    "logarithms chosen": logarithms_chosen,
+    "values limited": values_limited,
     "number format": number_format,
     "followed column": followed_column,
     "two readings": two_readings,

@@ -84,7 +84,7 @@ class Order:
     def add(self, table: Table) -> None:
         """Take a batch in."""
         self.group.add(Moments.of(table))
-        self.n_rows += int(table.usable.sum())
+        self.n_rows += table.n_usable
         if self.n_rows >= LEAST_ROWS:
             self.n_groups = self.n_groups + (self.group.n > 0)
             self.between = self.between + self.rows.add(self.group)

@@ -33,6 +33,8 @@ class RemoteBlock(Block):
     about : its shape
     """
 
+    elsewhere = True
+
     def __init__(self, executor: RemoteExecutor, source: Any, about: About, *args: Any) -> None:
         super().__init__(*args)
         self.executor, self.source, self.about = executor, source, about

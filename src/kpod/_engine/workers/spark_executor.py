@@ -22,11 +22,9 @@ from kpod._engine.sizes import SPARK_FAN_IN
 from kpod._engine.workers.builds import DISTRIBUTION, build, check_builds, check_versions
 from kpod._engine.workers.packing import Job, pack_panel
 from kpod._engine.workers.remote import RemoteBlock, RemoteExecutor
-from kpod._engine.workers.spark_worker import SCHEMA, Forget, Merge, Outcome, Pass, Work, opened
+from kpod._engine.workers.spark_worker import BITS, SCHEMA, Forget, Merge, Outcome, Pass, Work, opened
 from kpod._engine.workers.worker import About
 
-# Bits of the number of a block that count those of its partition.
-BITS = 20
 # Of a job, before it is given up: Spark repeats tasks by itself, but not on a local master.
 MOST_ATTEMPTS = 3
 

@@ -30,6 +30,7 @@ from kpod._engine.workers.worker import About, Resident
 
 Row = tuple[int | None, bytes, bytes | None, bytes | None]
 """What a task returns: a block, an answer for the client, and the rows and weights of the block."""
+BITS = 20  # of the number of a block, that count the blocks of its partition
 SCHEMA = "block long, answer binary, entries binary, weights binary"
 
 

@@ -7,14 +7,14 @@ import socket
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kpod._common.typing import Floats
-from kpod._engine.blocks import Block, Hidden, Units, aligned
+from kpod._engine.blocks import Block, Hidden, Units, aligned, block_of
 from kpod._engine.executors import threads
 from kpod._engine.workers.packing import unpack
 
@@ -175,6 +175,28 @@ def merged(job: bytes, panels: Sequence[bytes], parts: Sequence[Any]) -> Any:
     for part in parts:
         total.merge(part)
     return total
+
+
+def resident(
+    values_of: Callable[[], Any], number: int, *, checked: bool, weights: Floats | None = None
+) -> Resident:
+    """A partition as a block, wherever this runs.
+
+    Parameters
+    ----------
+    values_of : what makes an array or CSR array of it
+    number : of the partition
+    checked : whether it may be made again, and must then be the same
+    weights : of its rows, if they came along
+    """
+    try:
+        values = values_of()
+    except (TypeError, ValueError) as error:
+        # Not the very type of the error, which may take more than a text.
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"Partition {number} of X{on_worker()}: {error}") from error
+    block = block_of(values, 0, Units(np.zeros(values.shape[1]), 1.0), weights)
+    return Resident(block, block.checksum() if checked else None)
 
 
 def made(block: Block) -> Resident:

@@ -36,18 +36,18 @@ STARTS_FOR_ONE = 4  # of KPOD, where a table is clustered again: they are short
 
 
 class GaussianMixture(ClusterMixin, MixtureModel):
-    r"""Gaussian mixture of tables with missing entries.
+    r"""Gaussian mixture for tables with missing values (NaN).
 
-    Maximises the log-likelihood of the entries that were observed, and of nothing else:
+    Maximises the log-likelihood of the observed entries only:
 
     .. math::
 
         \sum_i w_i \log \sum_l \pi_l\, N\bigl(x_{i,o(i)} \mid \mu_{l,o(i)}, \Sigma_{l,o(i)}\bigr)
 
-    over the shares :math:`\pi`, the means :math:`\mu` and the covariances :math:`\Sigma` of the clusters,
-    with :math:`o(i)` the columns that row i observes. Nothing is imputed or deleted; with nothing missing
-    it is the model of `sklearn.mixture.GaussianMixture`. Clusters may be stretched, differ in size and
-    spread, and have correlated columns, where `KPOD` sees round ones of about the same size.
+    over the cluster proportions :math:`\pi`, means :math:`\mu` and covariances :math:`\Sigma`,
+    where :math:`o(i)` are the columns observed in row i. Nothing is imputed or deleted; on a complete table
+    it is the model of `sklearn.mixture.GaussianMixture`. Clusters may be elongated, differ in size and
+    spread, and have correlated columns; those of `KPOD` are round and of about the same size.
 
     Parameters
     ----------
@@ -56,122 +56,123 @@ class GaussianMixture(ClusterMixin, MixtureModel):
 
     covariance_type : {"auto", "full", "tied", "diag", "spherical", "tied_diag", "tied_spherical"},
     default="auto"
-        What covariances the clusters have. "full": each its own matrix; "tied": all the same; "diag": each
-        its own variances of the columns, which are uncorrelated; "spherical": each one variance for all
-        columns; "tied_diag" and "tied_spherical": the same for all clusters. "auto" takes the one with the
-        least BIC.
+        The covariances of the clusters. "full": each cluster has its own matrix; "tied": all share one;
+        "diag": each has its own variances of the columns, which are uncorrelated; "spherical": each has one
+        variance for all columns; "tied_diag" and "tied_spherical": these are shared by all clusters. "auto"
+        takes the type with the lowest BIC.
 
     n_factors : int, "auto" or None, default="auto"
-        None writes covariance matrices out, for tables of up to 100 columns. A number makes them loadings
-        times their transpose plus a diagonal, with so many factors: "full" has loadings and diagonals of
-        each cluster's own, "tied" has both in common, and "diag" common loadings with diagonals of each
-        cluster's own. "auto" takes the number with the least BIC, of at most 4, or None.
+        None uses full covariance matrices, for tables of up to 100 columns. A number makes them loadings
+        times their transpose plus a diagonal, with that many factors: with "full" each cluster has its own
+        loadings and diagonal, with "tied" the clusters share both, and with "diag" they share loadings but
+        not diagonals. "auto" takes the number with the lowest BIC, of at most 4, or None.
 
     n_init : int or "auto", default="auto"
         The number of starts: the clusterings of `KPOD`, then rows far apart as means. All are run for a few
-        steps, and the most likely goes on. "auto" is 60. On a table of more than 65,536 entries and 1,000
-        rows they are run on a sample of the rows with that many, on which the shape is chosen, too.
+        steps, and the most likely is continued. "auto" is 60. If the table has more than 32,768 entries and
+        1,000 rows, they are run on a sample of the rows of that size, on which the shape is also chosen.
 
     max_iter : int, default=300
-        The most steps of EM.
+        The maximum number of EM steps.
 
     tol : float, default=1e-4
-        EM stops when a step raises the mean log-likelihood of a row by no more than this.
+        EM stops when a step raises the mean log-likelihood per row by no more than this.
 
     reg_covar : float, default=1e-6
-        The least variance, as a share of the variance of the column: no covariance is smaller in any
-        direction. Columns of at most 20 values have a higher one, a sixth of the square of the smallest
-        step between them.
+        The smallest variance allowed in any direction, as a share of the variance of the column. Columns
+        with at most 20 distinct values have a higher one, a sixth of the square of the smallest step
+        between them.
 
     variance_prior : float, default=5.0
-        Rows with the variances that the clusters have in common, behind those of each cluster's own (and
-        likewise for covariances): a cluster of few rows cannot collapse. With 0, likelihood alone counts.
+        The weight, in rows, of the pooled variances in the variances of each cluster (and likewise for
+        covariances), so that a cluster of few rows cannot collapse. 0 means maximum likelihood.
 
     missingness : {"ignore", "informative", "auto"}, default="ignore"
-        Whether *which* entries are missing says something of the cluster a row is in, as for `KPOD`. With
-        "informative", each cluster observes each column with a probability of its own, and rows with
-        nothing observed are placed by their gaps. "auto" decides as `KPOD` does; `missingness_decision_` says
-        why.
+        Whether *which* entries are missing carries information about a row's cluster, as for `KPOD`. With
+        "informative", each column is observed in each cluster with its own probability, and rows with
+        nothing observed are assigned by their gaps. "auto" decides as `KPOD` does; `missingness_decision_`
+        has the reason.
 
     outlier_cells : bool or "auto", default=False
-        Whether entries that no cluster expects, given the rest of their row, count as gaps, at a price: the
-        log of one hundredth over the range of the column. `outlier_cells_` lists them. "auto" decides by
-        BIC. Not for sparse tables.
+        Whether to treat entries that are unlikely in every cluster, given the rest of their row, as gaps, at
+        a price: the log of one hundredth over the range of the column. `outlier_cells_` lists them. "auto"
+        decides by BIC. Not for sparse tables.
 
     select_columns : bool or "auto", default=False
-        Whether columns that say nothing of the clusters have one mean and one variance for all of them,
-        where BIC says so; `selected_` says which columns count. "auto" decides by BIC whether to. Not with
-        own loadings or covariance matrices that are written out.
+        Whether columns that are uninformative about the clusters, according to BIC, share one mean and one
+        variance; `selected_` has the other columns. "auto" decides by BIC whether to. Not with
+        loadings of each cluster or full covariance matrices.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the starts. The same int gives the same result, to the bit, on any number of threads.
+        Determines the starts. The same int gives bit-identical results on any number of threads.
 
     n_threads : int or None, default=None
-        The number of threads; None for as many as there are processors to use, or as OMP_NUM_THREADS says.
+        The number of threads; None means as many as there are processors available, or at most
+        OMP_NUM_THREADS.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        The share of each cluster, the largest first.
+        The cluster proportions, the largest first.
 
     means_ : ndarray of shape (n_components, n_features)
-        The mean of each cluster; NaN in a column of which nothing was observed. Also `cluster_centers_`.
+        The mean of each cluster; NaN in a column with no observed entries. Also `cluster_centers_`.
 
     covariances_ : ndarray
-        As `covariance_type_` says: (n_components, n_features, n_features) for "full", (n_features,
+        Shaped by `covariance_type_`: (n_components, n_features, n_features) for "full", (n_features,
         n_features) for "tied", (n_components, n_features) for "diag", (n_components,) for "spherical",
-        (n_features,) for "tied_diag", a number for "tied_spherical". With factors, of the shape for "full"
+        (n_features,) for "tied_diag", a number for "tied_spherical". With factors, it is that of "full"
         or "tied".
 
     covariance_type_ : str
-        The type of the covariances: `covariance_type`, or what "auto" chose.
+        The type of the covariances: `covariance_type`, or the one chosen by "auto".
 
     n_factors_ : int or None
-        The number of factors: `n_factors`, or what "auto" chose.
+        The number of factors: `n_factors`, or the one chosen by "auto".
 
     loadings_ : ndarray of shape (n_components, n_features, n_factors)
-        Of the factors; with common ones the same for all clusters.
+        The factor loadings; identical for all clusters if they are shared.
 
     shape_bics_ : dict
-        BIC of the shapes that were compared, least first, by their names.
+        BIC of the shapes that were compared, by name, lowest first.
 
     missing_rates_ : ndarray of shape (n_components, n_features)
         With informative gaps: the share of each column that is missing in each cluster (smoothed by one row
-        at the column's own rate); all 0 where the column has no gaps.
+        at the column's own rate); all 0 if the column has no gaps.
 
     missingness_ : {"ignore", "informative"}
-        `missingness`, or what "auto" decided; "ignore" where nothing is missing.
+        `missingness`, or the decision of "auto"; "ignore" if nothing is missing.
 
     missingness_decision_ : MissingnessDecision
-        With `missingness="auto"`: why. Printed, it is a sentence; it has the numbers behind it, too.
+        With `missingness="auto"`: the reason. It prints as a sentence, and has the numbers behind it.
 
     outlier_cells_ : ndarray of shape (n_cells, 2)
-        With `outlier_cells`: row and column of each entry that counts as a gap. Not of a table of Dask or
-        Spark.
+        With `outlier_cells`: row and column of each entry treated as a gap. Not available for Dask or
+        Spark tables.
 
     n_rows_ : int
-        The number of rows the mixture was fitted to: of a large table of Dask or Spark a random sample of at
+        The number of rows the mixture was fitted to: for a large Dask or Spark table, a random sample of at
         most 50,000, which is the same on any number of workers.
 
     selected_ : ndarray of shape (n_features,)
-        Which columns say something of the clusters; all but with `select_columns`.
+        Which columns are informative about the clusters; all of them without `select_columns`.
 
     labels_ : ndarray of shape (n_samples,)
-        The most likely cluster of each row, -1 where nothing was observed. What `predict` says of the same
+        The most likely cluster of each row, -1 if nothing was observed; the result of `predict` on the same
         table.
 
     lower_bound_ : float
-        The mean log-likelihood of a row (by weight).
+        The mean log-likelihood per row (by weight).
 
     lower_bounds_ : ndarray
-        What EM maximised, before each step on all rows and at the end, for each row: the log-likelihood
-        with the log density of the prior. It never falls.
+        The quantity that EM maximises, per row, before each step on all rows and at the end: the
+        log-likelihood plus the log density of the prior. It never falls.
 
     converged_ : bool
         Whether EM converged within `max_iter`.
 
     n_iter_ : int
-        Steps of EM on all rows, from the best start.
+        The number of EM steps on all rows, from the best start.
 
     column_means_ : ndarray of shape (n_features,)
         The mean of the observed entries of each column.
@@ -191,8 +192,8 @@ class GaussianMixture(ClusterMixin, MixtureModel):
 
     Notes
     -----
-    Gaps are ignored in the sense of likelihood: right where they depend on what is observed of the row. The
-    units of the columns do not matter.
+    Missingness is ignored in the likelihood, which is valid if it depends only on observed values of the row
+    (MAR). The units of the columns do not matter.
 
     References
     ----------
@@ -257,10 +258,10 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         ----------
         X : array-like, dataframe, sparse matrix or scanned table of shape (n_samples, n_features)
             The table; NaN, None, NA, null and masked entries are missing, and so is what a sparse matrix
-            does not store. Of a large Dask collection or Spark DataFrame a sample is taken, see `n_rows_`.
+            does not store. A large Dask collection or Spark DataFrame is sampled, see `n_rows_`.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; a row of weight 0 gets a label and moves nothing.
+            The weight of each row; a row of weight 0 gets a label but has no influence.
 
         Returns
         -------
@@ -361,7 +362,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         return again._labels(table, again._posterior(table, executor)[0])
 
     def _check_table(self, table: Table, names: Any) -> None:
-        n_usable, n_empty = int(table.usable.sum()), int((table.observed == 0).sum())
+        n_usable, n_empty = table.n_usable, table.n_empty
         if self.n_components > n_usable:
             raise ValueError(
                 f"n_samples={n_usable} should be >= n_components={self.n_components}: of {table.n_rows} "

@@ -17,7 +17,7 @@ from kpod._engine.table import Table
 from kpod._estimators import in_partitions
 from kpod._estimators.parameters import check_integer
 from kpod._estimators.table_model import TableModel
-from kpod._inputs import collections, validation
+from kpod._inputs import collections, frames, validation
 from kpod._mixture.cells import Prices, bitmap
 from kpod._mixture.em.completion import drawn, expected, given_observed
 from kpod._mixture.em.expectation import Entries
@@ -74,8 +74,8 @@ class MixtureModel(TableModel):
 
         Returns
         -------
-        ndarray of shape (n_samples,); of a Dask array or DataFrame another one, and of a Spark DataFrame the
-        same with a column `cluster`, neither of them computed yet.
+        ndarray of shape (n_samples,); for a Dask array or DataFrame another one, and for a Spark DataFrame
+        the same with a column `cluster`, neither of them computed yet.
         """
         if collections.is_collection(X):
             return in_partitions.applied(self, X, "predict", None)
@@ -88,7 +88,8 @@ class MixtureModel(TableModel):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            The shares for a row with nothing observed. Of a Dask collection another one, not computed yet.
+            The cluster proportions for a row with nothing observed. For a Dask collection another one, not
+            computed yet.
         """
         if collections.is_collection(X):
             check_is_fitted(self)
@@ -149,10 +150,10 @@ class MixtureModel(TableModel):
     ) -> Any:
         """X with its gaps filled by what the mixture expects, given the rest of the row.
 
-        Conditional means are the best guess of each entry, but vary less than the entries would: for
-        analyses that ask how certain a result is, take several draws, analyse each, and pool (multiple
-        imputation). A row with nothing observed gets the means of the mixture; a column of which nothing
-        was observed in `fit` stays missing.
+        Conditional means are the best guess of each entry, but vary less than the entries would: to find
+        out how certain a result is, take several draws, analyse each, and pool the results (multiple
+        imputation). A row with nothing observed gets the means of the mixture; a column with no observed
+        entries in `fit` stays missing.
 
         Parameters
         ----------
@@ -208,7 +209,7 @@ class MixtureModel(TableModel):
 
         def filled(found: Floats) -> Any:
             complete = np.where(gaps, units.back(found), values).astype(values.dtype)
-            return validation.with_values(X, complete, gaps.any(axis=0))
+            return frames.with_values(X, complete, gaps.any(axis=0))
 
         if n_draws is not None:
             rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

@@ -51,50 +51,50 @@ def scan(
     scratch: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> ScannedTable:
-    """A table wherever it is, to be clustered from the disk: as large as the disk, in little memory.
+    """Open a table larger than memory, from files, buckets, lakes or queries, to cluster it from disk.
 
     Parquet, Arrow, Feather and CSV files are decoded once, a batch at a time, into a scratch file that is
-    mapped into memory as it is read. A `.npy` file of floats is mapped where it is, and so are the parts
-    of a CSR table in an `.npz` file (`scipy.sparse.save_npz(..., compressed=False)`) that lie where a
-    processor can read them; other arrays are decoded.
+    mapped into memory. A `.npy` file of floats is mapped directly, and so are the suitably aligned parts
+    of a CSR table in an `.npz` file (`scipy.sparse.save_npz(..., compressed=False)`); other arrays are
+    decoded.
 
     Parameters
     ----------
-    files : str, path, sequence of these, or an object that stands for a table
+    files : str, path, sequence of these, or an object that represents a table
         A file, a folder, a pattern such as ``"folder/*.parquet"`` or ``"folder/**/*.parquet"`` (of any
         depth), a URL of any of these (``"s3://bucket/folder"``), or several. Parts must have the same
         columns, in any order; those of a folder or a pattern are taken in the order of their names. Numbers
         of different types are promoted; parts without rows, and columns that the first part does not
-        have, are left out, and `notes` says so. Folders named ``year=2024`` are columns. A folder some of
-        whose tables would not be read is refused; names that begin with ``.`` or ``_`` are no data. The
-        folder of a Delta table is read as its log says.
+        have, are left out, and `notes` says so. Folders named ``year=2024`` become columns. A folder with
+        tables that would not be read is refused; names that begin with ``.`` or ``_`` are ignored. The
+        folder of a Delta table is read at its current version.
 
         Or a pyarrow `Dataset` or `RecordBatchReader`, a polars `LazyFrame`, a DuckDB relation, a Delta table
-        (`deltalake`) or an Iceberg table or scan (`pyiceberg`): asked for the columns that are used, and read
+        (`deltalake`) or an Iceberg table or scan (`pyiceberg`), of which only the columns in use are read,
         batch by batch.
     columns : sequence of str, default=None
-        The columns to use, in this order; all of them by default, which must be numeric then.
+        The columns to use, in this order; by default all of them, which must then be numeric.
     filters : pyarrow expression or list of tuples, default=None
         Which rows to read, as `pyarrow.parquet.read_table` takes it: ``pyarrow.compute.field("year") > 2020``
-        or ``[("year", ">", 2020)]``. Parts and row groups that hold none of them are passed over.
-    filesystem : file system of pyarrow or fsspec, default=None
-        Where the files are, if their names do not say so; with credentials of its own.
+        or ``[("year", ">", 2020)]``. Parts and row groups that contain none of them are skipped.
+    filesystem : pyarrow or fsspec file system, default=None
+        Where the files are, if their names do not say so; with its own credentials.
     scale : bool or ObservedScaler, default=False
-        True standardises columns over their observed entries, with the bits of
+        True standardises columns over their observed entries, bit-identical to
         ``ObservedScaler().fit_transform`` in memory; a fitted scaler (`scaler_` of another table) is
         applied.
     scratch : path, default=None
-        The directory for the scratch file; by default that for temporary files, or /var/tmp where those are
+        The directory for the scratch file; by default that for temporary files, or /var/tmp if those are
         kept in memory. The file is removed with the table; that of a run that was killed, by the next
         scan with the same directory.
     progress : callable, default=None
-        Called as ``progress(done, total, text)`` with rows. By default, a bar on a terminal after two
-        seconds, which says how much room the scratch file takes.
+        A callback, called as ``progress(done, total, text)`` with numbers of rows. By default, a progress bar
+        appears on a terminal after two seconds, with the size of the scratch file.
 
     Returns
     -------
     ScannedTable
-        Taken by `KPOD.fit`, `predict`, `transform` and `score`, `choose_k` and `report`. float32 where all
+        Accepted by `KPOD.fit`, `predict`, `transform` and `score`, `choose_k` and `report`. float32 if all
         columns used are, else float64.
 
     Examples

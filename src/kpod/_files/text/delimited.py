@@ -222,11 +222,9 @@ def without_remarks(
             break
         end -= len(line)
         said += [[text]] if text else []
-    return (
-        (data[:end], [rows_that_are_not_data.Found(said[::-1], "last", "remarks", "line")])
-        if said
-        else (data, [])
-    )
+    if not said or data[:end].count(b'"') % 2:  # these are lines of the last entry
+        return data, []
+    return data[:end], [rows_that_are_not_data.Found(said[::-1], "last", "remarks", "line")]
 
 
 def without_edges(raw: pa.Table, place: Lines, decimal: str) -> tuple[pa.Table, Lines, list[Note]]:

@@ -91,7 +91,7 @@ def without_prefixes(names: Sequence[str] | None) -> Sequence[str] | None:
 def is_bent(before: Any) -> bool:
     """Whether what comes before the model takes logarithms or clips."""
     steps = [] if before is None else [step for _, step in before.steps]
-    return any(isinstance(step, TablePreparer) and bool(step.log or step.clip) for step in steps)
+    return any(isinstance(step, TablePreparer) and bool(step._encoding.bent.any()) for step in steps)
 
 
 def means_of(before: Any, n_columns: int) -> list[str]:
@@ -99,9 +99,11 @@ def means_of(before: Any, n_columns: int) -> list[str]:
     if before is None or len(before) > 1 or not isinstance(before[0], TablePreparer):
         return [""] * n_columns
     preparer, out = before[0], []
-    for kind, width, offset in zip(preparer.kinds_, preparer._encoding.widths, preparer.offset_, strict=True):
-        values = "logarithms" if np.isfinite(offset) else "values" if preparer.clip else ""
-        out += [""] * width if kind == CATEGORY else [f"clipped {values}" if preparer.clip else values]
+    encoding = preparer._encoding
+    for j, (kind, width) in enumerate(zip(preparer.kinds_, encoding.widths, strict=True)):
+        clipped = encoding.limited(j)
+        values = "logarithms" if np.isfinite(encoding.offset[j]) else "values" if clipped else ""
+        out += [""] * width if kind == CATEGORY else [f"clipped {values}" if clipped else values]
     return out
 
 
