@@ -152,7 +152,7 @@ class Said:
             parts = sum(int(n.replace(",", "")) for n in found.groups()[1:])
             sampled = len(self.labels) > 5000
             yield sampled or 0.8 * size <= parts <= size, f"{parts} of {size}"
-        elif re.match(r"with \d+ clusters?, (\d+ and \d+ become one|rows are divided otherwise)", text):
+        elif re.match(r"with \d+ clusters?, (\d+ and \d+ become one|rows are divided differently)", text):
             yield True, ""
 
     def remark(self, text):  # noqa: PLR0912
