@@ -476,4 +476,8 @@ TABLES = {
     "kpodclustr": kpodclustr_table,
     "kpodclustr-shipped": lambda: raw("once/kpodclustr-shipped", ["", "time: s", "loss", "ARI"]),
     "command-line": command_line_table,
+    "budget": lambda: plain(
+        "budget",
+        ["rows x columns", "`-k 10 --shape round --no-verdict`", "all open but the shape", "all open"],
+    ),
 }

@@ -195,7 +195,7 @@ def test_the_number_is_chosen_as_by_choose_k(file):
     prepared = TablePreparer(missing_values={"score": [99]}, decimal=".").fit_transform(pd.read_csv(file))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        choice = kpod.choose_k(prepared, [1, 2, 3], random_state=0)
+        choice = kpod.choose_k(prepared, [1, 2, 3], shape="auto", random_state=0)
     assert analysis.choice.best_k_ == choice.best_k_ == analysis.n_clusters
     assert_array_equal(analysis.labels, choice.model_.labels_)
 

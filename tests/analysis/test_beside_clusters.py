@@ -130,7 +130,7 @@ def test_the_rule_assigns_rows_as_it_says(analysis):
 def test_the_rule_says_where_gaps_go():
     table = groups(names=False)
     table.loc[::7, "visits"] = np.nan
-    analysis = kpod.analyze(table, 3)
+    analysis = kpod.analyze(table, 3, shape="round")
     frame = analysis.frame
     for leaf in analysis.rule.leaves:
         rows = np.ones(len(frame), bool)

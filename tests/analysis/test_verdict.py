@@ -89,7 +89,7 @@ def test_other_choices_are_those_of_an_analysis_with_that_parameter():
     table = three_groups(seed=3) + rng.normal(0, 3, (120, 4))
     table["colour"] = rng.choice(["red", "green", "blue"], 120)
     table = table.mask(rng.random(table.shape) < 0.05)
-    analysis = kpod.analyze(table, 3)
+    analysis = kpod.analyze(table, 3, shape="round")
     found = tried(analysis)
     for kind, parameters in {
         "scale": {"scale": "robust"},
@@ -97,7 +97,7 @@ def test_other_choices_are_those_of_an_analysis_with_that_parameter():
         "seed": {"random_state": 1},
         "missingness": {"missingness": "auto"},
     }.items():
-        again = kpod.analyze(table, 3, verdict=False, **parameters)
+        again = kpod.analyze(table, 3, shape="round", verdict=False, **parameters)
         assert found[kind].agreement == adjusted_rand_score(analysis.labels, again.labels), kind
     without = kpod.analyze(table, 3, categories="all")
     assert tried(without)["categories"].text == "without the categories"

@@ -202,7 +202,9 @@ class Said:
             share = re.search(r"clustered: ([<>]?[\d.]+%)", text)[1]
             yield is_written(share, both.max(axis=1).sum() / both.to_numpy().sum()), "share"
         elif found := re.match(r"(.+): '(.+?)' is read as ([-\d.e+]+)\.", text):
-            yield (table[found[1]].astype(str).str.strip() == found[2].strip()).any(), "occurs"
+            several = re.match(r"numbers in (.+?)(?:,| and) .* were written as text", found[1])
+            entries = table[several[1] if several else found[1]].astype(str).str.strip()
+            yield (entries == found[2].strip()).any(), "occurs"
         elif n_rows and (found := re.match(r"The best loss was found in 1 of (\d+) starts", text)):
             yield int(found[1]) > 1, "starts"
         else:
@@ -253,9 +255,24 @@ class Said:
                     near = (one - float(found[2]) * other - shift).abs() <= 2e-3 * one.abs().max()
                     yield near[one.notna() & other.notna()].all(), line
 
+    def margins(self):
+        """By how much the own center is nearer than the next, in standardised columns."""
+        z = pd.DataFrame(self.numbers)[self.used]
+        z = ((z - z.mean()) / z.std(ddof=0)).to_numpy()
+        clusters = np.unique(self.labels[self.labels >= 0])
+        centers = [np.nanmean(z[self.labels == k], axis=0) for k in clusters]
+        distances = np.array([np.sqrt(np.nansum((z - center) ** 2, axis=1)) for center in centers])
+        own = clusters[:, None] == self.labels
+        a, b = np.where(own, distances, 0).sum(axis=0), np.where(own, np.inf, distances).min(axis=0)
+        return (b - a) / np.maximum(a, b)
+
     def remark_on_rows(self, text):
-        """What is said of individuals with several rows, and of rows that are sums of others."""
-        if found := re.search(r"Rows of the same (.+?) tend to be alike", text):
+        """Of individuals with several rows, rows that are sums of others, and rows between clusters."""
+        found = re.match(r"([\d,]+) rows? \(.+?\) (?:is|are) about as near to another center as to", text)
+        if found and set(self.used) <= set(self.numbers):
+            n, near = int(found[1].replace(",", "")), int((self.margins() < 0.05)[self.labels >= 0].sum())
+            yield abs(n - near) <= max(1, 0.02 * n), f"{near} rows"
+        elif found := re.search(r"Rows of the same (.+?) tend to be alike", text):
             n_units = self.table[found[1]].nunique()
             if said := re.search(r"as a whole \(([\d,]+) rows\)", text):
                 yield int(said[1].replace(",", "")) == n_units, f"{n_units} of {found[1]}"

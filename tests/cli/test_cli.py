@@ -66,7 +66,7 @@ def rows_of(text):
 
 
 def test_the_clusters_are_those_of_the_library(kpod):
-    done = kpod("fit", WINE.filename, "-k", 3)
+    done = kpod("fit", WINE.filename, "-k", 3, "--shape", "round")
     assert done.code == 0
     assert_array_equal(rows_of(done.out)["cluster"], LABELS)
 
@@ -103,9 +103,10 @@ def test_columns_exclude_and_id_choose(kpod, table):
 
 def test_scaling_is_over_observed_entries_unless_no_scale(kpod):
     raw = KPOD(3, random_state=0).fit(WINE.data)
-    done = json.loads(kpod("fit", WINE.filename, "-k", 3, "--no-scale", "--json").out)
+    args = ("fit", WINE.filename, "-k", 3, "--shape", "round", "--json")
+    done = json.loads(kpod(*args, "--no-scale").out)
     assert_allclose(done["loss"], raw.inertia_)
-    scaled = json.loads(kpod("fit", WINE.filename, "-k", 3, "--json").out)
+    scaled = json.loads(kpod(*args).out)
     assert scaled["loss"] < done["loss"] / 10
 
 
@@ -119,7 +120,7 @@ def test_seed_algorithm_and_starts_reach_the_fit(kpod):
 
 
 def test_centers_are_in_the_original_units_with_their_counts(kpod, tmp_path):
-    done = kpod("fit", WINE.filename, "-k", 3, "-q", "--centers", tmp_path / "c.csv")
+    done = kpod("fit", WINE.filename, "-k", 3, "-q", "--shape", "round", "--centers", tmp_path / "c.csv")
     centers = pd.read_csv(tmp_path / "c.csv").set_index("cluster")
     labels = rows_of(done.out)["cluster"]
     groups = FRAME.groupby(labels.to_numpy())
@@ -140,7 +141,7 @@ def test_names_that_are_ours_are_the_users_first(kpod, tmp_path):
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "feather", "arrow"])
 def test_every_format_in_and_out_gives_the_same_clusters(kpod, tmp_path, suffix):
     first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
-    assert kpod("fit", WINE.filename, "-k", 3, "-q", "-o", first).code == 0
+    assert kpod("fit", WINE.filename, "-k", 3, "-q", "--shape", "round", "-o", first).code == 0
     readers = {
         "csv": pl.read_csv,
         "tsv": lambda p: pl.read_csv(p, separator="\t"),
@@ -151,7 +152,8 @@ def test_every_format_in_and_out_gives_the_same_clusters(kpod, tmp_path, suffix)
     assert_array_equal(out["cluster"], LABELS)
     assert out["alcohol"].dtype == pl.Float64
     assert_array_equal(out["alcohol"].cast(pl.Float64).to_numpy(), WINE.data[:, 0])
-    done = kpod("fit", first, "-k", 3, "-q", "-o", second, "--label", "again", "--exclude", "cluster")
+    again = ("--shape", "round", "-o", second, "--label", "again", "--exclude", "cluster")
+    done = kpod("fit", first, "-k", 3, "-q", *again)
     assert done.code == 0
     assert_array_equal(read(second)["again"], LABELS)
 

@@ -154,7 +154,7 @@ def test_log_clip_and_robust():
     frame.loc[0, "y"] = 1e9
     robust = TablePreparer(scale="robust").fit(frame)
     assert 0.8 < robust.scale_[2] < 1.2
-    with pytest.raises(ValueError, match=r"Column 'y' holds -.*which has no logarithm"):
+    with pytest.raises(ValueError, match=r"X: row \d+.*: column 'y' holds -.*which has no logarithm"):
         TablePreparer(log=["y"]).fit(frame)
 
 

@@ -63,6 +63,17 @@ def test_a_title_that_sounds_like_a_sum_is_none_where_others_have_gaps_as_well()
     assert note.values["levels"] == ["World", "Northern Africa", "High income"]
 
 
+def test_a_sum_in_one_of_many_years_is_chance():
+    songs = pd.DataFrame({
+        "song": [f"Ode {i}" for i in range(200)],
+        "year": np.repeat(range(1970, 2020), 4),
+        **{name: RNG.integers(1, 90, 200) for name in ("plays", "sold", "aired")},
+    })  # fmt: skip
+    numbers = ["plays", "sold", "aired"]
+    songs.loc[7, numbers] = songs.loc[4:6, numbers].sum()
+    assert "aggregate rows" not in notes_of(songs)
+
+
 def test_a_sum_within_each_kind_is_found():
     kinds = [panel().assign(kind=kind) for kind in ("kegs", "cans")]
     frame = pd.concat([with_sum(part, "total", "year").assign(kind=part["kind"].iloc[0]) for part in kinds])

@@ -183,24 +183,57 @@ def test_an_analysis_fits_the_shape_that_holds(numbers, rng):
     assert "the mixture separates side better" in note.text
 
 
-def test_a_shape_that_is_not_compared_is_a_note_of_the_analysis(rng):
+def test_where_no_mixture_can_be_compared_clusters_are_round_without_a_word(rng):
     X, _ = ridges(rng)
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(d=np.where(X[:, 0] > 0, "u", "v"))
     frame["d"] = frame["d"].where(np.arange(len(frame)) % 3 > 0, "w")
-    found = analyze(frame, 2, categories="all", shape="auto")
-    assert found.notes[0].values["reason"] == "categories"
-    assert "no Gaussian fits their indicators" in found.notes[0].text
-    assert not any(note.kind == "shape of the clusters" for note in analyze(frame, 2).notes)
+    plain = {"verdict": False, "random_state": 0}
+    assert analyze(frame, 2, **plain).shape.reason_ == "better"
+    for parameters, reason in [
+        ({"categories": "all"}, "categories"),
+        ({"shrinkage": 1.0}, "parameters"),
+        ({"algorithm": "lloyd"}, "parameters"),
+        ({"missingness": "auto"}, "parameters"),
+    ]:
+        found = analyze(frame, 2, **parameters, **plain)
+        assert (found.shape.shape_, found.shape.reason_) == ("round", reason)
+        assert found.to_dict()["shape_choice"]["reason"] == reason
+        assert not any(note.kind == "shape of the clusters" for note in found.notes)
+        same = analyze(frame, 2, shape="round", **parameters, **plain)
+        assert same.shape is None
+        assert_array_equal(found.labels, same.labels)
     with pytest.raises(ValueError, match="shape must be"):
         analyze(frame, 2, shape="oval")
+    with pytest.raises(ValueError, match="shrinkage is for round clusters only"):
+        analyze(frame, 2, shape="tied", shrinkage=1.0)
 
 
-def test_the_command_line_takes_a_shape(rng, tmp_path, monkeypatch):
-    data = tmp_path / "one.csv"
-    pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"]).to_csv(data, index=False)
-    result = kpod(monkeypatch, "fit", str(data), "-k", "1", "--shape", "auto", "-o", str(tmp_path / "o.csv"))
-    assert "The clusters are round: there is only one." in result.err
-    result = kpod(monkeypatch, "choose-k", str(data), "-k", "1-2", "--shape", "oval")
+def test_a_number_that_is_chosen_without_shapes_says_that_groups_are_not_round(rng):
+    """Where shapes cannot be compared, nothing is left unsaid, and nothing offered that would not help."""
+    X, _ = ridges(rng, 300)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    said = {
+        reason: analyze(frame, range(1, 5), verdict=False, **parameters).choice.sentence_
+        for reason, parameters in {
+            "asked": {"shape": "round"}, "set": {"algorithm": "lloyd"}, "compared": {}
+        }.items()
+    }  # fmt: skip
+    assert "match them only in part" in said["asked"]
+    assert "shape='auto' compares other shapes" in said["asked"]
+    assert "match them only in part" in said["set"]
+    assert "shape='auto'" not in said["set"]
+    assert "match them only in part" not in said["compared"]
+
+
+def test_the_reason_for_a_shape_is_said_once(rng, tmp_path, monkeypatch):
+    data = tmp_path / "ridges.csv"
+    pd.DataFrame(ridges(rng)[0], columns=["a", "b", "c"]).to_csv(data, index=False)
+    result = kpod(monkeypatch, "fit", str(data), "-k", "2", "-o", str(tmp_path / "o.csv"))
+    said = " ".join(result.err.split())
+    assert said.count("The clusters are not round: ") == 1
+    assert "note: The clusters" not in said
+    assert "All clusters have the same spread" not in said
+    result = kpod(monkeypatch, "choose-k", str(data), "-k", "1-3", "--shape", "oval")
     assert result.code == 2
     assert "--shape" in result.err
 

@@ -43,7 +43,8 @@ def said_in(summary):
     yield from (caution["text"] for caution in summary["cautions"])
     yield from (note["text"] for note in summary["notes"])
     yield from summary.get("confidence", {}).get("sentences", ())
-    yield from (part["sentence"] for part in (summary["starts"], summary.get("stability", {})) if part)
+    parts = (summary.get("starts", {}), summary.get("stability", {}))
+    yield from (part["sentence"] for part in parts if part)
 
 
 # Each check is handed a sentence, the table and the clusters; it says whether it knew the sentence.
@@ -193,7 +194,7 @@ KINDS = ("rare type", "group", "low outlier", "indicator", "origin")
 def test_sentences_are_true_of_the_table(monkeypatch, tmp_path, name):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     table = random_table(name) if name in KINDS else real_table(name)
-    summary, labels = fitted(monkeypatch, tmp_path, table, "-k", "3")
+    summary, labels = fitted(monkeypatch, tmp_path, table, "-k", "3", "--shape", "round")
     used, known = summary["columns"], 0
     for text in said_in(summary):
         assert not re.search(f"{SINGULAR}|-0%", text), text
@@ -283,7 +284,7 @@ def test_what_is_advised_against_extreme_values_helps(monkeypatch, tmp_path, sid
     table.loc[3, "a"] = 9_000 if side == "high" else 0.1
 
     def cautions(*options):
-        summary, _ = fitted(monkeypatch, tmp_path, table, "-k", "2", *options)
+        summary, _ = fitted(monkeypatch, tmp_path, table, "-k", "2", "--shape", "round", *options)
         return [caution["text"] for caution in summary["cautions"]]
 
     (text,) = [caution for caution in cautions() if "half of the variance of a (1 of 60)" in caution]

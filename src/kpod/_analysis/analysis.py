@@ -21,6 +21,7 @@ from kpod._common.notes import Notes
 from kpod._common.options import option
 from kpod._common.progress import Progress, silent
 from kpod._common.typing import Floats, Labels
+from kpod._estimators.kpod import KPOD
 from kpod._findings.asides import asides
 from kpod._findings.cautions import cautions
 from kpod._findings.certainty import how_sure
@@ -33,6 +34,7 @@ from kpod._findings.stability import Stability, stability
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
+    from kpod._findings.shapes import ShapeChoice
     from kpod._report.page import Report
     from kpod._selection.number import KChoice
 
@@ -63,6 +65,8 @@ class Analysis:
         The table with its clusters, in the library of the table that was given; pandas for a file.
     choice : KChoice or None
         Why this number of clusters was chosen, if it was left open.
+    shape : ShapeChoice or None
+        What shape the clusters have, and why; None if only round clusters were considered.
     notes, cautions : list of Note
         How the result came about, and what to be careful about.
     confidence : dict or None
@@ -90,18 +94,19 @@ class Analysis:
         *,
         notes: Notes,
         choice: KChoice | None = None,
+        shape: ShapeChoice | None = None,
         numbers: Any = "auto",
         weights: Floats | None = None,
         given: Any = None,
-        random_state: Any = None,
+        kpod: KPOD,
         missing_values: Any = None,
         progress: Progress = silent,
         outcome: str | None = None,
     ) -> None:
-        self.model, self.notes, self.choice = model, notes, choice
+        self.model, self.notes, self.choice, self.shape = model, notes, choice, shape
         self._table, self._usage, self._clustering = table, usage, clustering
         self._weights, self._given, self._numbers = weights, given, numbers
-        self._random_state, self._missing_values, self._progress = random_state, missing_values, progress
+        self._kpod, self._missing_values, self._progress = kpod, missing_values, progress
         self._outcome = outcome
         self._cautions: dict[bool, Notes] = {}
 
@@ -138,7 +143,7 @@ class Analysis:
             self._clustering.kpod,
             self._clustering.seen,
             sample_weight=self._weights,
-            random_state=self._random_state,
+            random_state=self._kpod.random_state,
             progress=lambda done, total, _: self._progress(done, total, f"{said}, {done} of {total}"),
         )
 

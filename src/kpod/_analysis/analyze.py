@@ -28,7 +28,7 @@ from kpod._findings.asides import asides
 from kpod._findings.choose_k import choose_k
 from kpod._findings.columns_not_clustered import followed
 from kpod._findings.fitted_clusters.clustering import Clustering
-from kpod._findings.shapes import ROUND, ShapeChoice, check_shape, choose_shape
+from kpod._findings.shapes import ROUND, ShapeChoice, check_shape, choose_shape, why_not
 from kpod._inputs.lazy import lazy_kind
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def analyze(
     rows: str | None = None,
     items: str | None = None,
     values: str | None = None,
-    shape: str = "round",
+    shape: str = "auto",
     max_seconds: float | None = None,
     missingness: str = "ignore",
     algorithm: str = "hartigan",
@@ -106,9 +106,12 @@ def analyze(
         individual share.
     rows, items, values : str, default=None
         For ratings, one per line: the columns with the rater, the item and the rating.
-    shape : "round", "auto" or a type of covariance, default="round"
-        The shape of the clusters: round, as in k-means, the one that fits best, or a type of covariance of
-        `GaussianMixture`; see `kpod.choose_k`. A note says which was used, and why.
+    shape : "auto", "round" or a type of covariance, default="auto"
+        The shape of the clusters. "auto" compares round clusters with a `GaussianMixture` and keeps the model
+        that fits; see `kpod.choose_k`, and `Analysis.shape` for which it is and why. Clusters stay round
+        where no mixture can be compared: with `shrinkage`, another `algorithm` or `missingness`, categories
+        among the columns, more than 200 columns, ratings, and tables read in pieces. "round" is
+        k-means throughout; a type of covariance is fitted without comparison.
     max_seconds : float, default=None
         Stop choosing the number of clusters after this many seconds, with the best answer so far; the choice
         is then not clear, and says why. The verdict is not limited by it.
@@ -274,12 +277,13 @@ def analyze_table(
         )
     pipeline = Pipeline([*prepared.steps, ("kpod" if isinstance(model, KPOD) else "mixture", model)])
     clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
-    on_shape = [] if shaped is None else [shaped.named(clustering.names).note]
+    shaped = None if shaped is None else shaped.named(clustering.names)
+    on_shape = [] if shaped is None or shaped.is_plain else [shaped.note]
     followed_by = follows(prepared.table, prepared.usage, clustering)
     about = Notes([*on_shape, *prepared.notes, *followed_by, *notes]).by_importance()
     return Analysis(
         prepared.table, prepared.usage, pipeline, clustering, notes=about, choice=choice, numbers=numbers,
-        weights=prepared.weights, given=given, random_state=kpod.random_state,
+        shape=shaped, weights=prepared.weights, given=given, kpod=kpod,
         missing_values=preparer.missing_values, progress=progress, outcome=outcome,
     )  # fmt: skip
 
@@ -297,10 +301,12 @@ def fitted(
     """The model; and why it has so many clusters, and this shape, where that was left open."""
     with following(progress, kpod), naming(source):
         if isinstance(numbers, int):
+            comparing = shape != ROUND and not why_not(values, kpod, shape)
             kpod.fit(values, sample_weight=weights)
             if shape == ROUND:
                 return kpod, None, None
-            progress(0, 0, "comparing shapes")
+            if comparing:
+                progress(0, 0, "comparing shapes")
             model, shaped = choose_shape(values, kpod, shape, weights)
             return model, None, shaped
         told = Part(progress, "choosing the number of clusters")

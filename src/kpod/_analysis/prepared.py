@@ -61,12 +61,12 @@ def prepare(table: TableFile, preparer: TablePreparer, long_form: Mapping[str, s
 
 def prepare_pieces(table: Any, preparer: TablePreparer) -> Prepared:
     """A table that would not fit into memory: its numbers are scaled as they are read."""
-    robust = preparer.scale in ("auto", "robust")
-    if robust or preparer.log or preparer.clip or preparer.column_weights:
-        how = preparer.scale if robust else "robust"
-        robust = option("--scale", how) + ("" if in_the_shell() else ", `column_weights`")
+    needs_all = preparer.scale in ("auto", "robust")
+    if needs_all or preparer.log or preparer.clip or preparer.column_weights:
+        scale = option("--scale", preparer.scale if needs_all else "robust")
+        more = "" if in_the_shell() else ", `column_weights`"
         raise InputError(
-            f"{table.source}: {robust}, {option('--log')} and {option('--clip')} need the whole table in "
+            f"{table.source}: {scale}{more}, {option('--log')} and {option('--clip')} need the whole table in "
             f"memory{table.whole_size}; leave them out, or give one file that fits."
         )
     usage = choose_columns(

@@ -69,6 +69,7 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
         "settings": settings_of(analysis),
         **({"missingness": decision} if decision else {}),
         **({"choice": summary_of_choice(analysis.choice, again)} if analysis.choice else {}),
+        **({"shape_choice": analysis.shape.to_dict()} if analysis.shape else {}),
         **({"outcome": analysis.outcome.to_dict()} if analysis.outcome else {}),
         **summary_of_fit(c),
         **({"confidence": confidence} if confidence else {}),
@@ -120,8 +121,8 @@ def summary_of_fit(c: Clustering) -> dict[str, Any]:
                 "factors": model.n_factors_,
                 "sentences": [
                     within.shape_sentence(model),
-                    *within.correlation_sentences(c),
                     *filter(None, [within.silent_sentence(c)]),
+                    *within.correlation_sentences(c),
                 ],
                 "columns_that_say_nothing": [c.label(j) for j in within.silent_columns(c)],
                 "unexpected_values": [

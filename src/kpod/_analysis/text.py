@@ -20,6 +20,8 @@ MOST_CAUTIONS = 4
 MOST_NOTES = 4
 """Of those without which the result can be read."""
 MOST_TYPICAL = 2
+MOST_ON_SHAPE = 2
+ON_SHAPE = "shape of the clusters"
 LONGEST_RULE = 200
 LONGEST_NAME = 40
 
@@ -47,7 +49,7 @@ def fit_lines(summary: dict[str, Any], introduced: dict[str, Any] | None = None)
     out += choice_lines(summary)
     if "missingness" in summary:
         out.append(printable(summary["missingness"]))
-    out += [printable(one) for one in summary.get("shape", {}).get("sentences", ())]
+    out += shape_lines(summary)
     out += filter(None, [summary.get("stability", {}).get("sentence", "")])
     out += summary.get("confidence", {}).get("sentences", ())
     if "filled" in summary:
@@ -60,7 +62,8 @@ def fit_lines(summary: dict[str, Any], introduced: dict[str, Any] | None = None)
     out += beside_the_clusters(summary)
     cautions = [f"caution: {caution['text']}" for caution in summary.get("cautions", ())]
     out += shortened(cautions, MOST_CAUTIONS, "caution")
-    return [*out, *note_lines([note for note in notes if note not in first])]
+    rest = [note for note in notes if note not in first and note["kind"] != ON_SHAPE]
+    return [*out, *note_lines(rest)]
 
 
 def choice_lines(summary: dict[str, Any]) -> list[str]:
@@ -69,6 +72,14 @@ def choice_lines(summary: dict[str, Any]) -> list[str]:
         return []
     out = [summary["choice"]["why" if "verdict" in summary else "sentence"]]
     return [*out, divide_anyway()] if summary["choice"]["clusters"] == 1 else out
+
+
+def shape_lines(summary: dict[str, Any]) -> list[str]:
+    """Why clusters are not round, or stayed so; and what a mixture says of its own."""
+    why = [note["text"] for note in summary["notes"] if note["kind"] == ON_SHAPE]
+    own = summary.get("shape", {}).get("sentences", ())
+    said = [printable(one) for one in own[len(why) :]]  # the first of them is part of the reason
+    return [*why, *shortened(said, MOST_ON_SHAPE, "sentence")]
 
 
 def cluster_line(cluster: dict[str, Any]) -> str:

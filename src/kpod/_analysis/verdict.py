@@ -26,8 +26,9 @@ from kpod._common.sentences.table_sentences import LEAST_UNITS
 from kpod._common.sentences.verdict_sentences import verdict_sentence
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
 from kpod._estimators.kpod import KPOD
-from kpod._findings.choose_k import choose_k
+from kpod._findings.choose_k import choose_number
 from kpod._findings.fitted_clusters.models import Model, is_mixture
+from kpod._findings.shapes import ROUND
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
@@ -152,7 +153,7 @@ class Questions:
         self.model: Model = analysis._clustering.kpod
         self.preparer: TablePreparer = analysis.model[0]
         self.table, self.labels = analysis._table, np.asarray(analysis.labels)
-        seed = analysis._random_state
+        seed = analysis._kpod.random_state
         self.seed = seed if isinstance(seed, (int, np.integer)) else 0
         usable = np.flatnonzero(self.labels >= 0)
         if len(usable) > MOST_ROWS:
@@ -340,26 +341,32 @@ class Questions:
         return known, self.clustered(encoding.encode(values)[here], weights, spec)[of_row]
 
     def clustered(self, values: AnyFloats, weights: Floats | None, spec: Specification) -> Labels:
-        """The labels of the rows under another choice; of a mixture, at the same number and in its shape."""
-        k, model = self.analysis.n_clusters, self.model_for(spec)
+        """The labels of the rows under another choice, in the shape that was found."""
+        k, numbers = self.analysis.n_clusters, self.analysis._numbers
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of rows without values and of starts: they are not the result
-            if self.analysis.choice is None or spec.as_many or is_mixture(self.model):
-                return np.asarray(model.fit(values, sample_weight=weights).labels_)
-            numbers = self.analysis._numbers
+            if self.analysis.choice is None or spec.as_many:
+                return np.asarray(self.model_for(spec, k).fit(values, sample_weight=weights).labels_)
             numbers = range(1, k + MORE + 1) if isinstance(numbers, str) else numbers
-            return np.asarray(
-                choose_k(values, numbers, estimator=model, sample_weight=weights).model_.labels_
-            )
+            any_shape = "log_density" in self.analysis.choice.table_ and spec.kind != "shape"
+            shape = getattr(self.model, "covariance_type", "auto") if any_shape else ROUND
+            kpod, choice = choose_number(values, numbers, self.round_model(spec, k), shape, weights)
+            if spec.kind == "shape" or not is_mixture(self.model):
+                return np.asarray(kpod.labels_)
+            model = self.model_for(spec, choice.best_k_)
+            return np.asarray(model.fit(values, sample_weight=weights).labels_)
 
-    def model_for(self, spec: Specification) -> Any:
-        k, model = self.analysis.n_clusters, self.model
-        if spec.kind == "shape":
-            return KPOD(k, random_state=self.seed)
-        if is_mixture(model):
-            shape = {"covariance_type": model.covariance_type_, "n_factors": model.n_factors_}
-            return clone(model).set_params(n_components=k, **shape, **spec.parameters)
-        return clone(model).set_params(n_clusters=k, probability=False, checkpoint=None, **spec.parameters)
+    def model_for(self, spec: Specification, k: int) -> Any:
+        """A model of the shape that was found, with so many clusters."""
+        if spec.kind == "shape" or not is_mixture(self.model):
+            return self.round_model(spec, k)
+        model = self.model
+        shape = {"covariance_type": model.covariance_type_, "n_factors": model.n_factors_}
+        return clone(model).set_params(n_components=k, **shape, **spec.parameters)
+
+    def round_model(self, spec: Specification, k: int) -> KPOD:
+        parameters = {"n_clusters": k, "probability": False, "checkpoint": None, **spec.parameters}
+        return clone(self.analysis._kpod).set_params(**parameters)
 
 
 def verdict_on(analysis: Analysis) -> Verdict:
@@ -372,11 +379,21 @@ def verdict_on(analysis: Analysis) -> Verdict:
         with suppress(ValueError):  # too little is left to choose a number from, for example: not tried
             others.append(questions.outcome(spec))
     groups = kind_of_groups(analysis)
+    if groups == "partly separate" and not hold(others):
+        groups = "unclear"
     n_rows = len(questions.rows)
     sampled = n_rows if n_rows < int((questions.labels >= 0).sum()) else None
     n_separate = analysis.choice.n_separate_ if analysis.choice else 0
     said = verdict_sentence(groups, analysis.n_clusters, n_separate, others, sampled)
     return Verdict(said, groups, analysis.n_clusters, others, n_rows)
+
+
+def hold(others: list[OtherChoice]) -> bool:
+    """Whether the clusters are the same under more than half of the other choices, if there are any.
+
+    Some of the pieces of a curve are set apart by chance, others under each choice.
+    """
+    return not others or sum(one.same for one in others) > len(others) / 2
 
 
 def kind_of_groups(analysis: Analysis) -> str:

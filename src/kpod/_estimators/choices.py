@@ -23,7 +23,7 @@ from kpod._engine.solvers.nearest import nearest_labels
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
 from kpod._selection.informative import LEVEL, UNCLEAR, MissingnessDecision, decide_missingness
-from kpod._selection.number import KChoice, conclusion, too_little
+from kpod._selection.number import KChoice, Shapes, conclusion, too_little
 from kpod._selection.search import YOURSELF, Search, TooLittleError
 
 GAP_STARTS = 4  # of each fit on which the choice between them rests
@@ -56,14 +56,14 @@ class Choices:
     fit : the plan and the table; with the entries as an array or CSR array
     numbers : of clusters to choose from, or None for "auto"
     progress : told how far the search for the number is
-    shaped : whether what shape the clusters have is chosen later
+    shapes : whether what shape the clusters have is chosen later
     deadline : when the search for the number has to end with the best answer so far, by `trials.clock`
     """
 
     fit: Fit
     numbers: Any = None
     progress: Progress | None = None
-    shaped: bool = False
+    shapes: Shapes = "offered"
     deadline: float | None = None
 
     @property
@@ -196,12 +196,12 @@ class Choices:
         The number comes first then; shrinkage that helps makes more clusters affordable, so the number is
         chosen once more.
         """
-        choice = conclusion(search, self.numbers, shaped=self.shaped)
+        choice = conclusion(search, self.numbers, shapes=self.shapes)
         if plan.shrinkage is None:
             plan = replace(plan, shrinkage=search.best_shrinkage(choice.best_k_))
             if plan.shrinkage:
                 search = search.with_shrinkage(plan.shrinkage)
-                choice = conclusion(search, self.numbers, shaped=self.shaped)
+                choice = conclusion(search, self.numbers, shapes=self.shapes)
         tell = plan.lines.writer(1)
         if tell is not None:
             tell(choice.sentence_)

@@ -27,7 +27,7 @@ from kpod._inputs.scanned import ScannedTable
 from kpod._mixture.confidence import soften
 from kpod._mixture.roundness import roundness
 from kpod._selection.informative import MissingnessDecision
-from kpod._selection.number import KChoice
+from kpod._selection.number import KChoice, Shapes
 
 
 class KPOD(NearestCenter):
@@ -332,10 +332,10 @@ class KPOD(NearestCenter):
         numbers: Any = None,
         progress: Progress | None = None,
         *,
-        shaped: bool = False,
+        shapes: Shapes = "offered",
         deadline: float | None = None,
     ) -> KPOD:
-        """Fit; `numbers` are those that `kpod.choose_k` chooses from, and with `shaped` a shape as well.
+        """Fit; `numbers` are those that `kpod.choose_k` chooses from, and `shapes` what it does about these.
 
         At the deadline, the best number so far is taken.
         """
@@ -362,7 +362,7 @@ class KPOD(NearestCenter):
                 fit = Fit(plan, table, executor, values, checkpoint)
                 spread = choose_executor.is_spread(X)
                 near = sampled(fit) if spread and is_open(plan) else fit
-                decided = Choices(near, numbers, progress, shaped, deadline).decide()
+                decided = Choices(near, numbers, progress, shapes, deadline).decide()
                 known = decided.solution if near is fit else None
                 solution = known or replace(fit, plan=replace(decided.plan, labels=plan.labels)).solve()
                 table.check_unchanged(executor)

@@ -26,9 +26,9 @@ from kpod._common.progress import Progress
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
 from kpod._findings.second_look import second_look
-from kpod._findings.shapes import ROUND, check_shape, choose_shape
+from kpod._findings.shapes import ROUND, check_shape, choose_shape, why_not
 from kpod._inputs import frames, validation
-from kpod._selection.number import KChoice
+from kpod._selection.number import KChoice, Shapes
 from kpod._selection.trials import clock
 
 
@@ -140,17 +140,38 @@ def choose_k(
         raise TypeError(
             f"estimator must be a KPOD or a pipeline that ends in one, got {type(estimator).__name__}."
         )
-    model = clone(estimator).set_params(n_clusters="auto")
+    kpod = clone(estimator)
     if estimator._progress_line is not None:
-        model._progress_line = estimator._progress_line
+        kpod._progress_line = estimator._progress_line
     if random_state is not None:
-        model.set_params(random_state=random_state)
-    choice = model._fit(X, sample_weight, k, progress, shaped=shape != ROUND, deadline=deadline).choice_
-    del model.choice_
-    model.__dict__.pop("_progress_line", None)
-    model.set_params(n_clusters=choice.best_k_)
+        kpod.set_params(random_state=random_state)
+    model, choice = choose_number(X, k, kpod, shape, sample_weight, progress=progress, deadline=deadline)
     if shape == ROUND:
         return replace(choice, model_=model)
-    model, choice = second_look(X, model, choice, sample_weight)
+    if choice.model_ is not None:
+        return choice
     found, about = choose_shape(X, model, shape, sample_weight)
+    if about.n_separate_:
+        choice = replace(choice, n_separate_=about.n_separate_)
     return replace(choice, model_=found, shape_=about)
+
+
+def choose_number(
+    X: Any,
+    k: Any,
+    kpod: KPOD,
+    shape: str,
+    sample_weight: Any = None,
+    *,
+    progress: Progress | None = None,
+    deadline: float | None = None,
+) -> tuple[KPOD, KChoice]:
+    """The KPOD of the number that is chosen, and why; with the model of its shape if that decided."""
+    reason = "" if shape == ROUND else why_not(X, kpod, shape)
+    shapes: Shapes = "offered" if shape == ROUND else "not compared" if reason else "compared"
+    kpod.set_params(n_clusters="auto")
+    choice = kpod._fit(X, sample_weight, k, progress, shapes=shapes, deadline=deadline).choice_
+    del kpod.choice_
+    kpod.__dict__.pop("_progress_line", None)
+    kpod.set_params(n_clusters=choice.best_k_)
+    return second_look(X, kpod, choice, shape, sample_weight) if shapes == "compared" else (kpod, choice)

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from kpod._common.sentences.formatting import counted
 from kpod._engine.executors import threads
 from kpod._estimators.kpod import KPOD
+from kpod._findings.shapes import choose_shape
 from kpod._inputs import validation
 from kpod._selection.density import MOST_COLUMNS, DensityChoice, DensitySearch
 from kpod._selection.number import KChoice
@@ -26,18 +27,34 @@ SUSPECTED = 2.0  # standard errors by which several groups are better than one, 
 CERTAIN = 3.0  # and by which there is no doubt of it
 
 
-def second_look(X: Any, kpod: KPOD, choice: KChoice, sample_weight: Any = None) -> tuple[KPOD, KChoice]:
-    """The choice after a second look, and the KPOD of its number: the one that is given, or another."""
+def second_look(
+    X: Any, kpod: KPOD, choice: KChoice, shape: str, sample_weight: Any = None
+) -> tuple[KPOD, KChoice]:
+    """The choice after a second look, and the KPOD of its number: the one that is given, or another.
+
+    Where it took a shape to tell, the choice has the model of that shape.
+    """
     density = density_choice(X, kpod, choice, sample_weight)
     if density is None:
         return kpod, choice
+
+    def with_number(k: int) -> KPOD:
+        if k == choice.best_k_:
+            return kpod
+        return clone(kpod).set_params(n_clusters=k).fit(X, sample_weight=sample_weight)
+
     found = with_density(choice, density)
+    for k in perhaps_apart(choice, density):
+        model, about = choose_shape(X, with_number(k), shape, sample_weight)
+        if about.n_separate_ == k:
+            found = replace(set_apart(choice, k), table_=found.table_, model_=model, shape_=about)
+            break
     if density.n_rows < (kpod.labels_ >= 0).sum() and found.sentence_ != choice.sentence_:
         said = f"{found.sentence_} The density is that of a random sample of {density.n_rows:,} rows."
         found = replace(found, sentence_=said)
     if found.best_k_ == choice.best_k_:
         return kpod, found
-    other = clone(kpod).set_params(n_clusters=found.best_k_).fit(X, sample_weight=sample_weight)
+    other = with_number(found.best_k_)
     apart = n_apart(validation.as_array(X, other), other.labels_, other.cluster_centers_)
     return other, replace(found, n_separate_=apart)
 
@@ -109,6 +126,31 @@ def of_doubt(choice: KChoice, density: DensityChoice) -> KChoice:
     if density.supports(k):
         return settled(choice, k, by_centers=True)
     return unsettled(choice, kd, f"{k} clusters predict hidden values best, but {better(kd)}")
+
+
+def perhaps_apart(choice: KChoice, density: DensityChoice) -> list[int]:
+    """Numbers of clusters that may be groups set apart in a shape of their own, though round ones are not.
+
+    From what squared errors ask for downwards, those that log density has nothing against.
+    """
+    k = choice.best_k_
+    in_doubt = not choice.clear_ and choice.n_separate_ < k < max(choice.table_["k"])
+    if not in_doubt or density.above(density.best, 1) <= SUSPECTED:
+        return []
+    return [m for m in range(k, 1, -1) if m in choice.table_["k"] and density.supports(m)]
+
+
+def set_apart(choice: KChoice, k: int) -> KChoice:
+    """The choice where k clusters are set apart in their shape: clear if squared errors ask for as many."""
+    dense = "rows that were held out have as high a density as with any number"
+    if k < choice.best_k_:
+        also = f"with {k} groups of any shape, which are set apart, {dense}"
+        return unsettled(choice, k, f"{choice.reason_}; {also}")
+    said = (
+        f"{counted(k, 'cluster')}: as many centers predict hidden values best, and {k} groups that are not "
+        f"round are set apart from each other; {dense}."
+    )
+    return replace(choice, clear_=True, reason_="", sentence_=said)
 
 
 def better(k: int) -> str:

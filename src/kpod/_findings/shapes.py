@@ -20,13 +20,16 @@ from sklearn.metrics import adjusted_rand_score
 
 from kpod._common.notebook import ReadsAsText
 from kpod._common.notes import Note
+from kpod._common.options import option
+from kpod._common.sentences.formatting import listed
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mixture.gaussian_mixture import GaussianMixture
-from kpod._inputs import validation
+from kpod._inputs import collections, validation
 from kpod._mixture.shape import SHAPES, Shape
 from kpod._mixture.skewness import gain_of_transforms
 from kpod._mixture.tails import HeavyTails, distances, gain_of_tails, round_with_tails
+from kpod._selection.separation import n_apart_in_shape
 
 ROUND = "round"
 MOST_COLUMNS = 200  # of a table whose shapes "auto" compares
@@ -38,6 +41,11 @@ NEAR = 2.5  # robust standard deviations from the middle, beyond which a table i
 SAME = 0.9  # adjusted Rand index: round clusters are those of a mixture without correlation and own spreads
 DIFFERS = 0.1  # of the variance of a column that one clustering explains and the other does not
 MOST_LISTED = 3
+PLAIN = (
+    "no better", "same clusters", "one cluster", "parameters", "categories", "sparse", "many columns",
+    "in pieces",
+)  # fmt: skip
+"""Reasons for round clusters that nobody wonders about."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,9 @@ class ShapeChoice(ReadsAsText):
         "full, 1 factor".
     reason_ : str
         Why: "asked for", "better" (a mixture has the lower BIC), "no better", "same clusters", "rows with
-        scales of their own", "heavy tails", "a cluster of no row", "one cluster", "categories", "sparse",
-        "many columns", "in pieces".
+        scales of their own", "skewed columns", "heavy tails", "a cluster of no row", "one cluster",
+        "parameters" (those that only round clusters have were set), "categories", "sparse", "many columns",
+        "in pieces".
     compared_ : str
         The best shape of a mixture; empty if none was fitted.
     agreement_ : float
@@ -64,6 +73,9 @@ class ShapeChoice(ReadsAsText):
         the share of their variance that lies between clusters. Names, or positions if there are none.
     bics_ : dict
         BIC of round clusters, of round clusters with heavy tails, and of the mixture.
+    n_separate_ : int
+        How many separate groups the clusters of a mixture that is handed out form, in its shape; 0 where
+        clusters are round.
     degrees_ : float
         Degrees of freedom of the heavy tails that contradict a Gaussian shape; infinite if there are none.
     sentence_ : str
@@ -78,6 +90,7 @@ class ShapeChoice(ReadsAsText):
     columns_: tuple[list[Any], list[Any]] = ((), ())  # type: ignore[assignment]
     bics_: Any = None
     degrees_: float = np.inf
+    n_separate_: int = 0
 
     @property
     def note(self) -> Note:
@@ -106,8 +119,17 @@ class ShapeChoice(ReadsAsText):
         return replace(self, columns_=(more, less))
 
     @property
+    def is_plain(self) -> bool:
+        """Whether clusters are round as anyone would expect, so that nothing needs to be said."""
+        return self.reason_ in PLAIN
+
+    @property
     def sentence_(self) -> str:
         return self.note.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return {**self.note.values, "sentence": self.sentence_}
 
     def __str__(self) -> str:
         return self.sentence_
@@ -126,7 +148,7 @@ def choose_shape(
     `shape` is "auto" or a type of covariance, which is then fitted without being asked whether it holds.
     """
     asked = shape != "auto"
-    reason = why_not(X, kpod, asked)
+    reason = why_not(X, kpod, shape) or why_not_fitted(kpod, shape)
     if reason:
         return kpod, ShapeChoice(ROUND, reason)
     compared = Compared.of(X, kpod, shape, sample_weight, names)
@@ -138,25 +160,42 @@ def choose_shape(
     return compared.mixture, compared.choice(compared.name, "better")
 
 
-def why_not(X: Any, kpod: KPOD, asked: bool) -> str:
-    """Why shapes are not compared; empty if they are."""
-    groups = np.asarray(kpod.column_groups_)
+def why_not(X: Any, kpod: KPOD, shape: str) -> str:
+    """Why shapes are not compared, as far as that is known before a fit; empty if they may be."""
+    own = round_parameters(kpod)
+    if shape != "auto":
+        if own:
+            raise ValueError(
+                f"{listed(own)} {'is' if len(own) == 1 else 'are'} for round clusters only: use "
+                f"{option('--shape', ROUND)}, or leave {'it' if len(own) == 1 else 'them'} out."
+            )
+        return ""
+    if own or kpod.missingness != "ignore":
+        return "parameters"
+    if sparse.issparse(X):
+        return "sparse"
+    if hasattr(X, "blocks") or collections.is_collection(X):
+        return "in pieces"
+    return "many columns" if np.shape(X)[1] > MOST_COLUMNS else ""
+
+
+def round_parameters(kpod: KPOD) -> list[str]:
+    """Parameters that were set and that no mixture has, in the words of the user."""
+    own = {"shrinkage": 0.0, "algorithm": "hartigan"}
+    return [option(f"--{name}") for name, usual in own.items() if getattr(kpod, name) != usual]
+
+
+def why_not_fitted(kpod: KPOD, shape: str) -> str:
+    """Why shapes are not compared though they might be, now that a table was fitted."""
+    groups, asked = np.asarray(kpod.column_groups_), shape != "auto"
     if len(np.unique(groups)) < len(groups):
         if asked:
             raise ValueError(
-                "The table has categories, whose indicators no Gaussian fits: use shape='round', or leave "
-                "them out."
+                "The table has categories, whose indicators no Gaussian fits: use "
+                f"{option('--shape', ROUND)}, or leave them out."
             )
         return "categories"
-    if kpod.n_clusters_ == 1 and not asked:
-        return "one cluster"
-    if asked:
-        return ""
-    if sparse.issparse(X):
-        return "sparse"
-    if hasattr(X, "blocks") or validation.is_dask(X):
-        return "in pieces"
-    return "many columns" if kpod.n_features_in_ > MOST_COLUMNS else ""
+    return "one cluster" if kpod.n_clusters_ == 1 and not asked else ""
 
 
 @dataclass(frozen=True)
@@ -292,7 +331,16 @@ class Compared:
         table = np.zeros((k, k), np.int64)
         both = (self.kpod.labels_ >= 0) & (self.mixture.labels_ >= 0)
         np.add.at(table, (self.kpod.labels_[both], self.mixture.labels_[both]), 1)
-        return ShapeChoice(shape, reason, self.name, self.agreement, table, self.columns, self.bics, degrees)
+        return ShapeChoice(
+            shape, reason, self.name, self.agreement, table, self.columns, self.bics, degrees,
+            0 if shape == ROUND else self.n_apart,
+        )  # fmt: skip
+
+    @property
+    def n_apart(self) -> int:
+        """How many separate groups the clusters of the mixture form."""
+        parameters = self.mixture._parameters(self.mixture._units())
+        return n_apart_in_shape(self.clean, self.mixture.labels_[self.rows], parameters)
 
     @cached_property
     def columns(self) -> tuple[list[Any], list[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,6 +22,8 @@ DISAGREEMENT = 0.8  # adjusted Rand index below which the sentence says that clu
 TIME_IS_UP = (
     "the search was stopped after max_seconds, so that not everything was tried that it takes to be sure"
 )
+Shapes = Literal["offered", "compared", "not compared"]
+"""Of the clusters, once their number is chosen: round unless asked for, compared with others, or round."""
 COLUMNS = ("error", "error_se", "above_best", "above_best_se", "loss", "silhouette", "correlated_error")
 
 
@@ -131,10 +133,10 @@ def _number(value: float, form: str) -> str:
     return format(value, form) if np.isfinite(value) else ""
 
 
-def conclusion(search: Search, among: Any = None, *, shaped: bool = False) -> KChoice:
+def conclusion(search: Search, among: Any = None, *, shapes: Shapes = "offered") -> KChoice:
     """What comes of trying some numbers of clusters, None for "auto": in numbers and in words.
 
-    With `shaped`, what shape they have is chosen and said later.
+    What shape they have is said later where shapes are compared.
     """
     extendable = search.try_all("auto" if among is None else among)
     verdict = search.verdict()
@@ -161,7 +163,7 @@ def conclusion(search: Search, among: Any = None, *, shaped: bool = False) -> KC
         best_k_=verdict.k,
         clear_=not reason,
         reason_=reason,
-        sentence_=in_words(search, verdict, reason, shaped=shaped),
+        sentence_=in_words(search, verdict, reason, shapes),
         table_=table,
         column_errors_=np.array([e.column_means for e in errors]),
         centers_k_=verdict.by_centers,
@@ -237,7 +239,7 @@ def rival(curve: dict[int, Errors], k: int) -> int | None:
     return min(filter(is_rival, curve), key=lambda n: curve[n].mean, default=None)
 
 
-def in_words(search: Search, verdict: NumberVerdict, reason: str, *, shaped: bool = False) -> str:
+def in_words(search: Search, verdict: NumberVerdict, reason: str, shapes: Shapes) -> str:
     """The finding as a reader without statistics would want it."""
     k, curve = verdict.k, verdict.curve
     them = "them and the gaps" if search.gaps else "them"
@@ -275,13 +277,17 @@ def in_words(search: Search, verdict: NumberVerdict, reason: str, *, shaped: boo
             sentences.append(
                 f"k-means, which knows nothing of correlation, would have asked for {verdict.by_centers}."
             )
-        agreement = 1.0 if shaped else search.mixtures.agreement(verdict)
+        comparable = not search.table.groups.present  # no Gaussian fits categories
+        agreement = 1.0 if shapes == "compared" and comparable else search.mixtures.agreement(verdict)
         if agreement < DISAGREEMENT:
-            shape_auto = option("--shape", "auto")
-            where = shape_auto if in_the_shell() else f"`kpod.choose_k` with {shape_auto}"
+            offer = ""
+            if shapes == "offered" and comparable:
+                shape_auto = option("--shape", "auto")
+                where = shape_auto if in_the_shell() else f"`kpod.choose_k` with {shape_auto}"
+                offer = f"; {where} compares other shapes"
             sentences.append(
                 "The groups found that way are not round, and the clusters of k-means match them only in "
-                f"part (adjusted Rand index {agreement:.2f}); {where} compares other shapes."
+                f"part (adjusted Rand index {agreement:.2f}){offer}."
             )
     if search.table.n_rows < search.usable:
         sentences.append(f"The choice is based on a random sample of {search.table.n_rows:,} rows.")

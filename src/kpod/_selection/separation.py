@@ -16,6 +16,8 @@ import numpy as np
 
 from kpod._common.typing import Floats, Labels
 from kpod._mixture.em.chunks import chunks
+from kpod._mixture.em.parameters import Parameters
+from kpod._mixture.tails import log_densities
 
 AS_DENSE = 0.9  # of the density around the centers: at the border of two groups it is less
 AT_BORDER, AROUND = 0.15, (0.35, 0.65)  # from the border, in distances of the centers
@@ -46,6 +48,51 @@ def n_apart(X: Any, labels: Labels, centers: Floats) -> int:
             if border_density(from_border, labels[rows] == a) > AS_DENSE:
                 group[group == group[b]] = group[a]
     return len(np.unique(group))
+
+
+def n_apart_in_shape(values: Floats, labels: Labels, parameters: Parameters) -> int:
+    """The same for the clusters of a mixture, along the line that tells two of them apart.
+
+    `values` are dense with NaN, in the units of the parameters.
+    """
+    group = np.arange(parameters.k)
+    for a in range(parameters.k):
+        for b in range(a + 1, parameters.k):
+            rows = np.flatnonzero((labels == a) | (labels == b))
+            if group[a] == group[b] or len(rows) < FEWEST:
+                continue
+            if not apart_in_shape(values[rows], labels[rows] == a, a, b, parameters):
+                group[group == group[b]] = group[a]
+    return len(np.unique(group))
+
+
+def apart_in_shape(values: Floats, of_one: Any, a: int, b: int, parameters: Parameters) -> bool:
+    """Whether two clusters of a mixture have a thin border, by their rows.
+
+    The line is that of their mean covariance. The border is as far from both centers, in standard deviations
+    of either; where that is less than one of them, the two make a single hill.
+    """
+    own = [parameters.covariance(cluster) for cluster in (a, b)]
+    common = (own[0] + own[1]) / 2
+    means = parameters.means[[a, b]]
+    line = np.linalg.lstsq(common, means[1] - means[0])[0]  # a column without entries has no variance
+    spreads = [float(np.sqrt(line @ covariance @ line)) for covariance in own]
+    if float(line @ (means[1] - means[0])) <= sum(spreads):
+        return False
+    no_loadings = np.zeros((1, values.shape[1], 0))
+
+    def log_density(rows: Floats, mean: Floats) -> Floats:
+        one = Parameters(np.ones(1), mean[None], np.ones((1, len(mean))), no_loadings, common[None])
+        return log_densities(rows, one)
+
+    first, second = (np.where(np.isnan(values), np.nan, mean) for mean in means)
+    between = np.maximum(2 * (log_density(first, means[0]) - log_density(second, means[0])), 1e-300)
+    along = 0.5 + (log_density(values, means[1]) - log_density(values, means[0])) / between
+    enough = between >= 0.8 * np.median(between)
+    border = spreads[0] / sum(spreads)
+    off = along[enough] - border
+    from_border = 0.5 * np.where(off < 0, -off / border, off / (1 - border))
+    return border_density(from_border, of_one[enough]) <= AS_DENSE
 
 
 def border_density(from_border: Floats, of_one: Any) -> float:

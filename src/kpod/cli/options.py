@@ -62,10 +62,10 @@ def in_files(name: str) -> Decorator:
 shape = click.option(
     "--shape",
     type=click.Choice(["round", "auto", *SHAPES]),
-    default="round",
+    default="auto",
     show_default=True,
     help="The shape of the clusters: round, as in k-means, or elongated, correlated or of different "
-    "spread (a Gaussian mixture); auto compares them and says why.",
+    "spread (a Gaussian mixture); auto compares them and says why clusters are not round.",
 )
 max_seconds = click.option(
     "--max-seconds",

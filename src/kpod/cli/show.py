@@ -25,7 +25,6 @@ PIPE_WIDTH = 140
 BAR = 40
 MOST_LINES = 200
 MOST_NOTES = 12
-SHAPE = "shape of the clusters"
 
 
 def console(file: IO[str]) -> Any:
@@ -172,7 +171,7 @@ def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
     answers = {
         "The table": [*facts, f"{counted(c.table.n_complete, 'row')} complete"],
         "How many groups, and do they hold?": [summary["verdict"]["sentence"], summary["choice"]["sentence"]],
-        "Are they round?": [note["text"] for note in summary["notes"] if note["kind"] == SHAPE],
+        "Are they round?": [summary["shape_choice"]["sentence"]],
         "What is missing, and does it matter?": c.diagnosis.sentence_.splitlines(),
         "The groups": [cluster_line(cluster) for cluster in summary["clusters"]],
         "Were they there?": [

@@ -85,6 +85,14 @@ class ColumnUsage:
         if absent:
             asked = option("--log", [printable(absent[0])])
             raise InputError(f"{asked}: not among the columns clustered as numbers.")
+        for name in names:
+            values = table.numbers(name)
+            low = [] if values is None else np.flatnonzero(values <= -1)
+            if len(low):
+                raise InputError(
+                    f"{table.source}: {table.where(int(low[0]), name)}: column {shown(name)} holds "
+                    f"{values[low[0]]:g}, which has no logarithm; leave it out of {option('--log')}."
+                )
         return names
 
     def column_weights(self, table: TableFile, given: Mapping[str, float]) -> Floats:
@@ -212,7 +220,8 @@ def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Ro
     if odd:
         raise InputError(
             f"{as_ordered(column.name)}: the value '{printable(odd[0])}' is not in the order "
-            f"given ({printable(', '.join(order))})."
+            f"given ({printable(', '.join(order))}); add it, or treat it as missing with "
+            f"{option('--missing', {column.name: odd[0]})}."
         )
     choice.used.append(column.name)
     choice.categories[column.name] = order

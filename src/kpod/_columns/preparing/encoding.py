@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kpod._columns.preparing.transforms import TO_NORMAL, limits, log_offset
+from kpod._common.options import option
 from kpod._common.typing import AnyFloats, Floats
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
@@ -212,8 +213,9 @@ def logarithm(values: AnyFloats, offset: float, name: str) -> Floats:
     with np.errstate(invalid="ignore"):
         low = values + offset <= 0
     if low.any():
+        use = option("--log")
         raise ValueError(
-            f"Column {name!r} holds {values[low][0]:g}, which has no logarithm; remove it from log."
+            f"Column {name!r} holds {values[low][0]:g}, which has no logarithm; leave it out of {use}."
         )
     return np.log(np.asarray(values, np.float64) + offset)
 

@@ -43,6 +43,8 @@ LEAST_CELLS = 3
 """Numbers that have to be sums where the name does not say so; one may be by accident."""
 FEW_NAMES, NAMES_SHARE = 3, 0.02
 """Names that are company for one another: so many, and more than titles ("All About Eve") make by chance."""
+COMES_BACK = 0.25
+"""Of the times, those at which a sum is given; among a thousand rows, a few are sums of others by chance."""
 MOST_SHARE = 0.34
 """Of the values of a column, at most as many are sums of the others."""
 
@@ -150,7 +152,7 @@ def by_names(
         np.bincount(codes[known], weights=what[known], minlength=len(levels))
         for what in (np.ones(len(codes)), is_sum, cells)
     )
-    sums = n_sums >= 0.5 * n
+    sums = (n_sums >= 0.5 * n) & (n >= COMES_BACK * (within.max() + 1))
     named = np.array([is_name_of_sum(level) for level in levels])
     sums &= named | (n_cells >= LEAST_CELLS)
     # Regions of rows have many rows each, and among many titles a few sound like sums.

@@ -23,6 +23,7 @@ ROUND_REASONS = {
     "same clusters": "the best other shape has nearly the same clusters",
     "one cluster": "there is only one",
     "categories": "the table has categories, and no Gaussian fits their indicators",
+    "parameters": "a parameter was set that only round clusters have",
     "sparse": "shapes are not compared for sparse tables",
     "in pieces": "shapes are compared for tables in memory only",
     "many columns": "shapes are not compared for tables of more than 200 columns",
