@@ -152,7 +152,7 @@ class Said:
             parts = sum(int(n.replace(",", "")) for n in found.groups()[1:])
             sampled = len(self.labels) > 5000
             yield sampled or 0.8 * size <= parts <= size, f"{parts} of {size}"
-        elif re.match(r"with \d+ clusters?, (\d+ and \d+ become one|rows are divided otherwise)", text):
+        elif re.match(r"with \d+ clusters?, (\d+ and \d+ become one|rows are divided differently)", text):
             yield True, ""
 
     def remark(self, text):  # noqa: PLR0912
@@ -269,7 +269,7 @@ class Said:
 
     def remark_on_rows(self, text):
         """Of individuals with several rows, rows that are sums of others, and rows between clusters."""
-        found = re.match(r"([\d,]+) rows? \(.+?\) (?:is|are) about as near to another center as to", text)
+        found = re.match(r"([\d,]+) rows? \(.+?\) (?:is|are) nearly equidistant from two centers", text)
         if found and set(self.used) <= set(self.numbers):
             n, near = int(found[1].replace(",", "")), int((self.margins() < 0.05)[self.labels >= 0].sum())
             yield abs(n - near) <= max(1, 0.02 * n), f"{near} rows"

@@ -194,7 +194,7 @@ def test_rows_with_nothing_are_filled_from_the_whole_table_and_that_is_said(kpod
     frame.iloc[7] = np.nan
     frame.to_csv(tmp_path / "new.csv", index=False)
     done = kpod("impute", tmp_path / "m", tmp_path / "new.csv", "-o", tmp_path / "filled.csv")
-    assert done.err.count("1 gap got what is usual in the whole table") == 3
+    assert done.err.count("1 gap was filled from the whole table") == 3
     filled = pd.read_csv(tmp_path / "filled.csv").iloc[7]
     assert_allclose(filled, frame.mean(), atol=1.0)
 

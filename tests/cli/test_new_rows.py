@@ -128,7 +128,7 @@ def test_gaps_filled_from_the_whole_table_are_told(tmp_path, monkeypatch):
     kpod(monkeypatch, "fit", tmp_path / "t.csv", "-k", 2, "--model", tmp_path / "m.kpod")
     done = kpod(monkeypatch, "impute", tmp_path / "m.kpod", tmp_path / "t.csv")
     assert "filled: 32: z 32" in done.err
-    assert "note: z: 30 gaps got what is usual in the whole table" in done.err
+    assert "note: z: 30 gaps were filled from the whole table" in done.err
 
 
 def test_rows_in_no_cluster_are_told_whatever_the_number_of_clusters(tmp_path, monkeypatch):

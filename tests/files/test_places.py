@@ -202,7 +202,7 @@ def test_empty_parts_are_passed_over_with_a_note(table, X, tmp_path):
         assert_array_equal(scanned.values, X)
         assert scanned.notes[0].kind == "empty parts"
         assert "part-00.parquet and" in str(scanned.notes)
-        assert "have no rows, and were passed over" in str(scanned.notes)
+        assert "have no rows, and were skipped" in str(scanned.notes)
     texts = tmp_path / "texts"
     texts.mkdir()
     pa.csv.write_csv(table, texts / "a.csv")

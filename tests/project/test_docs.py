@@ -51,6 +51,7 @@ SETTINGS = {
     "README.md": "3.11",
     "docs/choosing.md": ".6, .9, 0.1, 2.5, 3 of 10",
     "docs/coming-from/kpodclustr.md": "1.1",
+    "docs/command-line.md": "0.2",
     "docs/comparison.md": "0.18",
     "docs/gaps.md": "0.01, 0.05, 0.1, 0.2",
     "docs/growing.md": "0.06, 1.25, 10, 4.3, 6",

@@ -122,18 +122,21 @@ def _value_sentences(found: Diagnosis) -> list[str]:
 
 def _little_sentence(little: LittleTest, *, related: bool) -> str:
     if little.reason:
-        return f"Whether gaps are purely random could not be tested (Little's test): {little.reason}."
+        return (
+            "Whether values are missing completely at random could not be tested (Little's test): "
+            f"{little.reason}."
+        )
     numbers = f"(Little's test: chi-square {little.statistic:.0f}, {little.df} df, p {_p(little.p)})"
     if little.p < LEVEL:
         return (
-            "Gaps are not purely random: rows that lack different columns differ in the other columns "
-            f"{numbers}."
+            "Values are not missing completely at random: rows with different columns missing differ in the "
+            f"other columns {numbers}."
         )
     if related and little.p < UNCLEAR:
         return f"A single test of all such differences together is less clear {numbers}."
     if related:
         return f"A single test of all such differences together would not have noticed them {numbers}."
-    return f"The observed values give no sign that gaps are not purely random {numbers}."
+    return f"There is no evidence against values being missing completely at random {numbers}."
 
 
 def _uneven_sentence(found: Diagnosis) -> str:

@@ -249,11 +249,11 @@ preparing = together(
         type=click.Choice(["standard", "auto", "robust", "none"]),
         default=DEFAULT_SCALE,
         show_default=True,
-        help="How numbers are scaled: by mean and standard deviation; auto takes logarithms of skewed "
-        "columns and limits columns in which few values hold most of the variance, and says which; robust "
-        "scales by median and interquartile range.",
+        help="How numbers are scaled: standard, by mean and standard deviation; auto also takes logarithms "
+        "of skewed columns and limits columns in which a few values hold most of the variance, and names them; "
+        "robust, by median and interquartile range.",
     ),
-    click.option("--no-scale", is_flag=True, help="The same as --scale none: columns that share a unit."),
+    click.option("--no-scale", is_flag=True, help="The same as --scale none, for columns that share a unit."),
     click.option("--robust", is_flag=True, help="The same as --scale robust."),
     click.option("--log", multiple=True, metavar="NAMES", help="Columns to replace by their logarithms."),
     click.option(

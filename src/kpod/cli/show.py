@@ -175,9 +175,9 @@ def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
         "What is missing, and does it matter?": c.diagnosis.sentence_.splitlines(),
         "The groups": [cluster_line(cluster) for cluster in summary["clusters"]],
         "Were they there?": [
-            "The wines are of three cultivars, of which the table says nothing: "
+            "The wines are from three cultivars, which are not in the table: "
             "adjusted Rand score against them "
-            f"{adjusted_rand_score(truth, analysis.labels):.2f} (0 by chance, 1 where they are found)."
+            f"{adjusted_rand_score(truth, analysis.labels):.2f} (0 by chance, 1 if recovered exactly)."
         ],
         "What to check": [caution["text"] for caution in summary["cautions"]],
     }

@@ -53,11 +53,11 @@ def rows_that_hold(what: str, where: str, unit: str, n: int, cells: Sequence[str
 
 def empty_parts(_: Note, parts: Sequence[str]) -> str:
     have, were = ("has", "was") if len(parts) == 1 else ("have", "were")
-    return f"{some(list(parts), most=3)} {have} no rows, and {were} passed over."
+    return f"{some(list(parts), most=3)} {have} no rows, and {were} skipped."
 
 
 def extra_columns(note: Note, part: str, first: str) -> str:
-    return f"{part} has columns that {first} has not, which were left out: {some(names_in(note))}."
+    return f"{part} has columns that are not in {first}, which were left out: {some(names_in(note))}."
 
 
 def other_sheets(_: Note, sheet: str, others: Sequence[str]) -> str:
@@ -204,8 +204,8 @@ def dates_not_filled(note: Note) -> str:
 
 def filled_from_table(note: Note, n: int) -> str:
     return (
-        f"{name_of(note)}: {counted(n, 'gap')} got what is usual in the whole table, because the model knows "
-        "no value from the row's cluster."
+        f"{name_of(note)}: {counted(n, 'gap')} {'was' if n == 1 else 'were'} filled from the whole table, "
+        "because the model knows no value from the row's cluster."
     )
 
 
@@ -293,7 +293,7 @@ def rows_between(_: Note, n: int, share: float, sampled: bool, by: str = "distan
     verb, own = ("is", "its own") if n == 1 and not sampled else ("are", "their own")
     if by == "probability":
         return f"{who} {verb} about as likely in another cluster as in {own}."
-    return f"{who} {verb} about as near to another center as to {own}."
+    return f"{who} {verb} nearly equidistant from two centers."
 
 
 def unexpected_values(_: Note, n: int, cells: Sequence[tuple[str, str, str]], named: bool) -> str:

@@ -82,7 +82,7 @@ def other_number(other: Any) -> str:
     if other.split is not None:
         parts = listed([f"{n:,}" for n in other.into])
         return f"{with_so_many}, cluster {other.split} is split into {parts} rows"
-    return f"{with_so_many}, rows are divided otherwise (agreement {other.agreement:.2f})"
+    return f"{with_so_many}, rows are divided differently (agreement {other.agreement:.2f})"
 
 
 def other_numbers(others: Sequence[str]) -> str:

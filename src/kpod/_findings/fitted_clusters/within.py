@@ -138,7 +138,7 @@ def silent_sentence(c: Clustering) -> str:
         return ""
     one = len(silent) == 1
     return (
-        f"{counted(len(silent), 'column')} {'says' if one else 'say'} nothing of the clusters, and "
+        f"{counted(len(silent), 'column')} {'is' if one else 'are'} uninformative about the clusters, and "
         f"{'has' if one else 'have'} the same mean and spread in all of them: {some(silent, most=12)}."
     )
 
