@@ -275,6 +275,18 @@ def test_groups_set_apart_in_their_shape_settle_what_round_clusters_leave_in_dou
     assert adjusted_rand_score(species, choice.model_.labels_) > 0.85
 
 
+def test_a_sample_that_shapes_were_compared_on_is_named(rng, monkeypatch):
+    X, _ = ridges(rng)
+    model = KPOD(2, random_state=0).fit(X)
+    assert choose_shape(X, model, "auto")[1].n_sampled_ == 0
+    monkeypatch.setattr("kpod._mixture.starts.SAMPLE_ENTRIES", 360)
+    monkeypatch.setattr("kpod._mixture.starts.FEWEST_ROWS", 100)
+    about = choose_shape(X, model, "auto")[1]
+    assert about.n_sampled_ == 120
+    assert "(compared on a sample of 120 rows)" in about.sentence_
+    assert "compared on" not in choose_shape(X, model, "tied")[1].sentence_
+
+
 def test_between_is_the_share_of_variance_between_clusters(rng):
     X = rng.normal(size=(50, 3))
     X[:, 2] = 1.0
