@@ -147,9 +147,13 @@ def spark(n: int = SPARK_ROWS * SPARK_PARTITIONS, p: int = 20, k: int = 20) -> S
                 later = [used(lambda it=it: (it.assign(), it.update()))[1] for _ in range(SPARK_ITERATIONS)]
             mllib = (peer(1 + SPARK_ITERATIONS) - peer(1)) / SPARK_ITERATIONS
             rounds.append([sums, packing, first, float(np.mean(later)), mllib])
+            if number:
+                sums, packing, first, iteration, mllib = np.median(rounds[1:], axis=0)
+                sheet.rows = [
+                    [n, p, k, sums, packing, packing / sums, first, iteration, mllib, iteration / mllib]
+                ]
+                sheet.save()
     session.stop()
-    sums, packing, first, iteration, mllib = np.median(rounds[1:], axis=0)
-    sheet.add(n, p, k, sums, packing, packing / sums, first, iteration, mllib, iteration / mllib)
     return sheet
 
 

@@ -104,6 +104,21 @@ def test_other_choices_are_those_of_an_analysis_with_that_parameter():
     assert tried(without)["categories"].agreement == adjusted_rand_score(without.labels, analysis.labels)
 
 
+def test_the_number_of_a_mixture_is_chosen_again():
+    """Two ridges: round clusters have a number of their own, and so has every other choice."""
+    rng = np.random.default_rng(0)
+    side, along = np.arange(300) % 2, 4 * rng.normal(size=300)
+    ridges = np.column_stack([along, along + 3 * side, 2 * side]) + 0.4 * rng.normal(size=(300, 3))
+    table = pd.DataFrame(ridges, columns=list("abc"))
+    analysis = kpod.analyze(table, range(1, 5))
+    assert (analysis.shape.reason_, analysis.n_clusters) == ("better", 2)
+    again = kpod.analyze(table, range(1, 5), shape="round", verdict=False)
+    assert tried(analysis)["shape"].n_clusters == again.n_clusters != 2
+    robust = kpod.analyze(table, range(1, 5), scale="robust", verdict=False)
+    assert tried(analysis)["scale"].n_clusters == robust.n_clusters
+    assert [other.n_clusters for other in analysis.other_numbers] == [3]
+
+
 def test_weights_count_under_other_choices():
     """A group that weighs nothing is no group, whatever is chosen otherwise."""
     table = three_groups()

@@ -168,9 +168,10 @@ class Said:
             yield int(found[1].replace(",", "")) == few.sum(), f"{few.sum()} rows"
         elif re.match(r"(A few extreme values make|One extreme value makes) up more than half", text):
             for name, inside in self.names(text.partition("variance of ")[2]):
-                n, total = (
-                    int(part.replace(",", "")) for part in re.match(r"([\d,]+) of ([\d,]+)", inside).groups()
-                )
+                counts = re.match(r"([\d,]+) of ([\d,]+)", inside)
+                if not counts:  # the name goes on with a bracket
+                    return
+                n, total = (int(part.replace(",", "")) for part in counts.groups())
                 entries = self.numbers[name].dropna()
                 squares = np.sort((entries - entries.mean()) ** 2)[::-1]
                 yield total == len(entries), f"{name}: {len(entries)} entries"
@@ -260,7 +261,7 @@ class Said:
         z = pd.DataFrame(self.numbers)[self.used]
         z = ((z - z.mean()) / z.std(ddof=0)).to_numpy()
         clusters = np.unique(self.labels[self.labels >= 0])
-        centers = [np.nanmean(z[self.labels == k], axis=0) for k in clusters]
+        centers = [pd.DataFrame(z[self.labels == k]).mean().fillna(0).to_numpy() for k in clusters]
         distances = np.array([np.sqrt(np.nansum((z - center) ** 2, axis=1)) for center in centers])
         own = clusters[:, None] == self.labels
         a, b = np.where(own, distances, 0).sum(axis=0), np.where(own, np.inf, distances).min(axis=0)

@@ -271,9 +271,10 @@ def test_a_preparer_learns_from_a_sample_and_prepares_a_frame_where_it_is(spark)
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"size": rng.normal(size=90) + 9 * (np.arange(90) % 3), "kind": ["oak", "elm"] * 45})
     frame = spark.createDataFrame(X)
-    here, there = (kpod.TablePreparer().fit(given) for given in (X, frame))
+    here, there = (kpod.TablePreparer(categories="all").fit(given) for given in (X, frame))
     ready = there.transform(frame)
-    assert ready.columns == ["size", "kind"]
+    assert ready.columns == list(here.get_feature_names_out())
+    assert len(ready.columns) == 2
     assert_array_equal(rows(ready), here.transform(X))
     model = KPOD(3, random_state=0).fit(ready)
     assert_array_equal(rows(model.labels_)[:, -1], KPOD(3, random_state=0).fit(here.transform(X)).labels_)

@@ -15,6 +15,7 @@ from kpod._common.progress import silent
 from kpod._findings.shapes import Compared, between, choose_shape
 from kpod._mixture.em.parameters import Parameters
 from kpod._mixture.tails import distances, gain_of_tails, round_with_tails
+from kpod._selection.separation import n_apart_in_shape
 from tests.helpers.command import kpod
 from tests.helpers.tables import as_csr
 
@@ -204,7 +205,7 @@ def test_where_no_mixture_can_be_compared_clusters_are_round_without_a_word(rng)
         assert_array_equal(found.labels, same.labels)
     with pytest.raises(ValueError, match="shape must be"):
         analyze(frame, 2, shape="oval")
-    with pytest.raises(ValueError, match="shrinkage is for round clusters only"):
+    with pytest.raises(ValueError, match="`shrinkage` is for round clusters only"):
         analyze(frame, 2, shape="tied", shrinkage=1.0)
 
 
@@ -236,6 +237,42 @@ def test_the_reason_for_a_shape_is_said_once(rng, tmp_path, monkeypatch):
     result = kpod(monkeypatch, "choose-k", str(data), "-k", "1-3", "--shape", "oval")
     assert result.code == 2
     assert "--shape" in result.err
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_groups_are_set_apart_along_the_line_of_their_shape(missing, rng):
+    """Two ridges are apart where round clusters of them are not; halves of one ridge, and cores, never."""
+    X, side = ridges(rng, 400, missing=missing)
+    mixture = GaussianMixture(2, covariance_type="tied", n_factors=None, random_state=0).fit(X)
+    assert adjusted_rand_score(side, mixture.labels_) > 0.8
+    assert apart(X, mixture) == 2
+    one = ridges(rng, 400, missing=0.0)[0][side == 0]
+    cut = GaussianMixture(2, covariance_type="diag", n_factors=None, random_state=0).fit(one[:, :2])
+    assert apart(one[:, :2], cut) == 1
+    core = rng.normal(size=(400, 3)) * np.where(side, 1.0, 0.2)[:, None]
+    within = GaussianMixture(2, covariance_type="spherical", random_state=0).fit(core)
+    assert len(np.unique(within.labels_)) == 2
+    assert apart(core, within) == 1
+
+
+def apart(X, mixture):
+    units = mixture._units()
+    return n_apart_in_shape((X - units.shift) * units.scale, mixture.labels_, mixture._parameters(units))
+
+
+def test_groups_set_apart_in_their_shape_settle_what_round_clusters_leave_in_doubt():
+    """The species of iris: round clusters of them are not set apart, those of a mixture are."""
+    X, species = load_iris(return_X_y=True)
+    X[np.random.default_rng([0, 0, 10]).random(X.shape) < 0.1] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 5.0
+    X = ObservedScaler().fit_transform(X)
+    found = {shape: choose_k(X, range(1, 7), shape=shape, random_state=0) for shape in ("round", "auto")}
+    assert not found["round"].clear_
+    assert found["round"].n_separate_ < 3
+    choice = found["auto"]
+    assert choice.clear_
+    assert choice.best_k_ == choice.n_separate_ == choice.shape_.n_separate_ == 3
+    assert adjusted_rand_score(species, choice.model_.labels_) > 0.85
 
 
 def test_between_is_the_share_of_variance_between_clusters(rng):

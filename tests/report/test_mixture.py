@@ -156,7 +156,9 @@ def test_columns_that_say_nothing(frame):
     report = kpod.report(model, table)
     silent = [name for name, selected in zip(NAMES, model.selected_, strict=True) if not selected]
     assert set(silent) == {"age", "hue"}
-    assert report.data["mixture"]["silent"].startswith("2 columns are uninformative about the clusters, and have")
+    assert report.data["mixture"]["silent"].startswith(
+        "2 columns are uninformative about the clusters, and have"
+    )
     assert report.data["mixture"]["silent"].endswith("in all of them: age and hue.")
     assert {c["name"] for c in report.data["columns"] if c["silent"]} == set(silent)
 

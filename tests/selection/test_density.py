@@ -9,7 +9,13 @@ from scipy.stats import norm, rankdata
 
 from kpod import KPOD, GaussianMixture, choose_k
 from kpod._engine.executors import Executor
-from kpod._findings.second_look import instead_of_one, second_look, with_density
+from kpod._findings.second_look import (
+    instead_of_one,
+    perhaps_apart,
+    second_look,
+    set_apart,
+    with_density,
+)
 from kpod._selection.density import DensityChoice, DensitySearch, normal_scores
 from kpod._selection.number import KChoice
 
@@ -143,6 +149,26 @@ def test_what_follows_from_squared_errors_and_density(choice, density, k, clear)
         assert found.sentence_.startswith(f"{k} clusters: " if clear else "No clear choice: ")
 
 
+@pytest.mark.parametrize(
+    ("choice", "density", "numbers"),
+    [
+        (choice_of(4, False, n_separate=3), density_of(8.5, 9.0, 9.0), [4, 3, 2]),
+        (choice_of(4, False, n_separate=3), density_of(1.0, 9.0, 9.0), [4, 3]),  # 2 are too few
+        (choice_of(4, False, n_separate=3), density_of(-1.0, 1.5, 1.5), []),  # one group may be all there is
+        (choice_of(4, False), density_of(8.5, 9.0, 9.0), []),  # round clusters are set apart
+        (choice_of(4, True, n_separate=3), density_of(8.5, 9.0, 9.0), []),
+        (choice_of(6, False, n_separate=3), density_of(8.5, 9.0, 9.0, 9.0, 9.0), []),  # the last tried
+    ],
+)
+def test_numbers_whose_groups_may_be_set_apart_in_a_shape(choice, density, numbers):
+    assert perhaps_apart(choice, density) == numbers
+    for k in numbers:
+        found = set_apart(choice, k)
+        assert found.best_k_ == k
+        assert found.clear_ == (k == choice.best_k_)
+        assert found.sentence_.startswith(f"{k} clusters: " if found.clear_ else "No clear choice: ")
+
+
 def test_numbers_that_were_not_asked_for_are_not_chosen():
     density = density_of(5.0, 9.0, 3.0, numbers=[2, 4])
     assert density.best == density.k == 2
@@ -162,7 +188,7 @@ def test_no_second_look_where_there_is_nothing_to_see(kind, rng):
     else:
         choice.gaps_ = True
     model.fit(X)
-    found, about = second_look(X, model, choice)
+    found, about = second_look(X, model, choice, "auto")
     assert found is model
     assert about is choice
 

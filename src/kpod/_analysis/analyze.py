@@ -137,11 +137,13 @@ def analyze(
     >>> from kpod.datasets import load_incomplete_wine
     >>> analysis = kpod.analyze(load_incomplete_wine().filename, 3)
     >>> list(analysis.describe()["rows"])
-    [66, 58, 54]
-    >>> analysis.describe()["description"][1].partition(", alcohol")[0]
-    'low in color_intensity (2.82, others 6.08)'
+    [68, 58, 52]
+    >>> analysis.shape.shape_
+    'diag, 2 factors'
+    >>> analysis.describe()["description"][0].partition(", alcohol")[0]
+    'low in color_intensity (3.02, others 6.4)'
     >>> analysis.model.predict(kpod.read(load_incomplete_wine().filename))[:5]
-    array([0, 0, 0, 0, 0], dtype=int32)
+    array([1, 1, 1, 1, 1], dtype=int32)
     """
     progress = progress or silent
     check_shape(shape)

@@ -59,10 +59,10 @@ class OtherNumber:
 
 
 def other_numbers(analysis: Analysis) -> list[OtherNumber]:
-    """What comes of one cluster less, and of one more; nothing for tables in pieces, ratings and mixtures."""
+    """What comes of one cluster less, and of one more, of the same shape; nothing for ratings and pieces."""
     c, k = analysis._clustering, analysis.n_clusters
     seen = c.seen
-    if is_mixture(c.kpod) or analysis._table.in_pieces or not isinstance(seen, np.ndarray):
+    if analysis._table.in_pieces or not isinstance(seen, np.ndarray):
         return []
     rows = np.flatnonzero(c.labels >= 0)
     if len(rows) > MOST_ROWS:
@@ -77,7 +77,11 @@ def other_numbers(analysis: Analysis) -> list[OtherNumber]:
 
 
 def clustered(model: Any, values: Floats, weights: Floats | None, number: int) -> Labels:
-    again = clone(model).set_params(n_clusters=number, probability=False, checkpoint=None)
+    if is_mixture(model):
+        shape = {"covariance_type": model.covariance_type_, "n_factors": model.n_factors_}
+        again = clone(model).set_params(n_components=number, **shape)
+    else:
+        again = clone(model).set_params(n_clusters=number, probability=False, checkpoint=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of starts and of rows: they are not the result
         return np.asarray(again.fit(values, sample_weight=weights).labels_)

@@ -66,8 +66,8 @@ def prepare_pieces(table: Any, preparer: TablePreparer) -> Prepared:
         scale = option("--scale", preparer.scale if needs_all else "robust")
         more = "" if in_the_shell() else ", `column_weights`"
         raise InputError(
-            f"{table.source}: {scale}{more}, {option('--log')} and {option('--clip')} need the whole table in "
-            f"memory{table.whole_size}; leave them out, or give one file that fits."
+            f"{table.source}: {scale}{more}, {option('--log')} and {option('--clip')} need the whole table "
+            f"in memory{table.whole_size}; leave them out, or give one file that fits."
         )
     usage = choose_columns(
         table, preparer.columns or (), preparer.exclude, preparer.ids,

@@ -314,7 +314,7 @@ class Screen:
 
 @dataclass
 class Found:
-    """Rows (numbered within their block), or something of each row, by the first row of the block."""
+    """Rows (numbered within their block), or something of the rows, by the first row of the block."""
 
     rows: dict[int, Any] = field(default_factory=dict)
 
@@ -337,22 +337,16 @@ class Loss:
             with self.spaces.of(rows) as space:
                 for start, stop in block.pieces(8):
                     part += kernels.losses(rows, start, stop, state.labels, self.centers, out, space)
-        total.parts[block.first] = part
+        total.rows[block.first] = part
         return state
 
 
-@dataclass
-class LossSum:
-    """The loss of each block, by its first row."""
-
-    parts: dict[int, float] = field(default_factory=dict)
-
-    def merge(self, other: LossSum) -> None:
-        self.parts.update(other.parts)
+class LossSum(Found):
+    """The loss of each block."""
 
     @property
     def total(self) -> float:
-        return math.fsum(self.parts.values())
+        return math.fsum(self.rows.values())
 
 
 @dataclass
@@ -410,14 +404,9 @@ class Worst:
         lost = np.empty(block.n_rows)
         state = Loss(self.centers, self.before)(block, state, LossSum(), lost)
         worst = np.argsort(-lost, kind="stable")[: self.most]
+        weights = np.ones(block.n_rows) if block.weights is None else block.weights
         found.rows += [
-            WorstRow(
-                block.first + int(i),
-                float(lost[i]),
-                int(state.labels[i]),
-                1.0 if block.weights is None else float(block.weights[i]),
-                entries,
-            )
+            WorstRow(block.first + int(i), float(lost[i]), int(state.labels[i]), float(weights[i]), entries)
             for i, entries in zip(worst, block.entries(worst), strict=True)
         ]
         return state

@@ -47,14 +47,15 @@ def second_look(
     for k in perhaps_apart(choice, density):
         model, about = choose_shape(X, with_number(k), shape, sample_weight)
         if about.n_separate_ == k:
-            found = replace(set_apart(choice, k), table_=found.table_, model_=model, shape_=about)
+            in_shape = set_apart(choice, k)
+            found = replace(in_shape, table_=found.table_, n_separate_=k, model_=model, shape_=about)
             break
     if density.n_rows < (kpod.labels_ >= 0).sum() and found.sentence_ != choice.sentence_:
         said = f"{found.sentence_} The density is that of a random sample of {density.n_rows:,} rows."
         found = replace(found, sentence_=said)
-    if found.best_k_ == choice.best_k_:
-        return kpod, found
     other = with_number(found.best_k_)
+    if other is kpod or found.model_ is not None:
+        return other, found
     apart = n_apart(validation.as_array(X, other), other.labels_, other.cluster_centers_)
     return other, replace(found, n_separate_=apart)
 

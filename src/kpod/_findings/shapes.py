@@ -28,6 +28,7 @@ from kpod._estimators.mixture.gaussian_mixture import GaussianMixture
 from kpod._inputs import collections, validation
 from kpod._mixture.shape import SHAPES, Shape
 from kpod._mixture.skewness import gain_of_transforms
+from kpod._mixture.starts import most_rows
 from kpod._mixture.tails import HeavyTails, distances, gain_of_tails, round_with_tails
 from kpod._selection.separation import n_apart_in_shape
 
@@ -75,7 +76,9 @@ class ShapeChoice(ReadsAsText):
         BIC of round clusters, of round clusters with heavy tails, and of the mixture.
     n_separate_ : int
         How many separate groups the clusters of a mixture that is handed out form, in its shape; 0 where
-        clusters are round.
+        clusters are round, or the table is not dense.
+    n_sampled_ : int
+        How many rows shapes were compared by, where that is a sample of the table; else 0.
     degrees_ : float
         Degrees of freedom of the heavy tails that contradict a Gaussian shape; infinite if there are none.
     sentence_ : str
@@ -91,6 +94,7 @@ class ShapeChoice(ReadsAsText):
     bics_: Any = None
     degrees_: float = np.inf
     n_separate_: int = 0
+    n_sampled_: int = 0
 
     @property
     def note(self) -> Note:
@@ -105,6 +109,7 @@ class ShapeChoice(ReadsAsText):
             "agreement": None if np.isnan(self.agreement_) else self.agreement_,
             "round_sizes": sizes[0],
             "mixture_sizes": sizes[1],
+            "sampled": self.n_sampled_,
             "degrees": None if np.isinf(self.degrees_) else self.degrees_,
             "more_by_mixture": [str(name) for name in self.columns_[0]],
             "more_by_round": [str(name) for name in self.columns_[1]],
@@ -333,19 +338,30 @@ class Compared:
         np.add.at(table, (self.kpod.labels_[both], self.mixture.labels_[both]), 1)
         return ShapeChoice(
             shape, reason, self.name, self.agreement, table, self.columns, self.bics, degrees,
-            0 if shape == ROUND else self.n_apart,
+            0 if shape == ROUND else self.n_apart, self.n_sampled,
         )  # fmt: skip
 
     @property
+    def n_sampled(self) -> int:
+        most = most_rows(int(self.kpod.n_features_in_))
+        return most if int((self.kpod.labels_ >= 0).sum()) > most else 0
+
+    @property
+    def is_dense(self) -> bool:
+        return not (sparse.issparse(self.values) or hasattr(self.values, "blocks"))
+
+    @property
     def n_apart(self) -> int:
-        """How many separate groups the clusters of the mixture form."""
+        """How many separate groups the clusters of the mixture form; 0 of a table that is not dense."""
+        if not self.is_dense:
+            return 0
         parameters = self.mixture._parameters(self.mixture._units())
         return n_apart_in_shape(self.clean, self.mixture.labels_[self.rows], parameters)
 
     @cached_property
     def columns(self) -> tuple[list[Any], list[Any]]:
         """Columns that the one clustering tells apart better than the other."""
-        if sparse.issparse(self.values) or hasattr(self.values, "blocks"):
+        if not self.is_dense:
             return [], []
         by_mixture, by_round = (
             between(self.seen, model.labels_[self.rows]) for model in (self.mixture, self.kpod)

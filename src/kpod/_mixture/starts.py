@@ -35,13 +35,18 @@ PRIOR_STEPS = 10
 SEED_ROWS = 2000  # that such rows are drawn from
 
 
+def most_rows(n_columns: int) -> int:
+    """How many rows starts are tried on, and shapes compared by."""
+    return max(SAMPLE_ENTRIES // n_columns, FEWEST_ROWS)
+
+
 def standardised_sample(table: Table, rng: np.random.Generator, *, together: bool = False) -> Sample:
     """Rows that say anything, all or some, in units of the columns' standard deviations.
 
     With `together`, in one unit for all columns.
     """
     rows = np.flatnonzero(table.usable)
-    size = max(SAMPLE_ENTRIES // table.n_columns, FEWEST_ROWS)
+    size = most_rows(table.n_columns)
     if len(rows) > size:
         rows = np.sort(rng.choice(rows, size, replace=False, shuffle=False))
     variances = np.full(table.n_columns, table.variances[table.live].mean()) if together else table.variances

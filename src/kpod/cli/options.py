@@ -250,8 +250,8 @@ preparing = together(
         default=DEFAULT_SCALE,
         show_default=True,
         help="How numbers are scaled: standard, by mean and standard deviation; auto also takes logarithms "
-        "of skewed columns and limits columns in which a few values hold most of the variance, and names them; "
-        "robust, by median and interquartile range.",
+        "of skewed columns and limits columns in which a few values hold most of the variance, and names "
+        "them; robust, by median and interquartile range.",
     ),
     click.option("--no-scale", is_flag=True, help="The same as --scale none, for columns that share a unit."),
     click.option("--robust", is_flag=True, help="The same as --scale robust."),

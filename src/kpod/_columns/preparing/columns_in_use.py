@@ -86,13 +86,7 @@ class ColumnUsage:
             asked = option("--log", [printable(absent[0])])
             raise InputError(f"{asked}: not among the columns clustered as numbers.")
         for name in names:
-            values = table.numbers(name)
-            low = [] if values is None else np.flatnonzero(values <= -1)
-            if len(low):
-                raise InputError(
-                    f"{table.source}: {table.where(int(low[0]), name)}: column {shown(name)} holds "
-                    f"{values[low[0]]:g}, which has no logarithm; leave it out of {option('--log')}."
-                )
+            check_has_logarithms(table, name)
         return names
 
     def column_weights(self, table: TableFile, given: Mapping[str, float]) -> Floats:
@@ -108,6 +102,17 @@ class ColumnUsage:
                 if name in self.used:
                     out[self.used.index(name)] = value
         return out
+
+
+def check_has_logarithms(table: TableFile, name: str) -> None:
+    values = table.numbers(name)
+    if values is None or not (values <= -1).any():
+        return
+    row = int(np.flatnonzero(values <= -1)[0])
+    raise InputError(
+        f"{table.source}: {table.where(row, name)}: column {shown(name)} holds {values[row]:g}, which has no "
+        f"logarithm; leave it out of {option('--log')}."
+    )
 
 
 def choose_columns(  # noqa: PLR0912

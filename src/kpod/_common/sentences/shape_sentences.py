@@ -53,6 +53,7 @@ def shape_of_clusters(
     agreement: float | None,
     round_sizes: Sequence[int],
     mixture_sizes: Sequence[int],
+    sampled: int,
     degrees: float | None,
     more_by_mixture: Sequence[str],
     more_by_round: Sequence[str],
@@ -65,6 +66,8 @@ def shape_of_clusters(
         said = f"As asked for: {shape_words(shape)}."
     else:
         said = f"The clusters are not round: {shape_words(shape)} fit the table better."
+    if sampled and reason != "asked for":
+        said = f"{said[:-1]} (compared on a sample of {sampled:,} rows)."
     if agreement is None or agreement >= SAME_CLUSTERS:
         return printable(said)
     one, other = ("Round clusters", round_sizes), ("The mixture", mixture_sizes)
