@@ -213,7 +213,7 @@ def test_a_restart_ends_a_wait_for_workers_that_are_gone():
     with local_cluster(1) as cluster, distributed.Client(cluster, set_as_default=False) as client:
         connection = waiting.Connection.of(client)
         client.restart(timeout=SAFETY_NET)
-        assert client.nthreads()
+        until(client.nthreads, SAFETY_NET)
         gone = client.loop.asyncio_loop.create_future()
 
         def wait():

@@ -1,6 +1,7 @@
 """Run the command line in this process, or as the program it is."""
 
 import io
+import re
 import subprocess
 import sys
 
@@ -32,8 +33,11 @@ def kpod(monkeypatch, *args, stdin=b""):
     return Result(code, out, err)
 
 
+SAID_AFTER_A_WHILE = re.compile(r"^(kpod: \d+ s: |choosing the number of clusters takes about ).*\n", re.M)
+
+
 def program(*args, **options):
-    """The same, as a process of its own."""
+    """The same, as a process of its own; without lines that only a busy machine shows."""
     command = [sys.executable, "-W", "error", "-m", "kpod", *map(str, args)]
     done = subprocess.run(command, capture_output=True, check=False, **options)
-    return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return Result(done.returncode, done.stdout.decode(), SAID_AFTER_A_WHILE.sub("", done.stderr.decode()))
