@@ -161,6 +161,20 @@ def test_one_cluster_more_or_less(analysis):
         assert 0.8 * size <= sum(more.into) <= size
 
 
+def test_a_sample_is_split_and_says_so(monkeypatch):
+    """Its clusters may be few, and one of ours may not be in it."""
+    rng = np.random.default_rng(0)
+    centers = np.repeat([[0.0, 0, 0], [9, 9, 0], [9, 9, 4], [90, 90, 90]], [100, 60, 60, 1], axis=0)
+    table = pd.DataFrame(centers + rng.normal(size=centers.shape), columns=["a", "b", "c"])
+    done = kpod.analyze(table, n_clusters=3, scale="none", shape="round", random_state=0, verdict=False)
+    monkeypatch.setattr("kpod._analysis.other_numbers.MOST_ROWS", 80)
+    less, more = done.other_numbers
+    assert less.n_sampled == more.n_sampled == 80
+    (split,) = (other for other in (less, more) if other.split is not None)
+    assert split.sentence_.endswith("of the 80 rows in a sample")
+    assert 0.8 * 80 * 120 / 221 - 10 < sum(split.into) < 80
+
+
 def test_rows_are_called_by_name(analysis):
     summary = analysis.to_dict()
     for cluster in summary["clusters"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,9 +36,11 @@ class OtherNumber:
     split : int or None
         The cluster that was split in two, if nothing else changed.
     into : tuple of int
-        Its number of rows in each of the two.
+        Its number of rows in each of the two; of a large table, of those in the sample.
     agreement : float
         The adjusted Rand index with the clusters of the analysis.
+    n_sampled : int or None
+        The number of rows that were clustered again, if they are a sample.
     """
 
     n_clusters: int
@@ -46,6 +48,7 @@ class OtherNumber:
     split: int | None
     into: tuple[int, ...]
     agreement: float
+    n_sampled: int | None = None
 
     @property
     def sentence_(self) -> str:
@@ -65,14 +68,16 @@ def other_numbers(analysis: Analysis) -> list[OtherNumber]:
     if analysis._table.in_pieces or not isinstance(seen, np.ndarray):
         return []
     rows = np.flatnonzero(c.labels >= 0)
-    if len(rows) > MOST_ROWS:
+    n_sampled = MOST_ROWS if len(rows) > MOST_ROWS else None
+    if n_sampled:
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_ROWS, replace=False))
     weights = None if analysis._weights is None else np.asarray(analysis._weights)[rows]
     out = []
     for number in (k - 1, k + 1):
         if 1 < number < len(rows) and k > 1:
             labels = clustered(c.kpod, seen[rows], weights, number)
-            out.append(compared(np.asarray(c.labels)[rows], labels, k, number))
+            found = compared(np.asarray(c.labels)[rows], labels, k, number)
+            out.append(replace(found, n_sampled=n_sampled))
     return out
 
 
@@ -93,7 +98,7 @@ def compared(ours: Labels, theirs: Labels, k: int, number: int) -> OtherNumber:
     both = np.zeros((k, number))
     found = contingency_matrix(ours, theirs)
     both[np.ix_(np.unique(ours), np.unique(theirs))] = found
-    kept, made = both / both.sum(axis=1, keepdims=True), both / np.maximum(both.sum(axis=0, keepdims=True), 1)
+    kept, made = (both / np.maximum(both.sum(axis=axis, keepdims=True), 1) for axis in (1, 0))
     if number < k:
         to = kept.argmax(axis=1)
         merged = [m for m in range(k) if (to == to[m]).sum() > 1]

@@ -81,7 +81,8 @@ def other_number(other: Any) -> str:
         return f"{with_so_many}, {listed([str(m) for m in other.merged])} become one"
     if other.split is not None:
         parts = listed([f"{n:,}" for n in other.into])
-        return f"{with_so_many}, cluster {other.split} is split into {parts} rows"
+        of = f"of the {other.n_sampled:,} rows in a sample" if other.n_sampled else "rows"
+        return f"{with_so_many}, cluster {other.split} is split into {parts} {of}"
     return f"{with_so_many}, rows are divided differently (agreement {other.agreement:.2f})"
 
 
