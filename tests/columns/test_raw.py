@@ -284,7 +284,7 @@ def test_outliers_are_noticed_with_the_remedy(kpod, tmp_path):
     frame = pd.DataFrame({"income": rng.lognormal(10, 0.5, 300), "age": rng.normal(40, 10, 300)})
     frame.loc[7, "income"] = 1e9
     frame.to_csv(tmp_path / "t.csv", index=False)
-    done = kpod("fit", tmp_path / "t.csv", "-k", 2, "-o", tmp_path / "o.csv")
+    done = kpod("fit", tmp_path / "t.csv", "-k", 2, "--shape", "round", "-o", tmp_path / "o.csv")
     said = " ".join(done.err.split())
     assert "caution: Fewer than 5 rows in cluster 1" in said
     assert "--log income" in said

@@ -271,9 +271,10 @@ def test_a_partition_that_changes_is_refused_when_it_is_read_again(weighted, cli
         if "lloyd 2:" in line:
             for i, path in enumerate(paths):
                 np.save(path, X[250 * i : 250 * (i + 1)] + 1)
-            victim = min(client.nthreads())
-            os.kill(client.run(os.getpid, workers=[victim])[victim], signal.SIGKILL)
-            until(lambda: victim not in client.nthreads())
+            victims = client.run(os.getpid)  # all of them: whichever holds the blocks
+            for pid in victims.values():
+                os.kill(pid, signal.SIGKILL)
+            until(lambda: not victims.keys() & client.nthreads().keys())
 
     model._progress_line = change
     changed = r"Partition [0-3] of X \(rows \d+ to \d+\).*changed while it was in use.*Fit again"

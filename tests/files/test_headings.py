@@ -205,9 +205,9 @@ def test_read_analyze_and_the_preparer_agree(tmp_path):
     )])  # fmt: skip
     with pytest.warns(UserWarning, match=r"1 heading that occurred before was made unique: 'a \(2\)'"):
         frame = read(path)
-    analysis = analyze(path, 2)
+    analysis = analyze(path, 2, shape="round")
     assert [note.kind for note in analysis.notes] == ["headings made unique", "not numbers", "number format"]
-    np.testing.assert_array_equal(analysis.labels, analyze(frame, 2).labels)
+    np.testing.assert_array_equal(analysis.labels, analyze(frame, 2, shape="round").labels)
     prepared = TablePreparer().fit_transform(read_table(path))
     np.testing.assert_array_equal(prepared, TablePreparer().fit_transform(frame))
     assert KPOD(2, random_state=0).fit(prepared).labels_.shape == (50,)

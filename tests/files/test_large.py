@@ -123,7 +123,7 @@ def test_numbers_of_four_bytes_are_kept_in_four(kpod, table, tmp_path, monkeypat
     said = {}
     for name, data in (("one", one), ("parts", folder)):
         done = kpod(
-            "fit", data, "-k", 3, "--json", "--no-verdict",
+            "fit", data, "-k", 3, "--shape", "round", "--json", "--no-verdict",
             "--model", tmp_path / f"{name}.kpod", "-o", tmp_path / "o.csv",
         )  # fmt: skip
         assert done.code == 0, done.err
@@ -399,10 +399,9 @@ def test_no_option_is_offered_that_would_be_refused(kpod, table, tmp_path):
     write(table.select(["town"]), tmp_path / "words.csv")
     prices = "".join(f"{i % 70};{i % 9 + 1}.{i % 900 + 100}\n" for i in range(N))
     (tmp_path / "price.csv").write_text(f"age;price\n{prices}")
-    model = tmp_path / "m.kpod"
-    assert (
-        kpod("fit", tmp_path / "one.csv", "-k", 2, "-q", "-o", tmp_path / "o.csv", "--model", model).code == 0
-    )
+    model, out = tmp_path / "m.kpod", tmp_path / "o.csv"
+    round_model = kpod("fit", tmp_path / "one.csv", "-k", 2, "--shape", "round", "-o", out, "--model", model)
+    assert round_model.code == 0
     for pieces, offered in (((), True), (("--scratch", tmp_path), False)):
         for given, option in (
             (["fit", tmp_path / "one.csv", "-k", 2], "use --categories to cluster by categories too"),

@@ -176,8 +176,9 @@ def test_a_cluster_that_the_probabilities_contradict_is_the_first_caution(monkey
     )
     pd.DataFrame(np.hstack([trend, tails]), columns=list("abcd")).to_csv(tmp_path / "d.csv", index=False)
     done = command(
-        monkeypatch, "fit", tmp_path / "d.csv", "-k", 3, "--confidence", "--json", "-o", tmp_path / "o.csv"
-    )
+        monkeypatch, "fit", tmp_path / "d.csv", "-k", 3, "--shape", "round", "--confidence", "--json",
+        "-o", tmp_path / "o.csv",
+    )  # fmt: skip
     out = pd.read_csv(tmp_path / "o.csv")
     of_cluster = out[out["cluster"] == 2]
     moved = of_cluster[of_cluster["confidence"] < 0.5]

@@ -93,13 +93,14 @@ def test_weights_are_rows_and_gaps_need_not_be_stored():
 
 def test_it_is_a_caution_of_the_analysis_and_said_once():
     X, _ = drawn(factor=1.5, n=300)
-    analysis = kpod.analyze(pd.DataFrame(X, columns=list("abcdef")), K, probability=True)
+    table = pd.DataFrame(X, columns=list("abcdef"))
+    analysis = kpod.analyze(table, K, shape="round", probability=True)
     (caution,) = [one for one in analysis.cautions if one.kind == "clusters that are not round"]
     assert caution.severity == "caution"
     assert caution.values["correlated"]
     assert "GaussianMixture" in caution.text
     assert str(analysis).count("assume round clusters") == 1
-    plain = kpod.analyze(pd.DataFrame(X, columns=list("abcdef")), K)
+    plain = kpod.analyze(table, K, shape="round")
     assert plain.confidence is not None
     assert any(one.kind == "clusters that are not round" for one in plain.cautions)
 

@@ -54,7 +54,7 @@ SETTINGS = {
     "docs/command-line.md": "0.2",
     "docs/comparison.md": "0.18",
     "docs/gaps.md": "0.01, 0.05, 0.1, 0.2",
-    "docs/growing.md": "0.06, 1.25, 10, 4.3, 6",
+    "docs/growing.md": "0.06, 1.25, 10, 3.5, 4.3, 6",
     "docs/guide.md": "0.8, 2.5",
     "docs/index.md": "3.11",
     "docs/installing.md": "3.11",

@@ -61,6 +61,7 @@ EXTRAS = {
     "_inputs/scanned.py": ["files"],
     "_inputs/dask_tables.py": ["dask"],
     "_inputs/choose_executor.py": ["dask"],
+    "_inputs/spark_packing.py": ["spark"],
     "_inputs/spark_tables.py": ["spark"],
     "_estimators/in_partitions.py": ["spark"],
     "_engine/workers/": ["dask", "spark"],

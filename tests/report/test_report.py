@@ -325,7 +325,8 @@ def test_the_command_writes_what_python_writes(monkeypatch, tmp_path):
     frame = pd.DataFrame(WINE.data, columns=WINE.feature_names)
     frame.insert(0, "bottle_id", [f"b{i}" for i in range(len(frame))])
     frame.to_csv(table, index=False)
-    done = run_here(monkeypatch, "fit", table, "-k", 3, "-q", "--report", tmp_path / "r.html")
+    options = ("-k", 3, "--shape", "round", "-q", "--report", tmp_path / "r.html")
+    done = run_here(monkeypatch, "fit", table, *options)
     assert done.code == 0
     page = (tmp_path / "r.html").read_text()
     assert re.search(r"Cluster \d: 58 rows, low in color_intensity \(2\.82, others 6\.08\), alcohol", page)

@@ -96,3 +96,27 @@ def whole_rows(X: Any) -> tuple[Any, Any]:
     if np.isnan(X.shape[1]):
         raise ValueError("The number of columns of X is unknown. Call X.compute_chunk_sizes() first.")
     return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X, np.empty((0, X.shape[1]))
+
+
+def raw_rows(X: Any, most: int) -> tuple[int, Any]:
+    """The number of rows of a collection of Dask, and so many of them at random, in their order."""
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    is_frame = hasattr(X, "columns")
+    parts = list(X.to_delayed() if is_frame else whole_rows(X)[0].to_delayed().ravel())
+    lengths = compute(*(delayed(len)(part) for part in parts))  # type: ignore[no-untyped-call]
+    edges = np.concatenate([[0], np.cumsum(lengths)])
+    n_rows = int(edges[-1])
+    drawn = np.random.default_rng(0).choice(n_rows, min(most, n_rows), replace=False, shuffle=False)
+    drawn.sort()
+    own = np.split(drawn, np.searchsorted(drawn, edges[1:-1]))
+    some = [
+        (part.iloc if is_frame else part)[at - edge]
+        for part, at, edge in zip(parts, own, edges[:-1], strict=True)
+    ]
+    if is_frame:
+        from dask.dataframe import from_delayed
+
+        return n_rows, from_delayed(some, meta=X._meta).compute()
+    return n_rows, np.concatenate(compute(*some))  # type: ignore[no-untyped-call]

@@ -85,34 +85,10 @@ def raw_rows_here(X: Any) -> Any:
         rows = X if n_rows <= most else X.sample(withReplacement=False, fraction=most / n_rows, seed=0)
         out = rows.toArrow() if hasattr(rows, "toArrow") else rows.toPandas()
     else:
-        n_rows, out = raw_rows_of_dask(X, most)
+        n_rows, out = dask_tables.raw_rows(X, most)
     if len(out) < n_rows:
         warn(f"X is on a cluster, and this rests on a random sample of {len(out):,} of {n_rows:,} rows.")
     return out
-
-
-def raw_rows_of_dask(X: Any, most: int) -> tuple[int, Any]:
-    """The number of rows of a collection of Dask, and so many of them at random, in their order."""
-    from dask.base import compute
-    from dask.delayed import delayed
-
-    is_frame = hasattr(X, "columns")
-    parts = list(X.to_delayed() if is_frame else dask_tables.whole_rows(X)[0].to_delayed().ravel())
-    lengths = compute(*(delayed(len)(part) for part in parts))  # type: ignore[no-untyped-call]
-    edges = np.concatenate([[0], np.cumsum(lengths)])
-    n_rows = int(edges[-1])
-    drawn = np.random.default_rng(0).choice(n_rows, min(most, n_rows), replace=False, shuffle=False)
-    drawn.sort()
-    own = np.split(drawn, np.searchsorted(drawn, edges[1:-1]))
-    some = [
-        (part.iloc if is_frame else part)[at - edge]
-        for part, at, edge in zip(parts, own, edges[:-1], strict=True)
-    ]
-    if is_frame:
-        from dask.dataframe import from_delayed
-
-        return n_rows, from_delayed(some, meta=X._meta).compute()
-    return n_rows, np.concatenate(compute(*some))  # type: ignore[no-untyped-call]
 
 
 def names_of(header: Any) -> list[str] | None:
