@@ -60,7 +60,7 @@ def test_clusters_made_by_a_few_rows_do_not_survive_without_them():
     other = tried(analysis)["extreme rows"]
     assert not other.same
     assert other.text == "without the 2 most extreme rows"
-    assert "without the 2 most extreme rows other rows belong together" in analysis.verdict.sentence_
+    assert "without the 2 most extreme rows, rows are grouped differently" in analysis.verdict.sentence_
 
 
 def test_clusters_made_by_one_column_do_not_survive_without_it():

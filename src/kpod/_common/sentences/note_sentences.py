@@ -139,7 +139,7 @@ def coordinates(note: Note) -> str:
 def logarithms_chosen(note: Note) -> str:
     its, are = ("its logarithm is", "is") if len(note.columns) == 1 else ("their logarithms are", "are")
     return (
-        f"{some(names_in(note))} {are} skewed: {its} clustered; {option('--scale', 'standard')} takes the "
+        f"{some(names_in(note))} {are} skewed: {its} used; {option('--scale', 'standard')} uses the "
         "values themselves."
     )
 
@@ -147,10 +147,10 @@ def logarithms_chosen(note: Note) -> str:
 def values_limited(note: Note, n: Sequence[int], low: Sequence[float], high: Sequence[float]) -> str:
     """On values that held most of the variance of their column."""
     columns = zip(names_in(note), n, low, high, strict=True)
-    said = some([f"{name} ({many:,} beyond {number(a)} to {number(b)})" for name, many, a, b in columns])
+    said = some([f"{name} ({many:,} outside {number(a)} to {number(b)})" for name, many, a, b in columns])
     return (
-        f"a few extreme values count only as far as limits in {said}; {option('--scale', 'standard')} takes "
-        "them as they are."
+        f"a few extreme values are moved to limits: {said}; {option('--scale', 'standard')} keeps them as "
+        "they are."
     )
 
 

@@ -39,8 +39,8 @@ def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any]
 def difference(other: Any, k: int) -> str:
     """What another choice changes."""
     if other.n_clusters != k:
-        return f"{other.text} there {'is' if other.n_clusters == 1 else 'are'} {other.n_clusters}"
-    return f"{other.text} other rows belong together (agreement {other.agreement:.2f})"
+        return f"{other.text}, there {'is' if other.n_clusters == 1 else 'are'} {other.n_clusters}"
+    return f"{other.text}, rows are grouped differently (agreement {other.agreement:.2f})"
 
 
 def why(choice: Any) -> str:
