@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import kpod
+from kpod._analysis.other_numbers import compared
 from kpod._common.errors import InputError
 from kpod._findings.columns_not_clustered import Aside
 from kpod._findings.outcome import outcome_of
@@ -161,8 +162,14 @@ def test_one_cluster_more_or_less(analysis):
         assert 0.8 * size <= sum(more.into) <= size
 
 
+def test_a_cluster_that_is_not_in_the_sample():
+    ours = np.repeat([0, 1], 10)
+    found = compared(ours, np.repeat([0, 1, 2], [10, 5, 5]), 3, 4)  # of three clusters, one is not there
+    assert (found.n_clusters, found.merged, found.split) == (4, (), None)
+    assert compared(ours, ours, 3, 2).merged == ()
+
+
 def test_a_sample_is_split_and_says_so(monkeypatch):
-    """Its clusters may be few, and one of ours may not be in it."""
     rng = np.random.default_rng(0)
     centers = np.repeat([[0.0, 0, 0], [9, 9, 0], [9, 9, 4], [90, 90, 90]], [100, 60, 60, 1], axis=0)
     table = pd.DataFrame(centers + rng.normal(size=centers.shape), columns=["a", "b", "c"])
