@@ -11,9 +11,9 @@ from scipy import stats
 import kpod
 from kpod._analysis.other_numbers import compared
 from kpod._common.errors import InputError
-from kpod._findings.columns_not_clustered import Aside
 from kpod._findings.outcome import outcome_of
 from kpod._findings.rule import plain_between, smallest_tree
+from kpod._findings.unused_column_profiles import UnusedColumn
 from tests.analysis.test_verdict import three_groups
 from tests.helpers.command import kpod as command
 
@@ -59,7 +59,7 @@ def test_intervals_of_means_are_those_of_student():
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], 30)
     values = rng.normal(labels * 2.0)
-    found = outcome_of(Aside("pay", values), labels, 2)
+    found = outcome_of(UnusedColumn("pay", values), labels, 2)
     for m in range(2):
         own = values[labels == m]
         interval = stats.t.interval(0.95, 29, own.mean(), stats.sem(own))
@@ -72,14 +72,14 @@ def test_an_outcome_without_a_difference_is_said_to_have_none():
     """Of outcomes drawn at random, hardly one in twenty differs, however many clusters are compared."""
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(5), 40)
-    told = [outcome_of(Aside("y", rng.random(200) < 0.4), labels, 5) for _ in range(100)]
+    told = [outcome_of(UnusedColumn("y", rng.random(200) < 0.4), labels, 5) for _ in range(100)]
     assert sum("no clear difference" not in one.sentence_ for one in told) <= 10
 
 
 def test_weights_equal_repetition_in_shares():
     labels, values = np.repeat([0, 1], 20), np.tile([0.0, 1.0, 1.0, 0.0], 10)
-    twice = outcome_of(Aside("y", values), labels, 2, np.full(40, 2.0))
-    once = outcome_of(Aside("y", values), labels, 2)
+    twice = outcome_of(UnusedColumn("y", values), labels, 2, np.full(40, 2.0))
+    once = outcome_of(UnusedColumn("y", values), labels, 2)
     assert twice.clusters == once.clusters  # weights say how much, not how many
 
 
@@ -88,8 +88,8 @@ def test_rows_without_weight_do_not_count_in_outcomes():
     rng = np.random.default_rng(0)
     labels, values = np.arange(60) % 2, (rng.random(60) < 0.4).astype(float)
     weights = (np.arange(60) < 40).astype(float)
-    with_all = outcome_of(Aside("paid", values), labels, 2, weights)
-    without = outcome_of(Aside("paid", values[:40]), labels[:40], 2)
+    with_all = outcome_of(UnusedColumn("paid", values), labels, 2, weights)
+    without = outcome_of(UnusedColumn("paid", values[:40]), labels[:40], 2)
     assert [vars(one) for one in with_all.clusters] == [vars(one) for one in without.clusters]
 
 

@@ -33,7 +33,7 @@ from pyarrow import feather
 import kpod as package
 from kpod._files.sandbox import parent
 from kpod.cli import run
-from tests.campaigns.zygote import Zygote
+from tests.campaigns.fork_server import Zygote
 
 N_ROWS = 40
 MOST_MEMORY = 1e9

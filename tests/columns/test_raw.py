@@ -20,8 +20,8 @@ from kpod._columns.table_notes import notes_on
 from kpod._common.errors import InputError
 from kpod._files.reading import read_table
 from kpod._findings.cautions import cautions
-from kpod._findings.columns_not_clustered import Aside, cramers_v, profile
 from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.unused_column_profiles import UnusedColumn, cramers_v, profile
 from tests.helpers.command import kpod as run_here
 
 pytestmark = pytest.mark.usefixtures("shell")
@@ -396,9 +396,11 @@ def test_bergsmas_correction():
 def test_profiles_say_what_stands_out():
     labels = np.repeat([0, 1], 50)
     codes = np.where(labels == 1, 0, np.arange(100) % 3)
-    found = profile([Aside("species", codes=codes, levels=["Gentoo", "Adelie", "Chinstrap"])], labels, 2)
+    found = profile(
+        [UnusedColumn("species", codes=codes, levels=["Gentoo", "Adelie", "Chinstrap"])], labels, 2
+    )
     assert found[0]["sentence"] == "cluster 1 is 100% Gentoo (67% overall)"
-    assert profile([Aside("noise", values=np.tile([1.0, 2.0], 50))], labels, 2) == []
+    assert profile([UnusedColumn("noise", values=np.tile([1.0, 2.0], 50))], labels, 2) == []
 
 
 @pytest.mark.parametrize(
@@ -437,7 +439,7 @@ def test_profiles_of_little_known_columns_say_so():
     labels = np.repeat([0, 1], 100)
     codes = np.where(labels == 1, 0, np.arange(200) % 3)
     codes[130:] = -1
-    (found,) = profile([Aside("stage", codes=codes, levels=["G1", "G2", "G3"])], labels, 2)
+    (found,) = profile([UnusedColumn("stage", codes=codes, levels=["G1", "G2", "G3"])], labels, 2)
     assert found["sentence"] == "cluster 1 is 100% G1 (49% overall; known for 30 of 100)"
     assert found["cells"][1] == ["100% G1"]
 
@@ -448,13 +450,13 @@ def test_profiles_leave_out_what_does_not_differ_or_rests_on_a_few_rows():
     codes = np.where(np.arange(200) == 199, 2, np.arange(200) % 2)
     codes[194:199] = -1
     assert cramers_v(np.array([[97.0, 97, 0], [0, 0, 1]])) > 0.5
-    assert profile([Aside("vehicle", codes=codes, levels=["a", "b", "c"])], labels, 2) == []
+    assert profile([UnusedColumn("vehicle", codes=codes, levels=["a", "b", "c"])], labels, 2) == []
     alike = np.where(np.arange(200) % 6 == 0, 1, 0)  # 17 % of both
     alike[194:] = [0, 0, 0, 2, 3, 4]
-    assert profile([Aside("factor", codes=alike, levels=list("abcde"))], labels, 2) == []
+    assert profile([UnusedColumn("factor", codes=alike, levels=list("abcde"))], labels, 2) == []
     values = np.where(np.arange(200) < 194, np.arange(200) % 7, np.nan)
     values[199] = 99.0
-    assert profile([Aside("age", values=values)], labels, 2) == []
+    assert profile([UnusedColumn("age", values=values)], labels, 2) == []
 
 
 def test_the_report_names_the_columns_it_does_not_profile(rng):
@@ -467,7 +469,9 @@ def test_the_report_names_the_columns_it_does_not_profile(rng):
 def test_profiles_of_years_and_days():
     labels = np.repeat([0, 1], 50)
     years, days = 2000.0 + 9 * labels, 19000.0 + 1000 * labels
-    (first, second) = profile([Aside("year", years), Aside("when", days, unit="date")], labels, 2)
+    (first, second) = profile(
+        [UnusedColumn("year", years), UnusedColumn("when", days, unit="date")], labels, 2
+    )
     assert {first["sentence"], second["sentence"]} == {
         "earliest in cluster 0, 2000 on average (2004 overall)",
         "earliest in cluster 0, 2022-01-08 on average (2023-05-23 overall)",

@@ -52,7 +52,7 @@ EXTRAS = {
     "plot/": ["plot"],
     "_report/": ["report"],
     "_analysis/": ["files"],
-    "_findings/asides.py": ["files"],
+    "_findings/unused_columns.py": ["files"],
     "_columns/": ["files"],
     "_files/": ["files", "excel", "stats"],
     "_files/places/": ["delta", "urls"],

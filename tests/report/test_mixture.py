@@ -16,7 +16,7 @@ import kpod
 from kpod import GaussianMixture, ObservedScaler, TablePreparer, plot, stability, summary
 from kpod._analysis.analyze import analyze_table, open_data
 from kpod._common.progress import silent
-from kpod._findings.fitted_clusters import within
+from kpod._findings.fitted_clusters import mixture_spread
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.models import wild_cells
 from kpod.missingness import mcar
@@ -91,14 +91,14 @@ def test_units_come_back_through_any_pipeline(frame):
         c = Clustering.of(model.fit(table), table)
         assert (c.labels == alone.labels).mean() > 0.99
         assert_allclose(c.centers, alone.centers, rtol=1e-2)
-        assert_allclose(within.spreads(c), within.spreads(alone), rtol=2e-2)
-        pair, other = (within.correlated_pairs(of, 0)[0] for of in (c, alone))
+        assert_allclose(mixture_spread.spreads(c), mixture_spread.spreads(alone), rtol=2e-2)
+        pair, other = (mixture_spread.correlated_pairs(of, 0)[0] for of in (c, alone))
         assert pair[:2] == other[:2] == (0, 1)
         assert pair.correlation == pytest.approx(other.correlation, abs=0.02)
 
 
 def test_spreads_are_standard_deviations_of_the_clusters(own, found):
-    low, high = within.spreads(found)
+    low, high = mixture_spread.spreads(found)
     assert_allclose((high - low) / 2, np.sqrt(np.diagonal(own.covariances_, axis1=1, axis2=2)))
     assert_allclose((high + low) / 2, own.means_)
 
@@ -109,12 +109,12 @@ def test_logarithms_have_spreads_from_where_to_where():
     table = pd.DataFrame({"income": np.exp(rng.normal(3 + 4 * side, 0.5)), "age": rng.normal(40, 5, 200)})
     model = make_pipeline(TablePreparer(log=["income"]), GaussianMixture(2, covariance_type="diag", **QUICK))
     c = Clustering.of(model.fit(table), table)
-    low, high = within.spreads(c)
+    low, high = mixture_spread.spreads(c)
     logs = [np.log(table["income"][c.labels == m]) for m in range(2)]
     expected = [[np.exp(one.mean() - one.std()), np.exp(one.mean() + one.std())] for one in logs]
     assert_allclose(np.transpose([low[:, 0], high[:, 0]]), expected, rtol=0.1)
-    assert " to " in within.spread_shown(c, 0, low[0, 0], high[0, 0])
-    assert within.spread_shown(c, 1, low[0, 1], high[0, 1]).startswith("± ")
+    assert " to " in mixture_spread.spread_shown(c, 0, low[0, 0], high[0, 0])
+    assert mixture_spread.spread_shown(c, 1, low[0, 1], high[0, 1]).startswith("± ")
 
 
 def test_a_cluster_is_said_to_vary(found):
@@ -181,12 +181,12 @@ def test_every_shape_has_its_sentence(shape, words, frame):
     table = frame.drop(index=ROW)
     model = GaussianMixture(2, max_iter=30, tol=1e-2, **shape, **QUICK).fit(table)
     c = Clustering.of(model, table)
-    assert words in within.shape_sentence(model)
-    said = within.correlation_sentences(c)
+    assert words in mixture_spread.shape_sentence(model)
+    said = mixture_spread.correlation_sentences(c)
     matrices = shape["covariance_type"] in ("full", "tied") or shape.get("n_factors")
     assert len(said) == (0 if not matrices else 1 if shape["covariance_type"] == "tied" else 2)
     for cluster in range(2):
-        for pair in within.correlated_pairs(c, cluster):
+        for pair in mixture_spread.correlated_pairs(c, cluster):
             columns = np.array(pair[:2])
             expected = np.asarray(model._covariance(cluster, columns))
             assert pair.correlation == pytest.approx(

@@ -9,7 +9,7 @@ from scipy.stats import norm, rankdata
 
 from kpod import KPOD, GaussianMixture, choose_k
 from kpod._engine.executors import Executor
-from kpod._findings.second_look import (
+from kpod._findings.number_by_density import (
     instead_of_one,
     perhaps_apart,
     second_look,

@@ -22,7 +22,6 @@ from kpod._common.options import option
 from kpod._common.progress import Progress, silent
 from kpod._common.typing import Floats, Labels
 from kpod._estimators.kpod import KPOD
-from kpod._findings.asides import asides
 from kpod._findings.cautions import cautions
 from kpod._findings.certainty import how_sure
 from kpod._findings.fitted_clusters.clustering import Clustering
@@ -30,6 +29,7 @@ from kpod._findings.fitted_clusters.models import is_mixture
 from kpod._findings.outcome import Outcome, outcome_of
 from kpod._findings.rule import Rule, rule_of
 from kpod._findings.stability import Stability, stability
+from kpod._findings.unused_columns import unused_columns
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -155,7 +155,9 @@ class Analysis:
     def outcome(self) -> Outcome | None:
         if self._outcome is None:
             return None
-        column = next((one for one in asides(self._table, self._usage) if one.name == self._outcome), None)
+        column = next(
+            (one for one in unused_columns(self._table, self._usage) if one.name == self._outcome), None
+        )
         if column is None:
             role = self._usage.roles[self._outcome]
             raise InputError(
@@ -240,7 +242,7 @@ class Analysis:
             settings={**(settings or {}), **report_settings(summary)},
             source=text.source_facts(summary),
             row_names=self.row_names,
-            aside=asides(self._table, self._usage),
+            aside=unused_columns(self._table, self._usage),
             notes=[note.text for note in self.notes],
             cautions=self.cautions,
             sure=self._known("confidence"),

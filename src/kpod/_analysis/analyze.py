@@ -24,11 +24,11 @@ from kpod._common.options import option
 from kpod._common.progress import Part, Progress, following, introduce, silent
 from kpod._common.warnings import EmptyRowsWarning, RoundClustersWarning
 from kpod._estimators.kpod import KPOD
-from kpod._findings.asides import asides
 from kpod._findings.choose_k import choose_k
-from kpod._findings.columns_not_clustered import followed
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.shapes import ROUND, ShapeChoice, check_shape, choose_shape, why_not
+from kpod._findings.unused_column_profiles import followed
+from kpod._findings.unused_columns import unused_columns
 from kpod._inputs.lazy import lazy_kind
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def analyze(
         missingness=missingness, probability=probability, checkpoint=checkpoint,
     )  # fmt: skip
     long_form = {"--rows": rows, "--items": items, "--values": values}
-    from kpod._columns.rows.choice import arrange_rows
+    from kpod._columns.rows.rows_in_use import arrange_rows
 
     reading = {
         "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "header": header, "scratch": scratch
@@ -342,7 +342,7 @@ def naming(source: str) -> Iterator[None]:
 def follows(table: TableFile, usage: Any, c: Clustering) -> list[Note]:
     """Columns not used that the clusters follow."""
     compared = table.n_rows <= FEW_ROWS and not table.in_pieces
-    return followed(asides(table, usage), c.labels, c.k) if compared else []
+    return followed(unused_columns(table, usage), c.labels, c.k) if compared else []
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from kpod._common.sentences.formatting import best_found, finite
 from kpod._common.sentences.note_sentences import title
 from kpod._common.sentences.verdict_sentences import why
 from kpod._findings.certainty import starts_of, why_this_number
-from kpod._findings.fitted_clusters import within
+from kpod._findings.fitted_clusters import mixture_spread
 from kpod._findings.fitted_clusters.models import is_mixture
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def typical_rows(analysis: Analysis, cluster: int) -> dict[str, Any]:
 
 def spread_of(c: Clustering, cluster: int) -> dict[str, Any]:
     """Of each column, what lies a standard deviation below and above the center of a cluster."""
-    ends = within.spreads(c)[:, cluster].T
+    ends = mixture_spread.spreads(c)[:, cluster].T
     return {name: [finite(low), finite(high)] for name, (low, high) in zip(c.names, ends, strict=True)}
 
 
@@ -120,14 +120,14 @@ def summary_of_fit(c: Clustering) -> dict[str, Any]:
                 "covariance_type": model.covariance_type_,
                 "factors": model.n_factors_,
                 "sentences": [
-                    within.shape_sentence(model),
-                    *filter(None, [within.silent_sentence(c)]),
-                    *within.correlation_sentences(c),
+                    mixture_spread.shape_sentence(model),
+                    *filter(None, [mixture_spread.silent_sentence(c)]),
+                    *mixture_spread.correlation_sentences(c),
                 ],
-                "columns_that_say_nothing": [c.label(j) for j in within.silent_columns(c)],
+                "columns_that_say_nothing": [c.label(j) for j in mixture_spread.silent_columns(c)],
                 "unexpected_values": [
                     {"row": cell.row + 1, "column": c.label(cell.column), "value": finite(cell.value)}
-                    for cell in within.wild_cells_of(c)
+                    for cell in mixture_spread.wild_cells_of(c)
                 ],
             },
         }

@@ -328,7 +328,7 @@ class Questions:
     def of_individuals(self, spec: Specification, unit: str) -> tuple[Positions, Labels]:
         """The rows, and the clusters of their individuals: of means, as `one_row_per` would have them."""
         from kpod._columns.preparing.column_values import codes_of
-        from kpod._columns.rows.choice import combined
+        from kpod._columns.rows.rows_in_use import combined
 
         codes = codes_of(self.table, unit)
         known = self.rows[codes[self.rows] >= 0]

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._columns.check_boxes import tick
 from kpod._columns.column_inspection import ask_about_points, inspect, shows_points
 from kpod._columns.missing_codes import MINUS, WORD, MissingCodes, answers_among
-from kpod._columns.relations.between import settle_between
+from kpod._columns.relations.codes_beside_names import settle_between
 from kpod._columns.tables import Column, Dialect
-from kpod._columns.ticked import tick
 from kpod._common.notes import Note
 
 

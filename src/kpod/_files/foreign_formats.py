@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kpod._columns.locations import Cells, letters
 from kpod._columns.missing_codes import MissingCodes
 from kpod._columns.notations.number_formats import PAIRS
+from kpod._columns.positions_in_files import Cells, letters
 from kpod._columns.roles import ordered
 from kpod._columns.roles.vocabulary import NO_ANSWER
 from kpod._common.errors import InputError, printable

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kpod._columns.locations import Cells, Lines
 from kpod._columns.missing_codes import MissingCodes
+from kpod._columns.positions_in_files import Cells, Lines
 from kpod._columns.table_inspection import look_at_columns
 from kpod._columns.tables import Column, TableFile
 from kpod._common.errors import InputError, printable

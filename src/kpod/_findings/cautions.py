@@ -17,8 +17,8 @@ from kpod._findings.certainty import rows_elsewhere
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.descriptions import FEW
 from kpod._findings.fitted_clusters.entries import MappedEntries
+from kpod._findings.fitted_clusters.mixture_spread import wild_cells_of
 from kpod._findings.fitted_clusters.models import is_mixture
-from kpod._findings.fitted_clusters.within import wild_cells_of
 from kpod._findings.stability import Stability, unstable
 
 CONTRADICTED = 0.5

@@ -25,7 +25,7 @@ from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.progress import Progress
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
-from kpod._findings.second_look import second_look
+from kpod._findings.number_by_density import second_look
 from kpod._findings.shapes import ROUND, check_shape, choose_shape, why_not
 from kpod._inputs import frames, validation
 from kpod._selection.number import KChoice, Shapes

@@ -17,7 +17,7 @@ from scipy.stats import t as student
 from kpod._common.notebook import ReadsAsText
 from kpod._common.sentences.outcome_sentences import outcome_sentence
 from kpod._common.typing import Floats, Labels
-from kpod._findings.columns_not_clustered import Aside
+from kpod._findings.unused_column_profiles import UnusedColumn
 
 LEVEL = 0.95
 LEAST = 2
@@ -88,7 +88,7 @@ class Outcome(ReadsAsText):
 
 
 def outcome_of(
-    column: Aside, labels: Labels, k: int, weights: Floats | None = None, *, repeated: bool = False
+    column: UnusedColumn, labels: Labels, k: int, weights: Floats | None = None, *, repeated: bool = False
 ) -> Outcome:
     """Compare a column between clusters: its mean, or the share of the level that differs most."""
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)

@@ -11,8 +11,8 @@ from kpod._common.notebook import ReadsAsText
 from kpod._common.sentences.formatting import counted, starts_text
 from kpod._common.typing import Floats
 from kpod._estimators.mixture.model import MixtureModel
+from kpod._findings.fitted_clusters.mixture_spread import shape_sentence
 from kpod._findings.fitted_clusters.models import is_mixture, model_and_table
-from kpod._findings.fitted_clusters.within import shape_sentence
 from kpod._inputs import validation
 from kpod._inputs.samples import brought_here
 from kpod._selection.holdout import entries

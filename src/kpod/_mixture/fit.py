@@ -17,8 +17,8 @@ from kpod._mixture.em.maximisation import Constraints
 from kpod._mixture.em.parameters import Parameters, Prior
 from kpod._mixture.search import AUTO_STARTS, Search, candidates
 from kpod._mixture.shape import Shape
-from kpod._mixture.silent import can_be_silent, select, silent_columns
 from kpod._mixture.starts import Sample, standardised, standardised_sample
+from kpod._mixture.uninformative_columns import can_be_silent, select, silent_columns
 
 FEW_VALUES = 20  # a column of no more is not continuous,
 GLANCE = 200  # and one that has more in so many rows is

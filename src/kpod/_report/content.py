@@ -10,7 +10,7 @@ import numpy as np
 from kpod._common.sentences.cluster_sentences import contrast_clause
 from kpod._common.sentences.formatting import counted, number, percent, some
 from kpod._findings.certainty import why_this_number
-from kpod._findings.fitted_clusters import within
+from kpod._findings.fitted_clusters import mixture_spread
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.descriptions import FEW
 from kpod._findings.fitted_clusters.models import is_mixture
@@ -49,18 +49,18 @@ def mixture(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, 
     if not is_mixture(c.kpod):
         return None
     return {
-        "shape": within.shape_sentence(c.kpod),
-        "chosen": within.how_chosen(c.kpod),
+        "shape": mixture_spread.shape_sentence(c.kpod),
+        "chosen": mixture_spread.how_chosen(c.kpod),
         "own_spreads": c.kpod._shape().own_variances,
-        "correlations": within.correlation_sentences(c),
-        "silent": within.silent_sentence(c),
+        "correlations": mixture_spread.correlation_sentences(c),
+        "silent": mixture_spread.silent_sentence(c),
         "cells": [
             {
                 "row": str(cell.row + 1 if row_names is None else row_names[cell.row]),
                 "column": c.label(cell.column),
                 "shown": c.shown(cell.column, cell.value),
             }
-            for cell in within.wild_cells_of(c)
+            for cell in mixture_spread.wild_cells_of(c)
         ],
     }
 
@@ -93,8 +93,8 @@ def contrast_text(c: Clustering, cluster: int) -> str:
 def columns(c: Clustering) -> list[dict[str, Any]]:
     """A line for each column, those that separate most first; of very many, only those."""
     (means, stds), (lows, highs) = c.moments, c.table.ranges
-    around = within.spreads(c)
-    silent = set(within.silent_columns(c))
+    around = mixture_spread.spreads(c)
+    silent = set(mixture_spread.silent_columns(c))
     out: list[dict[str, Any]] = []
     for j in c.by_separation[:MOST_COLUMNS]:
         out.append({
@@ -112,7 +112,7 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
                 {
                     "value": float(c.centers[m, j]),
                     "shown": c.shown(j, c.centers[m, j]),
-                    "spread": within.spread_shown(c, j, *around[:, m, j]),
+                    "spread": mixture_spread.spread_shown(c, j, *around[:, m, j]),
                     "count": float(c.counts[m, j]),
                     "few": bool(c.counts[m, j] < FEW),
                 }

@@ -10,8 +10,8 @@ import numpy as np
 
 from kpod._common.errors import printable
 from kpod._common.typing import Floats, Labels, Positions
-from kpod._findings.columns_not_clustered import Aside
 from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.unused_column_profiles import UnusedColumn
 
 MOST_ENTRIES = 200_000
 """Of all rows and columns together; a page of two thousand rows has a hundred columns."""
@@ -21,7 +21,7 @@ LONGEST = 60
 
 
 def members(
-    c: Clustering, rows: Positions, row_names: Sequence[Any] | None, aside: Sequence[Aside]
+    c: Clustering, rows: Positions, row_names: Sequence[Any] | None, aside: Sequence[UnusedColumn]
 ) -> dict[str, Any]:
     """The rows, cluster by cluster, and the columns that separate most; then columns that were not clustered.
 
@@ -77,7 +77,7 @@ def words(c: Clustering, group: Sequence[int], values: dict[int, Floats]) -> Ite
             yield brief(level.name if np.nanmax(row) > 0.5 or level.other is None else level.other)
 
 
-def aside_of(column: Aside, rows: Positions) -> dict[str, Any]:
+def aside_of(column: UnusedColumn, rows: Positions) -> dict[str, Any]:
     if column.values is None:
         assert column.codes is not None
         codes: Labels = column.codes[rows]

@@ -23,13 +23,13 @@ from kpod._common.sentences.formatting import number, percent, some
 from kpod._common.sentences.note_sentences import title
 from kpod._common.sentences.verdict_sentences import other_numbers
 from kpod._files.atomic import check_writable, written_whole
-from kpod._findings.asides import asides
 from kpod._findings.cautions import NOT_FITTED_ON, cautions
 from kpod._findings.certainty import how_sure, starts_of
-from kpod._findings.columns_not_clustered import Aside
-from kpod._findings.columns_not_clustered import profile as profile_of
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.models import NO_TABLE
+from kpod._findings.unused_column_profiles import UnusedColumn
+from kpod._findings.unused_column_profiles import profile as profile_of
+from kpod._findings.unused_columns import unused_columns
 from kpod._inputs import collections, validation
 from kpod._inputs.samples import brought_here
 from kpod._report.content import (
@@ -155,7 +155,7 @@ def report(
     )
 
 
-def asides_of(frame: Any, n_rows: int) -> list[Aside]:
+def asides_of(frame: Any, n_rows: int) -> list[UnusedColumn]:
     """The columns of a data frame, for their profiles."""
     from kpod._columns.preparing.columns_in_use import ColumnUsage
     from kpod._columns.preparing.frames import table_of
@@ -165,7 +165,7 @@ def asides_of(frame: Any, n_rows: int) -> list[Aside]:
     if table.n_rows != n_rows:
         raise ValueError(f"profile has {table.n_rows:,} rows, X has {n_rows:,}; pass the same rows.")
     roles = {column.name: column.role for column in table.columns}
-    return asides(table, ColumnUsage([], dict.fromkeys(roles, ""), roles))
+    return unused_columns(table, ColumnUsage([], dict.fromkeys(roles, ""), roles))
 
 
 class Report:
@@ -179,7 +179,7 @@ class Report:
         settings: dict[str, str],
         source: dict[str, str] | None = None,
         row_names: Sequence[Any] | None = None,
-        aside: Sequence[Aside] = (),
+        aside: Sequence[UnusedColumn] = (),
         notes: Sequence[str] = (),
         cautions: Notes,
         sure: dict[str, Any] | None = None,

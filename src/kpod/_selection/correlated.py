@@ -19,10 +19,10 @@ from kpod._engine.table import Table
 from kpod._mixture.em.chunks import centered
 from kpod._mixture.em.parameters import Parameters
 from kpod._selection import holdout
-from kpod._selection.covered import PLAIN, Covered, HiddenEntries
+from kpod._selection.hidden_values import PLAIN, Covered, HiddenEntries
 from kpod._selection.holdout import Errors, Fold, above, lowest, smallest_within
+from kpod._selection.missingness_likelihood import surprise_of_gaps
 from kpod._selection.race import extended, is_out
-from kpod._selection.surprise import surprise_of_gaps
 from kpod._selection.trials import NOISE, Ticker, Trials, counted, work_of_fit
 
 MOST_MIXTURE_ENTRIES = 200_000

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpod._columns.check_boxes import make_ticked
 from kpod._columns.preparing.column_values import TICKED, words_of
 from kpod._columns.preparing.columns_in_use import count_days
 from kpod._columns.preparing.encoding import CATEGORY, ORDERED, UNSEEN
 from kpod._columns.tables import TableFile, check_numeric, matrix, shown
-from kpod._columns.ticked import make_ticked
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option

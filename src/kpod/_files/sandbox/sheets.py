@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kpod._columns.locations import letters
+from kpod._columns.positions_in_files import letters
 from kpod._common.errors import printable
 from kpod._files.sandbox.frames import Writer
 from kpod._files.sandbox.parsers import UnreadableError

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns import locations
+from kpod._columns import positions_in_files
 from kpod._columns.column_inspection import inspect
-from kpod._columns.locations import Lines
 from kpod._columns.notations import number_formats
+from kpod._columns.positions_in_files import Lines
 from kpod._columns.tables import Dialect
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
@@ -138,7 +138,11 @@ def read_text(
     except pa.ArrowInvalid as error:
         problem = where_ragged(data, delimiter, skipped, len(names))
         raise InputError(f"{source}: {problem or one_line(error)}") from error
-    blank = locations.first_blank(below_titles, raw.num_rows + n_headings - 1) if len(names) > 1 else None
+    blank = (
+        positions_in_files.first_blank(below_titles, raw.num_rows + n_headings - 1)
+        if len(names) > 1
+        else None
+    )
     place = Lines(skipped + n_lines + 1, None if blank is None else skipped + blank)
     if n_headings:
         check_header_again(raw, rows[0], source, place)

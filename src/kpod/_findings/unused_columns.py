@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
 
 
-def asides(table: TableFile, choice: ColumnUsage) -> list[Any]:
+def unused_columns(table: TableFile, choice: ColumnUsage) -> list[Any]:
     """What was not clustered and can tell who is in the clusters."""
     import pyarrow.compute as pc
 
     from kpod._columns.notations import dates
     from kpod._columns.preparing.column_values import words_of
     from kpod._columns.preparing.columns_in_use import days_of
-    from kpod._findings.columns_not_clustered import Aside
+    from kpod._findings.unused_column_profiles import UnusedColumn
 
     out = []
     for name in choice.aside:
@@ -27,18 +27,19 @@ def asides(table: TableFile, choice: ColumnUsage) -> list[Any]:
             days = (
                 dates.of_numbers(column.values) if column.values is not None else days_of(table, column).days
             )
-            unit = "year" if column.values is not None and is_years(column.values) else ""
-            out.append(
-                Aside(name, column.values, unit=unit) if days is None else Aside(name, days, unit="date")
-            )
+            if days is None:
+                unit = "year" if column.values is not None and is_years(column.values) else ""
+                out.append(UnusedColumn(name, column.values, unit=unit))
+            else:
+                out.append(UnusedColumn(name, days, unit="date"))
         elif column.values is not None and role in ("number", "boolean"):
-            out.append(Aside(name, column.values))
+            out.append(UnusedColumn(name, column.values))
         else:
             words = pc.dictionary_encode(words_of(table, column))
             words = words.combine_chunks() if hasattr(words, "combine_chunks") else words
             codes = pc.fill_null(words.indices, -1).to_numpy(zero_copy_only=False)
             out.append(
-                Aside(name, codes=codes, levels=[str(level) for level in words.dictionary.to_pylist()])
+                UnusedColumn(name, codes=codes, levels=[str(level) for level in words.dictionary.to_pylist()])
             )
     return out
 

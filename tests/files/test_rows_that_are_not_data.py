@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpod._columns.locations import letters
 from kpod._columns.notations import dates
+from kpod._columns.positions_in_files import letters
 from kpod._columns.preparing.columns_in_use import choose_columns
 from kpod._columns.roles.decide import role_of
 from kpod._columns.roles.facts import Contents

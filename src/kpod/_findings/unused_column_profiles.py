@@ -30,7 +30,7 @@ LONGEST_LEVEL = 28
 
 
 @dataclass(frozen=True)
-class Aside:
+class UnusedColumn:
     """A column that was not clustered: numbers, or codes of levels (-1 where missing)."""
 
     name: str
@@ -41,7 +41,7 @@ class Aside:
     """"date" for days since 1970, "year" for years."""
 
 
-def profile(aside: Sequence[Aside], labels: Labels, k: int) -> list[dict[str, Any]]:
+def profile(aside: Sequence[UnusedColumn], labels: Labels, k: int) -> list[dict[str, Any]]:
     """What the clusters differ in most clearly, first; what they hardly differ in is left out."""
     found = []
     for column in aside:
@@ -53,7 +53,7 @@ def profile(aside: Sequence[Aside], labels: Labels, k: int) -> list[dict[str, An
     return sorted(found, key=lambda one: -one["strength"])
 
 
-def followed(aside: Sequence[Aside], labels: Labels, k: int) -> list[Note]:
+def followed(aside: Sequence[UnusedColumn], labels: Labels, k: int) -> list[Note]:
     """The columns that clusters follow: a category, or the unit of repeated measurements.
 
     Measured by Goodman and Kruskal's lambda: by how much knowing the cluster makes guessing the level safer.
@@ -70,7 +70,7 @@ def followed(aside: Sequence[Aside], labels: Labels, k: int) -> list[Note]:
     return found
 
 
-def cross_table(column: Aside, labels: Labels, k: int) -> Floats | None:
+def cross_table(column: UnusedColumn, labels: Labels, k: int) -> Floats | None:
     """How many rows of each cluster have which level; None where there is nothing to compare."""
     assert column.codes is not None
     here = (labels >= 0) & (column.codes >= 0)
@@ -81,7 +81,7 @@ def cross_table(column: Aside, labels: Labels, k: int) -> Floats | None:
     return np.bincount(pairs, minlength=k * r).reshape(k, r).astype(float)
 
 
-def profile_levels(column: Aside, labels: Labels, k: int) -> dict[str, Any] | None:
+def profile_levels(column: UnusedColumn, labels: Labels, k: int) -> dict[str, Any] | None:
     counts = cross_table(column, labels, k)
     if counts is None:
         return None
@@ -123,7 +123,7 @@ def cut(level: str) -> str:
     return level if len(level) <= LONGEST_LEVEL else level[: LONGEST_LEVEL - 1] + "…"
 
 
-def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Floats, sizes: Any) -> str:
+def clearest_level(column: UnusedColumn, counts: Floats, shares: Floats, overall: Floats, sizes: Any) -> str:
     """The cluster and level that stand out most, in a sentence."""
     rows = counts.sum(axis=1)
     expected = np.outer(rows, overall)
@@ -141,7 +141,7 @@ def clearest_level(column: Aside, counts: Floats, shares: Floats, overall: Float
     return f"cluster {m} is {share} {level} ({percent(overall[j])} overall{known})"
 
 
-def profile_numbers(column: Aside, labels: Labels, k: int) -> dict[str, Any] | None:
+def profile_numbers(column: UnusedColumn, labels: Labels, k: int) -> dict[str, Any] | None:
     assert column.values is not None
     here = (labels >= 0) & np.isfinite(column.values)
     entries, groups = column.values[here].astype(np.float64), labels[here]
