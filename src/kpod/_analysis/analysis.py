@@ -19,7 +19,7 @@ from kpod._columns.tables import TableFile
 from kpod._common.errors import InputError
 from kpod._common.notes import Notes
 from kpod._common.options import option
-from kpod._common.progress import Progress, silent
+from kpod._common.progress import Progress, no_progress
 from kpod._common.typing import Floats, Labels
 from kpod._estimators.kpod import KPOD
 from kpod._findings.cautions import cautions
@@ -100,7 +100,7 @@ class Analysis:
         given: Any = None,
         kpod: KPOD,
         missing_values: Any = None,
-        progress: Progress = silent,
+        progress: Progress = no_progress,
         outcome: str | None = None,
     ) -> None:
         self.model, self.notes, self.choice, self.shape = model, notes, choice, shape
@@ -242,7 +242,7 @@ class Analysis:
             settings={**(settings or {}), **report_settings(summary)},
             source=text.source_facts(summary),
             row_names=self.row_names,
-            aside=unused_columns(self._table, self._usage),
+            unused=unused_columns(self._table, self._usage),
             notes=[note.text for note in self.notes],
             cautions=self.cautions,
             sure=self._known("confidence"),

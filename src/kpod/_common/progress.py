@@ -14,7 +14,7 @@ from typing import Any
 Progress = Callable[[int, int, str], None]
 
 
-def silent(done: int, total: int, text: str) -> None:
+def no_progress(done: int, total: int, text: str) -> None:
     """Show nothing."""
 
 

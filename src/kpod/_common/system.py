@@ -52,7 +52,7 @@ def memory_errors() -> Iterator[None]:
 
 
 @contextmanager
-def written_aside(target: Path, prefix: str) -> Iterator[IO[bytes]]:
+def temporary_beside(target: Path, prefix: str) -> Iterator[IO[bytes]]:
     """A binary file with a new name beside the target, which it replaces once it is whole and on the disk."""
     with tempfile.NamedTemporaryFile(
         "wb", prefix=prefix, suffix=".part", dir=target.parent, delete=False

@@ -26,7 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from kpod._common.system import HAS_LOCKS, lock, written_aside
+from kpod._common.system import HAS_LOCKS, lock, temporary_beside
 from kpod._common.warnings import warn
 from kpod._engine.executors import Executor
 from kpod._engine.objective import GapModel
@@ -160,7 +160,7 @@ class Checkpoint:
             for name, kept in by_name.items():
                 arrays |= {f"{kind}/{name}/{key}": value for key, value in kept.items()}
         try:
-            with written_aside(self.path, PART) as file:
+            with temporary_beside(self.path, PART) as file:
                 write_arrays(file, arrays)
         except OSError as error:
             self._warn(

@@ -254,13 +254,13 @@ def read_statistics(data: Any, kind: str, source: str, missing: Any) -> tuple[pa
         raise InputError(f"{source}: truncated; get a complete copy of the file.")
     about, *columns = parent.parsed(data, kind, source)
     names = [name for name, *_ in about]
-    marks = MissingCodes.of(missing, names, source)
+    codes = MissingCodes.of(missing, names, source)
     notes: list[Note] = []
     out = []
     for (name, labels, measure), values in zip(about, columns, strict=True):
         plain = values.tolist() if isinstance(values, np.ndarray) else values
         cells = [None if is_empty(cell) else cell for cell in plain]
-        out.append(labelled(name, cells, dict(labels), measure, notes, marks.of_column(name)))
+        out.append(labelled(name, cells, dict(labels), measure, notes, codes.of_column(name)))
     table = table_of(names, out)
     for j, (name, labels, _) in enumerate(about):
         if labels and pa.types.is_string(table.schema.field(j).type):

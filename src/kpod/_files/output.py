@@ -67,7 +67,7 @@ def as_read(table: TableFile) -> pa.Table:
 
 def clean_column(table: TableFile, column: Column) -> Any:
     raw = table.raw[column.name]
-    coded = any(mark not in ("null", "NaN") for mark in column.marks)
+    coded = any(mark not in ("null", "NaN") for mark in column.missing_codes)
     if is_text(raw.type):
         return typed_column(column) if has_plain_numbers(column) else words_of(table, column)
     return typed_column(column) if column.values is not None and coded else raw

@@ -1,8 +1,9 @@
-"""The number of clusters of any shape: what squared errors chose, looked at again by log density.
+"""The number of clusters of any shape: the choice by squared errors, checked by held-out log density.
 
-Where clusters need not be round, groups that differ in spread, or with a few wild cells in them, are groups
-all the same, and correlation is no doubt. Held-out log density (`_selection/density.py`) sees them: it may
-settle a doubt, contradict what seemed clear, or find several groups where squared errors find one.
+Where clusters need not be round, correlation is no reason for doubt, and groups that differ in spread, or
+have a few outlying cells, are groups all the same. Held-out log density (`_selection/density.py`) sees
+them: it may settle a doubt, contradict a choice that seemed clear, or find several groups where squared
+errors find one.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ SUSPECTED = 2.0  # standard errors by which several groups are better than one, 
 CERTAIN = 3.0  # and by which there is no doubt of it
 
 
-def second_look(
+def check_by_density(
     X: Any, kpod: KPOD, choice: KChoice, shape: str, sample_weight: Any = None
 ) -> tuple[KPOD, KChoice]:
-    """The choice after a second look, and the KPOD of its number: the one that is given, or another.
+    """The choice after a check by log density, and the KPOD of its number: the one that is given, or another.
 
-    Where it took a shape to tell, the choice has the model of that shape.
+    If only clusters of another shape are separate, the choice has the model of that shape.
     """
     density = density_choice(X, kpod, choice, sample_weight)
     if density is None:

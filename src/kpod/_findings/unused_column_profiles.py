@@ -41,10 +41,10 @@ class UnusedColumn:
     """"date" for days since 1970, "year" for years."""
 
 
-def profile(aside: Sequence[UnusedColumn], labels: Labels, k: int) -> list[dict[str, Any]]:
+def profile(unused: Sequence[UnusedColumn], labels: Labels, k: int) -> list[dict[str, Any]]:
     """What the clusters differ in most clearly, first; what they hardly differ in is left out."""
     found = []
-    for column in aside:
+    for column in unused:
         one = (
             profile_levels(column, labels, k) if column.values is None else profile_numbers(column, labels, k)
         )
@@ -53,13 +53,13 @@ def profile(aside: Sequence[UnusedColumn], labels: Labels, k: int) -> list[dict[
     return sorted(found, key=lambda one: -one["strength"])
 
 
-def followed(aside: Sequence[UnusedColumn], labels: Labels, k: int) -> list[Note]:
+def followed(unused: Sequence[UnusedColumn], labels: Labels, k: int) -> list[Note]:
     """The columns that clusters follow: a category, or the unit of repeated measurements.
 
     Measured by Goodman and Kruskal's lambda: by how much knowing the cluster makes guessing the level safer.
     """
     found = []
-    for column in aside:
+    for column in unused:
         counts = None if column.values is not None else cross_table(column, labels, k)
         if k == 1 or counts is None or counts.sum() < ROWS_A_LEVEL * counts.shape[1]:
             continue

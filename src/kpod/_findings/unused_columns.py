@@ -19,7 +19,7 @@ def unused_columns(table: TableFile, choice: ColumnUsage) -> list[Any]:
     from kpod._findings.unused_column_profiles import UnusedColumn
 
     out = []
-    for name in choice.aside:
+    for name in choice.unused:
         column, role = table.column(name), choice.roles[name].role
         if role in ("identifier", "constant", "empty", "text"):
             continue

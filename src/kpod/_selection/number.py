@@ -140,7 +140,7 @@ def conclusion(search: Search, among: Any = None, *, shapes: Shapes = "offered")
     """
     extendable = search.try_all("auto" if among is None else among)
     verdict = search.verdict()
-    late = search.ticker.is_late
+    late = search.counter.is_late
     search.settle(verdict.k)
     reason = TIME_IS_UP if late else why_unclear(search, verdict, extendable)
     numbers = sorted(search.trials.by_k)

@@ -333,7 +333,7 @@ def opened(data: Sequence[str], options: dict[str, Any], progress: Any) -> Itera
     table = open_table(
         list(data),
         columns=options.get("columns", ()),
-        aside=(*options.get("exclude", ()), *options.get("ids", ())),
+        exclude=(*options.get("exclude", ()), *options.get("ids", ())),
         weight=options.get("weight"),
         progress=progress,
         **reading_options(options),

@@ -12,7 +12,7 @@ from kpod._analysis.text import (
     dialect_text,
     divide_anyway,
     fit_lines,
-    marks_text,
+    missing_codes_text,
     table_lines,
 )
 from kpod._common.errors import printable
@@ -66,7 +66,7 @@ def show(described: dict[str, Any]) -> None:
             f"{c['missing']:,}",
             percent(c["missing_share"], 1),
             *ends,
-            marks_text(c["marks"]),
+            missing_codes_text(c["marks"]),
         )
     out.print(columns)
     left = len(described["columns"]) - MOST_LINES

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.check_boxes import make_ticked
+from kpod._columns.check_boxes import make_check_box
 from kpod._columns.column_inspection import gaps_of, is_text
 from kpod._columns.notations import dates
 from kpod._columns.preparing.column_values import words_of
@@ -38,7 +38,7 @@ class ColumnUsage:
     """The columns that are clustered, and those set aside with the reason."""
 
     used: list[str]
-    aside: dict[str, str]
+    unused: dict[str, str]
     roles: dict[str, Role] = field(default_factory=dict)
     """Of every column, as decided."""
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -47,14 +47,14 @@ class ColumnUsage:
     """Columns that were set aside because they may be weights of the rows."""
     same: list[Same] = field(default_factory=list)
     """Columns that say the same as another one."""
-    asked: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
     """Columns about which the user decided."""
-    all_asked: bool = False
+    columns_named: bool = False
     """Whether the user said which columns to use."""
 
     def reason(self, name: str) -> str:
         """Why a column is what it is, or what else it was set aside for."""
-        role, why = self.roles[name], self.aside.get(name, "")
+        role, why = self.roles[name], self.unused.get(name, "")
         return role.why if why in ("", said(role)) else why
 
     def kinds(self, table: TableFile) -> list[str]:
@@ -83,8 +83,8 @@ class ColumnUsage:
         names = table.names([str(name) for name in given])
         absent = [name for name in names if name not in self.used or name in self.categories]
         if absent:
-            asked = option("--log", [printable(absent[0])])
-            raise InputError(f"{asked}: not among the columns clustered as numbers.")
+            given = option("--log", [printable(absent[0])])
+            raise InputError(f"{given}: not among the columns clustered as numbers.")
         for name in names:
             check_has_logarithms(table, name)
         return names
@@ -128,7 +128,7 @@ def choose_columns(  # noqa: PLR0912
     """Decide about every column: what the user said, else by its role."""
     weight = table.column(weight).name if weight is not None else None
     categories = [categories] if isinstance(categories, str) else list(categories)
-    wanted, excluded, identifiers = (table.names(asked) for asked in (columns, exclude, ids))
+    wanted, excluded, identifiers = (table.names(given) for given in (columns, exclude, ids))
     by_user = decisions(table, roles or {})
     decided = {column.name: column.role for column in table.columns} | by_user
     for name in identifiers:
@@ -154,18 +154,18 @@ def choose_columns(  # noqa: PLR0912
         if why is None and wanted and name not in wanted and name not in named:
             why = f"not in {option('--columns')}"
         if why:
-            choice.aside[name] = why
+            choice.unused[name] = why
         elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
-            use_category(table, choice, column, role, asked=name in named or name in by_user)
+            use_category(table, choice, column, role, is_named=name in named or name in by_user)
         elif name in wanted or (name in by_user and role.role in USED):
             if role.role == "boolean" and column.role.role == "constant" and column.missing:
-                make_ticked(column, table.raw[name])
+                make_check_box(column, table.raw[name])
             use_number(table, choice, column)
         else:
             use_by_role(table, choice, column, role)
-    choice.asked, choice.all_asked = frozenset([*wanted, *named, *by_user]), bool(wanted)
+    choice.named, choice.columns_named = frozenset([*wanted, *named, *by_user]), bool(wanted)
     if not table.in_pieces:
-        set_aside_weights(choice)
+        leave_out_weights(choice)
         count_once(table, choice, weight)
     if wanted:
         choice.used.sort(key=lambda name: wanted.index(name) if name in wanted else len(wanted))
@@ -191,9 +191,11 @@ def decisions(table: TableFile, given: Mapping[str, str | Sequence[str]]) -> dic
     return out
 
 
-def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Role, *, asked: bool) -> None:
+def use_category(
+    table: TableFile, choice: ColumnUsage, column: Column, role: Role, *, is_named: bool
+) -> None:
     if column.kind == "empty":
-        choice.aside[column.name] = "nothing observed"
+        choice.unused[column.name] = "nothing observed"
         return
     if table.in_pieces:
         raise InputError(
@@ -203,8 +205,8 @@ def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Ro
     words = words_of(table, column)
     counted = pc.value_counts(pc.drop_null(words))
     levels = [str(level) for level in counted.field(0).to_pylist()]
-    if len(levels) > MOST_LEVELS and not asked:
-        choice.aside[column.name] = f"category: {len(levels):,} different values, too many to cluster by"
+    if len(levels) > MOST_LEVELS and not is_named:
+        choice.unused[column.name] = f"category: {len(levels):,} different values, too many to cluster by"
         return
     if len(levels) > MOST_LEVELS:
         raise InputError(
@@ -234,7 +236,7 @@ def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Ro
 
 def use_number(table: TableFile, choice: ColumnUsage, column: Column) -> None:
     if column.kind == "empty":
-        choice.aside[column.name] = "nothing observed"
+        choice.unused[column.name] = "nothing observed"
         return
     count_days(table, column)
     if column.values is None and column.role.role in ("category", "ordered"):
@@ -254,16 +256,16 @@ def use_by_role(table: TableFile, choice: ColumnUsage, column: Column, role: Rol
         check_numeric(table, column)
         choice.used.append(column.name)
     else:
-        choice.aside[column.name] = said(role)
+        choice.unused[column.name] = said(role)
 
 
-def set_aside_weights(choice: ColumnUsage) -> None:
+def leave_out_weights(choice: ColumnUsage) -> None:
     """Columns that may be the weights of a sample, which say nothing about the rows."""
     for name in list(choice.used):
-        if name not in choice.asked and has_note(choice.roles[name], "possible weights"):
+        if name not in choice.named and has_note(choice.roles[name], "possible weights"):
             choice.used.remove(name)
             choice.weights.append(name)
-            choice.aside[name] = f"may be weights of the rows; if so, use {option('--weight', name)}"
+            choice.unused[name] = f"may be weights of the rows; if so, use {option('--weight', name)}"
 
 
 def has_note(role: Role, kind: str) -> bool:
@@ -278,7 +280,7 @@ def count_once(table: TableFile, choice: ColumnUsage, weight: str | None) -> Non
     reference = [
         name
         for name, role in choice.roles.items()
-        if name in choice.aside and (role.role in ("date", "identifier") or name == weight)
+        if name in choice.unused and (role.role in ("date", "identifier") or name == weight)
     ]
     numbers = [name for name in choice.used if name not in choice.categories]
     columns = {
@@ -288,9 +290,9 @@ def count_once(table: TableFile, choice: ColumnUsage, weight: str | None) -> Non
     }
     choice.same = same_information(columns, never=reference)
     for same in choice.same:
-        if same.name not in choice.asked:
+        if same.name not in choice.named:
             choice.used.remove(same.name)
-            choice.aside[same.name] = f"the same as {same.of}{'' if same.is_equal else ', rescaled'}"
+            choice.unused[same.name] = f"the same as {same.of}{'' if same.is_equal else ', rescaled'}"
 
 
 def weights_reason() -> str:
@@ -343,13 +345,13 @@ def days_of(table: TableFile, column: Column) -> dates.Reading:
     """Days since 1970, of dates or of text that holds dates."""
     raw = table.raw[column.name]
     if is_text(raw.type):
-        gaps = pa.array(gaps_of(raw, list(column.marks)))
+        gaps = pa.array(gaps_of(raw, list(column.missing_codes)))
         return dates.read(pc.if_else(gaps, pa.scalar(None, pa.string()), raw.cast(pa.string())))
     return dates.Reading(dates.as_days(raw))
 
 
 def nothing_to_use(table: TableFile, choice: ColumnUsage) -> str:
-    reasons = [f"{shown(name)} ({why})" for name, why in list(choice.aside.items())[:8]]
+    reasons = [f"{shown(name)} ({why})" for name, why in list(choice.unused.items())[:8]]
     categories = any(role.role in ("category", "ordered") for role in choice.roles.values())
     if table.in_pieces and not any(column.values is not None for column in table.columns):
         return (

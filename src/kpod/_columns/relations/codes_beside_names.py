@@ -1,4 +1,4 @@
-"""What columns say about one another: numbers that stand for names beside them, and parts of one time.
+"""Roles that other columns reveal: numbers that stand for names beside them, and parts of one time.
 
 A number is a code by its content, not by its name alone: it goes with one name, and one name with it; it
 counts up without meaning more; it was given out in the order of the alphabet. Each of these is evidence,
@@ -29,8 +29,8 @@ NAMESAKES = 0.05
 """Of the numbers that stand for names, those that share a name with another, at the most."""
 
 
-def settle_between(columns: Sequence[Column], raw: pa.Table) -> None:
-    """Give columns of numbers the roles that only the others tell."""
+def settle_by_other_columns(columns: Sequence[Column], raw: pa.Table) -> None:
+    """Give columns of numbers the roles that only other columns reveal."""
     names = [column for column in columns if column.values is None and column.role.role in NAMING]
     coded = [(column, *level_codes(raw[column.name])) for column in names]
     for column in columns:

@@ -72,7 +72,11 @@ def aggregates(table: TableFile, choice: ColumnUsage) -> Aggregates | None:
     known = {times.tobytes(): sums_of_others(X, times)}
     found = None
     for name, role in choice.roles.items():
-        if role.role in ("category", "identifier", "text") and name in choice.aside and can_name(table, name):
+        if (
+            role.role in ("category", "identifier", "text")
+            and name in choice.unused
+            and can_name(table, name)
+        ):
             named = by_names(table, choice, name, X, times, known)
             if named and (found is None or len(named.by_arithmetic) > len(found.by_arithmetic)):
                 found = named
@@ -83,7 +87,7 @@ def slices(table: TableFile, choice: ColumnUsage) -> Any:
     """The time of each row, by number, where the table has times that come back; else one for all."""
     out = np.zeros(table.n_rows, np.int64)
     for name, role in choice.roles.items():
-        if role.role == "date" and name in choice.aside and can_name(table, name):
+        if role.role == "date" and name in choice.unused and can_name(table, name):
             codes = codes_of(table, name)
             out = np.unique(out * (codes.max() + 2) + codes + 1, return_inverse=True)[1]
     return out if out.max() + 1 <= table.n_rows / LEAST_OTHERS else np.zeros(table.n_rows, np.int64)
@@ -120,7 +124,7 @@ def compared_within(table: TableFile, choice: ColumnUsage, codes: Any, times: An
     for name, role in choice.roles.items():
         if is_key(codes, times):
             break
-        if role.role == "category" and name in choice.aside and can_name(table, name):
+        if role.role == "category" and name in choice.unused and can_name(table, name):
             kinds = codes_of(table, name)
             both = np.unique(times * (kinds.max() + 2) + kinds + 1, return_inverse=True)[1]
             if is_key(codes, both) and both.max() < len(codes) / LEAST_OTHERS:

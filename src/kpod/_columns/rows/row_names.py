@@ -89,7 +89,7 @@ class Candidate(NamedTuple):
 
 
 def words(table: TableFile, usage: ColumnUsage) -> Iterator[Candidate]:
-    for name in usage.aside:
+    for name in usage.unused:
         if name not in table.by_name or usage.roles[name].role not in ("identifier", "text", "category"):
             continue
         if not is_text(decoded(table.raw[name]).type):
@@ -117,7 +117,7 @@ def identifiers(table: TableFile, usage: ColumnUsage) -> list[str]:
     found = [
         name
         for name, role in usage.roles.items()
-        if role.role == "identifier" and name in usage.aside and name in table.by_name
+        if role.role == "identifier" and name in usage.unused and name in table.by_name
     ]
     whole = [
         name

@@ -57,7 +57,7 @@ def not_numbers(note: Note, n: int, entry: str, where: str, values: Sequence[str
     )
 
 
-def ticked(note: Note, value: str) -> str:
+def check_boxes(note: Note, value: str) -> str:
     hold = f"hold{'s' if len(note.columns) == 1 else ''}"
     return (
         f"{some(names_in(note))} {hold} a value or nothing ('{printable(value)}' in {names_in(note)[0]}), "
@@ -198,7 +198,7 @@ WORDS: dict[str, Callable[..., Any]] = {
     "several heading rows": several_heading_rows,
     "no headings": no_headings,
     "not numbers": not_numbers,
-    "ticked": ticked,
+    "check boxes": check_boxes,
     "few columns": few_columns,
     "same information": same_information,
     "possible weights": possible_weights,

@@ -193,11 +193,11 @@ class Descent:
 
     @property
     def is_simple(self) -> bool:
-        """Whether there is nothing but one block of rows: nobody to be told, nothing to be kept."""
+        """Whether there is nothing but one block of rows, without a callback or a checkpoint."""
         settings = self.settings
-        asked = (settings.iteration_callback, settings.keep, settings.resume)
+        callbacks = (settings.iteration_callback, settings.keep, settings.resume)
         local = len(self.table.blocks) == 1 and not self.executor.remote
-        return local and settings.bounded and not settings.gaps and asked == (None, None, None)
+        return local and settings.bounded and not settings.gaps and callbacks == (None, None, None)
 
     def descend(self, most: int) -> tuple[int, int | None]:
         """The iterations up to one of them, from the first, in compiled code: the same steps as below.
