@@ -1,4 +1,4 @@
-"""Analysis: a clustering with everything that is known of it, which all who show it share."""
+"""Analysis: a clustering with all its results, which every display shares."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from kpod._selection.number import KChoice
 
 FEW_ROWS = 50_000
-"""Up to which a report says how sure the rows are without being asked: probabilities take a second or two."""
+"""Up to which a report has the certainty of rows by default: probabilities take a second or two."""
 QUICK_WORK = 300_000
-"""Observed entries times clusters, up to which a report says how stable the clusters are: a second or two."""
+"""Observed entries times clusters, up to which a report has the stability of clusters by default."""
 MIXTURE_WORK = 30
 """Fits of KPOD that a fit of a mixture takes as long as."""
 
@@ -138,13 +138,13 @@ class Analysis:
 
     @cached_property
     def stability(self) -> Stability:
-        said = "clustering resampled tables"
+        text = "clustering resampled tables"
         return stability(
             self._clustering.kpod,
             self._clustering.seen,
             sample_weight=self._weights,
             random_state=self._kpod.random_state,
-            progress=lambda done, total, _: self._progress(done, total, f"{said}, {done} of {total}"),
+            progress=lambda done, total, _: self._progress(done, total, f"{text}, {done} of {total}"),
         )
 
     @cached_property

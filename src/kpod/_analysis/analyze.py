@@ -1,4 +1,4 @@
-"""kpod.analyze: from a file or a data frame to everything there is to say about its clusters.
+"""kpod.analyze: from a file or a data frame to the analysis of its clusters.
 
     file or frame -> table -> TablePreparer -> choice of k -> KPOD -> choice of shape -> Analysis
 
@@ -320,7 +320,7 @@ def fitted(
 
 
 def check_enough_rows(values: Any, n_clusters: int) -> None:
-    """Refuse more clusters than there are rows; of a table in pieces, the fit will say so."""
+    """Refuse more clusters than there are rows; of a table in pieces, the fit will do so."""
     if isinstance(values, np.ndarray):
         n_usable = int((~np.isnan(values)).any(axis=1).sum())
         if n_clusters > n_usable:
@@ -347,14 +347,14 @@ def follows(table: TableFile, usage: Any, c: Clustering) -> list[Note]:
 
 @contextmanager
 def noting() -> Iterator[Notes]:
-    """Warnings as notes, one line each; but not those of which a caution speaks."""
+    """Warnings as notes, one line each; without those that a caution covers."""
     notes = Notes()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield notes
-    said = [
+    parts = [
         " ".join(str(warning.message).split())
         for warning in caught
         if not issubclass(warning.category, EmptyRowsWarning | RoundClustersWarning)
     ]
-    notes += [Note("warning", values={"message": message}) for message in dict.fromkeys(said)]
+    notes += [Note("warning", values={"message": message}) for message in dict.fromkeys(parts)]

@@ -67,7 +67,7 @@ class Applied:
 
     @cached_property
     def encoded(self) -> Any:
-        """The table as the KPOD takes it; what it does not know is in the notes already."""
+        """The table as the KPOD takes it; what is unknown to it is in the notes already."""
         with noting():
             return self.model[:-1].transform(self.values) if len(self.model) > 1 else self.values
 

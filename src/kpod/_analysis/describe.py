@@ -1,4 +1,4 @@
-"""What a table in a file holds and what it lacks, as plain data."""
+"""What a table in a file holds and what is missing, as plain data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
 
 
 def same_columns(table: TableFile) -> list[Note]:
-    """On columns that would be clustered and say the same as others."""
+    """On columns that would be clustered and have the same information as others."""
     numbers = {
         column.name: values
         for column in table.columns

@@ -1,4 +1,4 @@
-"""What an analysis says, in lines of text: what `print` and `kpod fit` show."""
+"""An analysis in lines of text: what `print` and `kpod fit` show."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def table_lines(summary: dict[str, Any]) -> list[str]:
 
 
 def fit_lines(summary: dict[str, Any], introduced: dict[str, Any] | None = None) -> list[str]:
-    """What was found, and what to know about it; what was `introduced` before has been said."""
+    """Findings, and notes on them; what was `introduced` before is not repeated."""
     is_fit = "converged" in summary
     out = [printable(summary["verdict"]["sentence"])] if "verdict" in summary else []
     notes = summary["notes"]
@@ -75,11 +75,11 @@ def choice_lines(summary: dict[str, Any]) -> list[str]:
 
 
 def shape_lines(summary: dict[str, Any]) -> list[str]:
-    """Why clusters are not round, or stayed so; and what a mixture says of its own."""
+    """Why clusters are round or not; and what only a mixture has."""
     why = [note["text"] for note in summary["notes"] if note["kind"] == ON_SHAPE]
     own = summary.get("shape", {}).get("sentences", ())
-    said = [printable(one) for one in own[len(why) :]]  # the first of them is part of the reason
-    return [*why, *shortened(said, MOST_ON_SHAPE, "sentence")]
+    parts = [printable(one) for one in own[len(why) :]]  # the first of them is part of the reason
+    return [*why, *shortened(parts, MOST_ON_SHAPE, "sentence")]
 
 
 def cluster_line(cluster: dict[str, Any]) -> str:
@@ -162,7 +162,7 @@ def use_categories(unused: dict[str, str], *, in_pieces: bool) -> str:
 
 
 def brief_unused(summary: dict[str, Any]) -> str:
-    """What was not used, by reason, without what that rests on; `kpod describe` and the report say that."""
+    """What was not used, by reason, without the evidence; `kpod describe` and the report have that."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in summary["set_aside"].items():
         by_reason.setdefault(reason.partition(":")[0], []).append(name)
@@ -180,7 +180,7 @@ def listed_unused(unused: dict[str, str]) -> str:
 
 
 def source_facts(summary: dict[str, Any]) -> dict[str, str]:
-    """What was read, in the words that all who show it share."""
+    """What was read, in words that every display shares."""
     codes = f": {missing_codes_text(summary['marks'])}" if summary["marks"] else ""
     unused = unused_text(summary["set_aside"], in_pieces=summary["in_pieces"])
     return {

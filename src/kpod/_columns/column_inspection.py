@@ -27,7 +27,7 @@ MOST_ODD = 5
 ONE_VALUE = "one value, otherwise missing"
 TWO_WAYS = "numbers that can be read in two ways"
 MOST_LEVELS = 100_000
-"""Of the values of a column of text, as many are counted; beyond, they say nothing more about its role."""
+"""Of the values of a column of text, as many are counted; more are not needed to decide its role."""
 
 
 def inspect(
@@ -219,7 +219,7 @@ def settle_numbers(
 ) -> Column:
     """What a column is by all of its numbers, counted, and some of them: without missing codes, and as read.
 
-    `integers` is what a file says of them; None where only the numbers tell.
+    `integers` is from the type in the file; None if only the numbers can decide.
     """
     column.missing_codes.update(tally.found)
     column.missing, column.low, column.high = tally.n_missing, tally.low, tally.high

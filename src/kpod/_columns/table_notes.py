@@ -1,4 +1,4 @@
-"""What to know about the columns of a table beyond their roles: equal columns, panels, rows in time."""
+"""Notes on the columns of a table beyond their roles: equal columns, panels, rows in time."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def odd_notes(table: TableFile, column: Column) -> list[Note]:
 
 
 def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> Note:
-    """One note out of those that say the same of different columns."""
+    """One note out of equal ones on different columns."""
     first, names = notes[0], tuple(name for note in notes for name in note.columns)
     if len(notes) == 1 or "codes" not in first.values:
         return replace(first, columns=names)
@@ -96,7 +96,7 @@ def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> No
 
 
 def same_notes(found: Sequence[Same], named: Collection[str] = ()) -> list[Note]:
-    """Notes on columns that say the same: counted once, unless they are used all the same."""
+    """Notes on columns with the same information: counted once, unless they are used all the same."""
     together: dict[tuple[str, bool], list[Same]] = {}
     for same in found:
         together.setdefault((same.of, same.name in named), []).append(same)

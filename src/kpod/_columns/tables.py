@@ -25,7 +25,7 @@ SUFFIXES = {
     ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow", ".xlsx": "excel",
 }  # fmt: skip
 FILE = "file"
-"""The column of the output that says which of several files a row is from."""
+"""The column of the output with the file that a row is from."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class TableFile:
     unused_codes: list[str] = field(default_factory=list)
     """Values given as missing that occur in no column."""
     notes: list[Note] = field(default_factory=list)
-    """What to know about how it was read."""
+    """Notes on how it was read."""
     place: Any = None
     """Where its rows are in the file, if that is known."""
     look: Callable[[Any], list[Column]] | None = None
@@ -128,7 +128,7 @@ class TableFile:
         return None
 
     def notes_without(self, names: Iterable[str]) -> list[Note]:
-        """What to know, except about some columns only."""
+        """Notes, except those on some columns only."""
         unused = set(names)
         return [note for note in self.notes if not note.columns or not unused.issuperset(note.columns)]
 

@@ -25,7 +25,7 @@ def lock(descriptor: int, *, wait: bool = False) -> None:
 
 
 def allocate(descriptor: int, n_bytes: int) -> None:
-    """Make a file so long; where the system can say so beforehand, OSError if the disk has no room for it."""
+    """Make a file so long; OSError if the disk has no room for it, if the system reports that at once."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, n_bytes)
     else:  # macOS and Windows

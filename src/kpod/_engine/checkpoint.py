@@ -191,7 +191,7 @@ class Checkpoint:
             self._warn(f"{self.path} is no longer needed, but could not be deleted: {error.strerror}.")
 
     def _remove_parts(self) -> None:
-        """Delete what was being written when a process was killed; nobody else writes here."""
+        """Delete what was being written when a process was killed; no other process writes here."""
         for part in self.directory.glob(f"{PART}*.part"):
             with suppress(OSError):
                 part.unlink()
@@ -303,7 +303,7 @@ def digest_of(arrays: dict[str, Any]) -> str:
 
 
 def fingerprint(table: Table, executor: Executor) -> dict[str, Any]:
-    """What tells a table from others: shape, precision, and a checksum of every block and its weights."""
+    """What identifies a table: shape, precision, and a checksum of every block and its weights."""
     return {
         "shape": [table.n_rows, table.n_columns],
         "dtype": str(table.dtype),

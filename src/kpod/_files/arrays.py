@@ -149,7 +149,7 @@ def scan_sparse(
 
 
 def reason(error: Exception) -> str:
-    """What is wrong with a file, where the error says it in words."""
+    """What is wrong with a file, from the message of the error."""
     if isinstance(error, KeyError):
         return f"it has no member {error}"
     in_words = isinstance(error, OSError | ValueError | zipfile.BadZipFile)

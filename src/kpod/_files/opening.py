@@ -100,12 +100,12 @@ def read(
 ) -> Any:
     r"""Read a table from a file, however untidy, with numbers as numbers and gaps as gaps.
 
-    CSV and other text, Excel and OpenDocument, SPSS, Stata, SAS, JSON, Parquet, Feather and Arrow, compressed
-    or not, are recognised by their first bytes. Delimiter, decimal mark and encoding are detected. Titles
-    above the table, units under its header, and totals and remarks below it are left out; headings in two
-    rows (question and option) are joined; "1,234", "12 %", "€ 5" and "1.2k" are numbers; empty cells, NA,
-    null, ? and the like are gaps, and so are `missing_values`. The notes say what was done. For tables larger
-    than memory, see `kpod.scan`.
+    CSV and other text, Excel and OpenDocument, SPSS, Stata, SAS, JSON, Parquet, Feather and Arrow,
+    compressed or not, are recognised by their first bytes. Delimiter, decimal mark and encoding are
+    detected. Titles above the table, units under its header, and totals and remarks below it are left out;
+    headings in two rows (question and option) are joined; "1,234", "12 %", "€ 5" and "1.2k" are numbers;
+    empty cells, NA, null, ? and the like are gaps, and so are `missing_values`. The notes list what was
+    done. For tables larger than memory, see `kpod.scan`.
 
     Parameters
     ----------

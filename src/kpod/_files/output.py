@@ -28,7 +28,7 @@ def as_typed(table: TableFile, *, typed: bool) -> pa.Table:
 
 
 def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool, sure: Any = None) -> pa.Table:
-    """That, and a column with the clusters; with `sure`, two more that say how sure they are."""
+    """That, and a column with the clusters; with `sure`, two more with their certainty."""
     out = as_typed(table, typed=typed).append_column(pa.field(name, pa.int32()), pa.array(labels, pa.int32()))
     if sure is not None:
         own, other = names_of_sure(name)

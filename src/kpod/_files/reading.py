@@ -76,16 +76,16 @@ def read_table(
         if not headings.are_unique(raw.column_names):
             if strict:
                 headings.check_unique(raw.column_names, source)
-            names, said = headings.made_unique(raw.column_names)
-            raw, notes = raw.rename_columns(names), [*notes, *said]
+            names, more = headings.made_unique(raw.column_names)
+            raw, notes = raw.rename_columns(names), [*notes, *more]
         if raw.num_rows == 0:
             raise InputError(f"{source}: {NO_ROWS}")
         if dialect and isinstance(place, Lines) and not every_row:
-            raw, place, said = without_edges(raw, place, dialect.decimal)
-            notes += said
+            raw, place, more = without_edges(raw, place, dialect.decimal)
+            notes += more
         codes = MissingCodes.of(missing, raw.column_names, source)
-        columns, dialect, said = look_at_columns(raw, dialect, decimal, codes, answers or {}, strict=strict)
-        notes += said
+        columns, dialect, more = look_at_columns(raw, dialect, decimal, codes, answers or {}, strict=strict)
+        notes += more
 
         def look(rows: pa.Table) -> list[Column]:
             mark = dialect.decimal if dialect else decimal

@@ -52,8 +52,8 @@ def check_by_density(
             found = replace(in_shape, table_=found.table_, n_separate_=k, model_=model, shape_=about)
             break
     if density.n_rows < (kpod.labels_ >= 0).sum() and found.sentence_ != choice.sentence_:
-        said = f"{found.sentence_} The density is that of a random sample of {density.n_rows:,} rows."
-        found = replace(found, sentence_=said)
+        text = f"{found.sentence_} The density is that of a random sample of {density.n_rows:,} rows."
+        found = replace(found, sentence_=text)
     other = with_number(found.best_k_)
     if other is kpod or found.model_ is not None:
         return other, found
@@ -112,7 +112,7 @@ def contradicted(choice: KChoice, density: DensityChoice) -> KChoice:
 
 
 def of_doubt(choice: KChoice, density: DensityChoice) -> KChoice:
-    """Several clusters that were in doubt, with what log density says of it.
+    """Several clusters that were in doubt, with the evidence of log density.
 
     A curve cut into pieces, and numbers that end too early, are no matter of shape.
     """
@@ -148,11 +148,11 @@ def set_apart(choice: KChoice, k: int) -> KChoice:
     if k < choice.best_k_:
         also = f"with {k} groups of any shape, which are set apart, {dense}"
         return unsettled(choice, k, f"{choice.reason_}; {also}")
-    said = (
+    text = (
         f"{counted(k, 'cluster')}: as many centers predict hidden values best, and {k} groups that are not "
         f"round are set apart from each other; {dense}."
     )
-    return replace(choice, clear_=True, reason_="", sentence_=said)
+    return replace(choice, clear_=True, reason_="", sentence_=text)
 
 
 def better(k: int) -> str:
@@ -163,14 +163,14 @@ def settled(choice: KChoice, k: int, *, by_centers: bool) -> KChoice:
     """A clear choice."""
     also = "the centers predict hidden values best with as many"
     alone = "squared errors alone do not tell these groups apart"
-    said = (
+    text = (
         f"{counted(k, 'cluster')}: rows that were held out have the highest density with {k} groups of any "
         f"shape, fewer do worse, and more do no better; {also if by_centers else alone}."
     )
-    return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=said)
+    return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=text)
 
 
 def unsettled(choice: KChoice, k: int, reason: str) -> KChoice:
     """A guess."""
-    said = f"No clear choice: {reason}. {counted(k, 'cluster')} are used as the best guess."
-    return replace(choice, best_k_=k, clear_=False, reason_=reason, sentence_=said)
+    text = f"No clear choice: {reason}. {counted(k, 'cluster')} are used as the best guess."
+    return replace(choice, best_k_=k, clear_=False, reason_=reason, sentence_=text)

@@ -36,7 +36,7 @@ ROUND = "round"
 MOST_COLUMNS = 200  # of a table whose shapes "auto" compares
 MOST_ROWS = 2_000  # that tails and skewness are judged by
 SKEWED_GAIN = 0.07  # of log-likelihood an entry, that transforms of the columns add within clusters
-HEAVY_DEGREES = 10.0  # of freedom, the most of a t density that speaks against a Gaussian shape,
+HEAVY_DEGREES = 10.0  # of freedom, the most of a t density that contradicts a Gaussian shape,
 HEAVY_GAIN = 0.02  # and the least of log-likelihood an entry that it adds to that of a mixture
 NEAR = 2.5  # robust standard deviations from the middle, beyond which a table is clipped
 SAME = 0.9  # adjusted Rand index: round clusters are those of a mixture without correlation and own spreads
@@ -46,7 +46,7 @@ PLAIN = (
     "no better", "same clusters", "one cluster", "parameters", "categories", "sparse", "many columns",
     "in pieces",
 )  # fmt: skip
-"""Reasons for round clusters that nobody wonders about."""
+"""Reasons for round clusters that need no explanation."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class ShapeChoice(ReadsAsText):
 
     @property
     def is_plain(self) -> bool:
-        """Whether clusters are round as anyone would expect, so that nothing needs to be said."""
+        """Whether clusters are round as anyone would expect, so that no note is needed."""
         return self.reason_ in PLAIN
 
     @property
@@ -364,7 +364,7 @@ class Compared:
 
     @cached_property
     def columns(self) -> tuple[list[Any], list[Any]]:
-        """Columns that the one clustering tells apart better than the other."""
+        """Columns that one clustering separates better than the other."""
         if not self.is_dense:
             return [], []
         by_mixture, by_round = (

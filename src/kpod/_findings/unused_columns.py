@@ -1,4 +1,4 @@
-"""Columns that were not clustered and can tell who is in the clusters."""
+"""Columns that were not clustered but may describe who is in the clusters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def unused_columns(table: TableFile, choice: ColumnUsage) -> list[Any]:
-    """What was not clustered and can tell who is in the clusters."""
+    """The columns that were not clustered but may describe who is in the clusters."""
     import pyarrow.compute as pc
 
     from kpod._columns.notations import dates

@@ -135,7 +135,7 @@ def message(kind: str, values: Any, where: Any, place: Place) -> str:
 
 
 def shown(value: Any) -> str:
-    """An entry as it is written, if that is short and says something."""
+    """An entry as it is written, if that is short and informative."""
     kind: Any = type(value)
     if kind.__repr__ is object.__repr__:
         return f"a {kind.__name__} object"

@@ -47,7 +47,7 @@ class Prices:
                 continue
             low, middle, high = np.percentile(seen, [25, 50, 75])
             spread, deviation = (high - low) / 1.349, float(seen.std())
-            # Of a column of few values, half of which are equal, quartiles say nothing.
+            # Quartiles are useless for a column of few values, half of which are equal.
             spread = spread if spread > 0.05 * deviation else deviation
             out[:, j] = middle, spread or 1.0, float(seen.max() - seen.min()) or 1.0
         return cls(*out)
@@ -102,7 +102,7 @@ def conditional_log_densities(values: Floats, ignored: Mask, parameters: Paramet
             leave_out(clean[given.rows], parameters, error, variance)
         else:
             noise = given.noise**2
-            # An entry takes part in what the factors are: without it, they say less.
+            # An entry takes part in what the factors are: without it, they are less certain.
             left = np.where(own[:, None], np.maximum(2 - variance / noise, 1e-9), 1.0)
             error, variance = error / left, np.where(own[:, None], noise / left, variance)
         density = -0.5 * (LOG_2_PI + np.log(variance) + error**2 / variance)

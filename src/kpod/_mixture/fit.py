@@ -29,7 +29,7 @@ STEP_VARIANCE = 1 / 6  # of the step between its values, the least that a cluste
 class Options:
     """What is fitted, and for how long.
 
-    `gaps` says whether they count; `outlier_cells` and `select_columns` are True, False or "auto".
+    `gaps`: with informative missingness; `outlier_cells` and `select_columns` are True, False or "auto".
     """
 
     n_components: int
@@ -229,7 +229,7 @@ def outlier_bitmaps(table: Table, prices: Prices, parameters: Parameters) -> lis
 
 
 def constraints_of(sample: Sample, table: Table, options: Options) -> Constraints:
-    """Floors of the variances, what nothing is known of and what gaps say, in the units of the sample."""
+    """Floors and fallbacks of the parameters, and rates of gaps, in the units of the sample."""
     of = sample.table
     floor = smallest_variances(of.variances, of.live, options.reg_covar)
     observed = None

@@ -1,4 +1,4 @@
-"""What a report says, as plain values: facts, clusters, columns, gaps, and why there are so many clusters."""
+"""The content of a report as plain values: facts, clusters, columns, gaps, the choice of their number."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sixth_fact(c: Clustering) -> tuple[str, str]:
 
 
 def mixture(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
-    """What a mixture says of its clusters beside their centers."""
+    """What a mixture has beside the centers of its clusters."""
     if not is_mixture(c.kpod):
         return None
     return {
@@ -85,7 +85,7 @@ def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
 
 
 def contrast_text(c: Clustering, cluster: int) -> str:
-    """How a cluster differs from the nearest other one; empty where its sentence says so, or without one."""
+    """How a cluster differs from the nearest other one; empty if its sentence has that, or there is none."""
     contrast = c.contrast(cluster)
     return "" if contrast is None or c.is_like_nearest(cluster) else contrast_clause(contrast)
 

@@ -1,6 +1,6 @@
 """The report: one HTML file that needs nothing else.
 
-What is to be said is gathered in a plain dictionary (`Report.data`), which an auto-escaping
+The content is collected in a plain dictionary (`Report.data`), which an auto-escaping
 Jinja2 template turns into HTML; pictures are SVG inside it. A small script lets the reader point at rows,
 list the members of a cluster and sort tables; without it, everything but that is there.
 """
@@ -146,7 +146,7 @@ def report(
         cautions=Notes(
             caution
             for caution in cautions(clustering, row_names, stability)
-            if not (spread and caution.kind == NOT_FITTED_ON)  # of rows drawn from it, nobody knows
+            if not (spread and caution.kind == NOT_FITTED_ON)  # of rows drawn from it, that is unknown
         ),
         sure=how_sure(clustering, row_names),
         choice=choice,
@@ -209,7 +209,7 @@ class Report:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """Everything the report says, as plain values."""
+        """The content of the report, as plain values."""
         c = self.clustering
         missing = c.source.share_missing
         profiles = profile_of(self.unused, c.labels, c.k)[:MOST_PROFILES]

@@ -233,7 +233,7 @@ class Mixtures:
     def of_labels(self, labels: list[Labels], k: int) -> tuple[Errors, Floats]:
         """What k clusters with gaps of their own fail to predict on the first folds: values, and gaps.
 
-        A row whose values say little of its cluster is predicted by all clusters that its gaps allow.
+        A row whose values leave its cluster open is predicted by all clusters that its gaps allow.
         """
         squared, deviances = self.by_labels.setdefault(k, ([], []))
         with one_thread():

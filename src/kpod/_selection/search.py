@@ -1,6 +1,6 @@
 """The search behind `choose_k`: what is tried, on which hidden entries, and which number that makes.
 
-Every number of clusters is judged by the squared error on the same hidden entries; `NumberVerdict` says what
+Every number of clusters is judged by the squared error on the same hidden entries; `NumberVerdict` is what
 follows. The constants were chosen on tables of other seeds than those of `python -m benchmarks choose`.
 """
 
@@ -35,7 +35,7 @@ LAST_RANGE = 40  # and at up to 40 while more clusters keep helping
 MOST_ROWS = 20_000
 MOST_SILHOUETTE_ROWS = 1_000
 STARTS = 3
-MANY_ENTRIES = 20_000  # observed, beyond which half the folds tell as much as is needed
+MANY_ENTRIES = 20_000  # observed, beyond which half the folds are enough
 LEAST_HIDDEN = 20
 SHRINKAGES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # in rows of mean weight
 

@@ -19,7 +19,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class File(click.Path):
-    """The name of a file; what cannot be read or written is said later, in our own words."""
+    """The name of a file; errors of reading and writing are worded later."""
 
     def __init__(self) -> None:
         super().__init__(allow_dash=True, readable=False)

@@ -162,7 +162,7 @@ def role_text(column: dict[str, Any]) -> str:
 
 
 def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
-    """What there is to say about a table, a heading for each question, for someone who sees it first."""
+    """The description of a table, a heading for each question, for someone who sees it first."""
     from rich.padding import Padding
     from sklearn.metrics import adjusted_rand_score
 

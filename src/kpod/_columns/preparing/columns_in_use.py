@@ -46,16 +46,16 @@ class ColumnUsage:
     weights: list[str] = field(default_factory=list)
     """Columns that were set aside because they may be weights of the rows."""
     same: list[Same] = field(default_factory=list)
-    """Columns that say the same as another one."""
+    """Columns with the same information as another one."""
     named: frozenset[str] = frozenset()
     """Columns about which the user decided."""
     columns_named: bool = False
-    """Whether the user said which columns to use."""
+    """Whether the user named the columns to use."""
 
     def reason(self, name: str) -> str:
         """Why a column is what it is, or what else it was set aside for."""
         role, why = self.roles[name], self.unused.get(name, "")
-        return role.why if why in ("", said(role)) else why
+        return role.why if why in ("", role_text(role)) else why
 
     def kinds(self, table: TableFile) -> list[str]:
         """What the columns used are to a model: numbers, yes and no, dates or categories."""
@@ -125,7 +125,7 @@ def choose_columns(  # noqa: PLR0912
     categories: str | Sequence[str] = (),
     weight: str | None = None,
 ) -> ColumnUsage:
-    """Decide about every column: what the user said, else by its role."""
+    """Decide about every column: by the user's options, else by its role."""
     weight = table.column(weight).name if weight is not None else None
     categories = [categories] if isinstance(categories, str) else list(categories)
     wanted, excluded, identifiers = (table.names(given) for given in (columns, exclude, ids))
@@ -175,7 +175,7 @@ def choose_columns(  # noqa: PLR0912
 
 
 def decisions(table: TableFile, given: Mapping[str, str | Sequence[str]]) -> dict[str, Role]:
-    """What the user says that columns are: a role, or the levels of an ordered category from low to high."""
+    """Roles of columns given by the user: a role, or the levels of an ordered category from low to high."""
     out: dict[str, Role] = {}
     for columns, role in given.items():
         order = () if isinstance(role, str) else tuple(map(str, role))
@@ -256,11 +256,11 @@ def use_by_role(table: TableFile, choice: ColumnUsage, column: Column, role: Rol
         check_numeric(table, column)
         choice.used.append(column.name)
     else:
-        choice.unused[column.name] = said(role)
+        choice.unused[column.name] = role_text(role)
 
 
 def leave_out_weights(choice: ColumnUsage) -> None:
-    """Columns that may be the weights of a sample, which say nothing about the rows."""
+    """Columns that may be the weights of a sample, which do not describe the rows."""
     for name in list(choice.used):
         if name not in choice.named and has_note(choice.roles[name], "possible weights"):
             choice.used.remove(name)
@@ -273,9 +273,9 @@ def has_note(role: Role, kind: str) -> bool:
 
 
 def count_once(table: TableFile, choice: ColumnUsage, weight: str | None) -> None:
-    """Set columns aside that say the same as another one, unless the user asked for them.
+    """Set aside columns with the same information as another one, unless the user named them.
 
-    What says the same as a time, an identifier or the weights that are not used is not used, either.
+    A copy of an unused time, identifier or column of weights is not used, either.
     """
     reference = [
         name
@@ -307,8 +307,8 @@ def as_ordered(name: str, levels: Sequence[str] = ()) -> str:
     return option("--as", {printable(name): list(levels) or "ordered"})
 
 
-def said(role: Role) -> str:
-    """A role and its reason as one would say it."""
+def role_text(role: Role) -> str:
+    """A role and its reason as text."""
     if role.role in ("empty", "text"):
         return role.why or role.role
     name = "ordered category" if role.role == "ordered" else role.role
@@ -317,8 +317,8 @@ def said(role: Role) -> str:
 
 def check_ambiguous(table: TableFile, column: Column) -> None:
     if column.ambiguous:
-        said = two_ways(column, in_pieces=table.in_pieces)
-        raise InputError(f"{table.source}: column {shown(column.name)}: {said}")
+        text = two_ways(column, in_pieces=table.in_pieces)
+        raise InputError(f"{table.source}: column {shown(column.name)}: {text}")
 
 
 def count_days(table: TableFile, column: Column) -> None:

@@ -30,7 +30,7 @@ def frame_kind(X: Any) -> str:
 
 
 def is_gap(value: Any) -> bool:
-    """None, NaN, NaT and NA differ from themselves, or cannot say."""
+    """None, NaN, NaT and NA differ from themselves, or cannot be compared."""
     if value is None:
         return True
     try:

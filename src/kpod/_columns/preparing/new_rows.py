@@ -1,4 +1,4 @@
-"""A table as a fitted preparer takes it: the columns it knows, in its order, with the levels it learnt."""
+"""A table as a fitted preparer takes it: the fitted columns, in their order, with the fitted levels."""
 
 from __future__ import annotations
 

@@ -404,7 +404,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         ]
 
     def _notes_on(self, table: TableFile) -> Notes:
-        """What to know about a table of new rows."""
+        """Notes on a table of new rows."""
         from kpod._columns.preparing import new_rows
 
         unused = [column.name for column in table.columns if column.name not in self.columns_]

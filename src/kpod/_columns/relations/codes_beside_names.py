@@ -74,7 +74,7 @@ def is_code_of(facts: Facts, values: Floats, name: str, codes: Any, levels: Sequ
     """Whether numbers stand for the names of another column.
 
     They do if each goes with one name and (nearly) each name with one of them, in rows that come back, and
-    enough speaks for it: the names of the columns, a numbering from 0 or 1 without gaps, the order of the
+    there is enough evidence: the names of the columns, a numbering from 0 or 1 without gaps, the order of the
     alphabet.
     """
     both = np.isfinite(values) & (codes >= 0)

@@ -40,7 +40,7 @@ MOST_CELLS = 0.8
 LEAST_OTHERS = 3
 MOST_LEVELS = 20_000
 LEAST_CELLS = 3
-"""Numbers that have to be sums where the name does not say so; one may be by accident."""
+"""Numbers that have to be sums if the name is not that of a sum; one may be by accident."""
 FEW_NAMES, NAMES_SHARE = 3, 0.02
 """Names that are company for one another: so many, and more than titles ("All About Eve") make by chance."""
 COMES_BACK = 0.25
@@ -139,7 +139,7 @@ def is_key(codes: Any, times: Any) -> bool:
 def by_names(
     table: TableFile, choice: ColumnUsage, name: str, X: Floats, times: Any, seen: dict[bytes, Any]
 ) -> Aggregates | None:
-    """The values of a column whose rows are sums, with enough that speaks for it."""
+    """The values of a column whose rows are sums, with enough evidence."""
     words = words_of(table, table.column(name))
     whole = words if isinstance(words, pa.Array) else words.combine_chunks()
     encoded = whole.dictionary_encode()
@@ -177,7 +177,7 @@ def is_name_of_sum(level: str) -> bool:
 
 
 def without_code(table: TableFile, choice: ColumnUsage, name: str, codes: Any, named: Any) -> Any:
-    """Which values lack the code that the others have in another column, if these are mostly names of sums.
+    """Which values have no code where the others have one, if these are mostly names of sums.
 
     Among many titles with gaps beside them, one may sound like a sum by chance.
     """

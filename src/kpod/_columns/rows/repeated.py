@@ -21,7 +21,7 @@ SAMPLE = 20_000
 
 
 def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
-    """A note where several rows belong to one individual, and the table has no times that would tell."""
+    """A note where several rows belong to one individual, and the table has no times."""
     keys = {}
     for name, role in choice.roles.items():
         if (

@@ -98,7 +98,7 @@ class Descent:
         self.means = self.objective.means(self.totals)
 
     def keep(self, more: Callable[[], Snapshot] = dict) -> None:
-        """Offer a snapshot to whoever keeps them."""
+        """Pass a snapshot to the checkpoint, if there is one."""
         if self.settings.keep is not None:
             self.settings.keep(lambda: self.snapshot() | more())
 
@@ -272,7 +272,7 @@ class Descent:
         return False
 
     def note(self, what: str, iteration: int, fall: float) -> None:
-        """Remember an iteration, and tell who wants to know."""
+        """Record an iteration, and call the callback."""
         self.falls.append(fall)
         self.losses.append(max(self.loss, 0.0))  # a difference, which rounding may take below 0
         if self.settings.iteration_callback is not None:

@@ -1,7 +1,7 @@
 """Waiting for a Dask cluster: in rounds, with a look at the client and its workers after each.
 
 Dask's own calls wait for as long as it takes, which is forever once the last worker is gone or the
-client's event loop has stopped; and what it says of tasks that were lost is said here in other words.
+client's event loop has stopped; and its error about tasks that were lost is reworded.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Watch:
             )
 
     def _n_workers(self) -> int | None:
-        """As the scheduler knows them; None while it has not answered."""
+        """As the scheduler reports them; None while it has not answered."""
         with suppress(Exception):
             pending = self._pending or start(self.client, self.client.nthreads)
             self._pending = None
@@ -144,7 +144,7 @@ class Connection:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """What Dask says of blocks that cannot be made, in other words."""
+        """Dask's error about blocks that cannot be made, reworded."""
         from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
 

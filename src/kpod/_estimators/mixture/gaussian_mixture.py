@@ -299,7 +299,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         for name in (*OPTIONAL, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(new.__dict__)
-        if collections.is_collection(X):  # what is said of rows is said where they are
+        if collections.is_collection(X):  # results for rows are computed where the rows are
             self.__dict__.pop("outlier_cells_", None)
             self.labels_ = self.predict(collections.without(X, sample_weight))
         return self

@@ -56,7 +56,7 @@ class MixtureModel(TableModel):
 
     @property
     def covariances_(self) -> Any:
-        """The covariances, of the shape that `covariance_type_` says."""
+        """The covariances, in the shape of `covariance_type_`."""
         check_is_fitted(self)
         shape = self._shape()
         if shape.whole or shape.q:
@@ -204,7 +204,7 @@ class MixtureModel(TableModel):
         z = units.to(np.asarray(values, np.float64))
         z[gaps | np.isnan(units.shift)] = np.nan
         parameters = self._parameters(units)
-        if self._prices is not None:  # outlying cells stay as they are, and say nothing of the others
+        if self._prices is not None:  # outlying cells stay as they are, and are not used for the others
             z[self._in_units(units).outliers(z, parameters)] = np.nan
 
         def filled(found: Floats) -> Any:
@@ -319,7 +319,7 @@ class MixtureModel(TableModel):
         return labels
 
     def _about_rows(self, table: Table, executor: Executor) -> dict[str, Any]:
-        """What a fit says of the rows it was fitted to, by the parameters as they are kept."""
+        """Results for the rows of the fit, by the parameters as they are kept."""
         posterior, evidence = self._posterior(table, executor)
         counts, weighted = np.zeros((self.n_clusters_, table.n_columns)), posterior
         if table.weights is not None:

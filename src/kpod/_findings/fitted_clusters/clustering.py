@@ -1,4 +1,4 @@
-"""What came out, in the terms in which people speak of it.
+"""A fitted model with its table, in the units and names of the table.
 
 Works out sizes, differences, separation and a sentence on each cluster; the command line, the
 pictures and the report only show them. Cautions, profiles and how sure it is have modules of their own.
@@ -56,7 +56,7 @@ from kpod._mixture.roundness import Roundness, roundness
 ROWS_AT_ONCE = 1_000_000
 """Entries made dense at once, to see what gaps go with."""
 MOST_ROWS = 100_000
-"""Of more rows, a sample says how they spread."""
+"""With more rows, spreads are those of a sample."""
 MOST_COMPARED = 500_000
 """Entries of a cluster looked at for typical rows."""
 
@@ -379,7 +379,7 @@ class Clustering:
         return nearest is not None and what_of(self.traits(cluster)) <= what_of(self.traits(nearest.cluster))
 
     def sentence(self, cluster: int) -> str:
-        """One line on a cluster, as one would say it; with its neighbour, where it is like that otherwise."""
+        """One line on a cluster; with its nearest neighbour, if it has no traits of its own."""
         enough = self.counts[cluster] >= FEW
         known = "all" if enough.all() else "some" if enough.any() else "nothing"
         return cluster_sentence(
