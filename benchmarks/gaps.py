@@ -349,5 +349,5 @@ def run() -> None:
                 plain, used, chosen = scores(make, k, seed)
                 writer.writerow([design, seed, f"{plain:.4f}", f"{used:.4f}", chosen])
                 file.flush()
-    summarise("gaps-speaking", "Gaps that speak", SPEAKING)
-    summarise("gaps-misleading", "Gaps that say nothing, or mislead", MISLEADING)
+    summarise("gaps-speaking", "Informative missingness", SPEAKING)
+    summarise("gaps-misleading", "Missingness that is not informative, or misleads", MISLEADING)

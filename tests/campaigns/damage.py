@@ -33,7 +33,7 @@ from pyarrow import feather
 import kpod as package
 from kpod._files.sandbox import parent
 from kpod.cli import run
-from tests.campaigns.fork_server import Zygote
+from tests.campaigns.fork_server import ForkServer
 
 N_ROWS = 40
 MOST_MEMORY = 1e9
@@ -79,7 +79,7 @@ def text(sink):
 
 
 def plain_frame():
-    """What statistics packages know of: numbers and text."""
+    """What statistics packages store: numbers and text."""
     frame = table().select(["a", "b", "c", "name", "digits"]).to_pandas()
     return frame.assign(code=[1.0, 2, 3, 2] * (N_ROWS // 4))
 
@@ -241,7 +241,7 @@ def outcome(code, out, err, expected):
 
 
 def save_mixture(data, path):
-    """A model that knows probabilities, in a pipeline; the command line makes none."""
+    """A model with probabilities, in a pipeline; the command line makes none."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -259,12 +259,12 @@ class Most:
 
     def tried(self, command, expected):
         """What came of one case."""
-        if ZYGOTE:
-            ZYGOTE.peak = 0
-        start = time.process_time() + (ZYGOTE.seconds if ZYGOTE else 0)
+        if FORK_SERVER:
+            FORK_SERVER.peak = 0
+        start = time.process_time() + (FORK_SERVER.seconds if FORK_SERVER else 0)
         found = outcome(*kpod(*command), expected)
-        seconds = time.process_time() + (ZYGOTE.seconds if ZYGOTE else 0) - start
-        memory = ZYGOTE.peak if ZYGOTE else 0
+        seconds = time.process_time() + (FORK_SERVER.seconds if FORK_SERVER else 0) - start
+        memory = FORK_SERVER.peak if FORK_SERVER else 0
         self.memory, self.seconds = max(self.memory, memory), max(self.seconds, seconds)
         if memory > MOST_MEMORY:
             return f"took {memory} bytes"
@@ -278,7 +278,7 @@ class Most:
         )
 
 
-ZYGOTE = None
+FORK_SERVER = None
 
 
 def main(kind, first, count):
@@ -313,10 +313,10 @@ def main(kind, first, count):
 
 if __name__ == "__main__":
     if not os.environ.get("KPOD_SPAWN"):
-        ZYGOTE = Zygote()
-        parent.exit_code = ZYGOTE.exit_code
+        FORK_SERVER = ForkServer()
+        parent.exit_code = FORK_SERVER.exit_code
     warnings.simplefilter("error")
     for kind_ in sys.argv[3:]:
         main(kind_, int(sys.argv[1]), int(sys.argv[2]))
-    if ZYGOTE:
-        ZYGOTE.close()
+    if FORK_SERVER:
+        FORK_SERVER.close()

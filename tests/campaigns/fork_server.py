@@ -8,8 +8,8 @@ import sys
 FORKED = ("python_calamine", "pyreadstat", "pyarrow.json", "kpod._files.sandbox.sheets")
 
 
-class Zygote:
-    """Stands in for `parent.exit_code`, and knows what the children took."""
+class ForkServer:
+    """Stands in for `parent.exit_code`, and records what the children took."""
 
     def __init__(self):
         self.peak = self.seconds = 0
@@ -36,7 +36,7 @@ class Zygote:
 
 
 def serve(requests):
-    """Fork a child for each request, and say how it ended, its peak of memory and its seconds."""
+    """Fork a child for each request, and report how it ended, its peak of memory and its seconds."""
     sys.modules["pandas"] = None
     for name in FORKED:
         __import__(name)

@@ -472,7 +472,7 @@ def scratch_copy(package: Path) -> Iterator[Path]:
 
 
 def verdict(mutant: Mutant, package: Path, choice: TestSelection, log: Path) -> str:
-    """What the tests say of a mutant."""
+    """The verdict of the tests on a mutant."""
     file = package / mutant.path
     original = file.read_text("utf-8")
     file.write_text(mutant.source(), "utf-8")

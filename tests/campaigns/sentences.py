@@ -1,4 +1,4 @@
-"""Read back what `kpod fit` says of files, and recompute it from the data with pandas alone.
+"""Read back the sentences of `kpod fit` on files, and recompute it from the data with pandas alone.
 
     python -m tests.campaigns.sentences FILE...
 
@@ -61,7 +61,7 @@ class Said:
         self.false, self.unknown, self.n_true = [], [], 0
 
     def check(self, text, parse):
-        """Count a sentence; `parse` gives whether each thing that it says is so, or nothing."""
+        """Count a sentence; `parse` gives whether each of its claims is true, or nothing."""
         found = list(parse(text))
         if not found:
             self.unknown.append(text)

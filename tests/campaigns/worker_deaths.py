@@ -3,7 +3,7 @@
     python -m tests.campaigns.worker_deaths [--killed 20] [--gone 5] [--stopped 3] [--spark 20] [--seed 0]
 
 `killed`: every worker is killed (SIGKILL) once, each at a moment of its own, and its nanny starts another;
-`gone`: all workers are killed at a random moment, and nobody starts others; `stopped`: one worker is
+`gone`: all workers are killed at a random moment, and none are started; `stopped`: one worker is
 stopped (SIGSTOP) for 20 seconds; `spark`: all Python processes of a Spark session are killed once, at a
 random moment. Every fit must end, with the bits of a fit without a cluster or with an error that says what
 happened; "hangs" is what has not ended after ten minutes. The last line counts.
@@ -142,10 +142,10 @@ def disturbed(client, harm, rng, here, seconds, kind, number):
     """Print and return how a fit ends in the course of which something happens to workers of Dask."""
     client.wait_for_workers(N_WORKERS, MOST_SECONDS)
     timers = harm(client, rng, seconds)
-    return told(timers, client.as_current(), table(), here, kind, number)
+    return run_disturbed(timers, client.as_current(), table(), here, kind, number)
 
 
-def told(timers, where, X, here, kind, number):
+def run_disturbed(timers, where, X, here, kind, number):
     began = time.monotonic()
     found = outcome(where, X, here)
     early = ", before the last signal" if any(timer.is_alive() for timer in timers) else ""
@@ -184,7 +184,7 @@ def killed_on_spark(n, rng):
         for number in range(n):
             before, timer = len(KILLED), threading.Timer(rng.uniform(0, seconds), kill_processes_of_spark)
             timer.start()
-            found = told([timer], nullcontext(), X, here, "spark", number)
+            found = run_disturbed([timer], nullcontext(), X, here, "spark", number)
             yield found if len(KILLED) > before else f"{found}, with no process to kill"
     spark.stop()
 

@@ -61,7 +61,7 @@ def used(table, **options):
 def test_what_is_used_by_default_and_what_is_not(people):
     choice = used(people)
     assert choice.used == ["height", "weight", "educ", "w"]
-    assert {name: why.partition(":")[0] for name, why in choice.aside.items()} == {
+    assert {name: why.partition(":")[0] for name, why in choice.unused.items()} == {
         "Patient Id": "identifier", "region": "category", "size": "ordered category", "year": "date",
     }  # fmt: skip
 
@@ -79,7 +79,7 @@ def test_none_is_an_answer_where_gaps_are_marked_otherwise(kpod, tmp_path):
     assert "exercise: 'None' is taken as a category" in said
     assert "--missing exercise=None" in said
     decided = read_table(path, missing={"exercise": ["None", "none"]}).columns[1]
-    assert (decided.missing, decided.marks) == (2, {"None": 1, "none": 1})
+    assert (decided.missing, decided.missing_codes) == (2, {"None": 1, "none": 1})
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_minus_is_a_value_beside_plus(kpod, tmp_path):
     path = tmp_path / "signs.csv"
     path.write_text(SIGNS)
     table = read_table(path)
-    assert [(column.missing, dict(column.marks)) for column in table.columns[1:]] == [
+    assert [(column.missing, dict(column.missing_codes)) for column in table.columns[1:]] == [
         (1, {"empty": 1}), (1, {"-": 1}),
     ]  # fmt: skip
     assert table.columns[1].role.role == "category"
@@ -173,7 +173,7 @@ def test_patterns_and_decisions(people):
 def test_categories_with_very_many_values_are_left_out_unless_named(tmp_path):
     lines = [f"g{i % 300},{i % 7}" for i in range(1200)]
     (tmp_path / "t.csv").write_text("gene,x\n" + "\n".join(lines))
-    assert "300 different values, too many" in used(tmp_path / "t.csv", categories=["all"]).aside["gene"]
+    assert "300 different values, too many" in used(tmp_path / "t.csv", categories=["all"]).unused["gene"]
     with pytest.raises(InputError, match="has 300 different values, too many for categories"):
         used(tmp_path / "t.csv", categories=["gene"])
 
@@ -210,7 +210,7 @@ def test_codes_are_pointed_out_until_they_are_treated(people):
 
 def test_marks_as_lists_and_marks_found_nowhere(people):
     table = read_table(str(people), missing={"*": [98, 99], "height": [-7]})
-    assert table.unused_marks == ["98", "height=-7"]
+    assert table.unused_codes == ["98", "height=-7"]
     assert any(
         "--missing 98: this value does not occur in the table" in note.text
         for note in notes_on(table, choose_columns(table))

@@ -182,14 +182,14 @@ def test_every_common_mark_is_a_gap_and_counted(tmp_path, mark):
     table = read(tmp_path, f'a,b\n1.5,1\n"{mark}",2\n2.5,3\n')
     column = table.columns[0]
     assert_array_equal(column.values, [1.5, np.nan, 2.5])
-    assert dict(column.marks) == {mark.strip() or "empty": 1}
+    assert dict(column.missing_codes) == {mark.strip() or "empty": 1}
 
 
 def test_given_marks_hold_as_numbers_and_as_text(tmp_path):
     table = read(tmp_path, "a,b\n-9,1\n-9.0,2\n-90,n.d.\n", missing=["-9", "n.d."])
     assert_array_equal(table.columns[0].values, [np.nan, np.nan, -90])
-    assert table.columns[0].marks == {"-9": 2}
-    assert table.columns[1].marks == {"n.d.": 1}
+    assert table.columns[0].missing_codes == {"-9": 2}
+    assert table.columns[1].missing_codes == {"n.d.": 1}
 
 
 @pytest.mark.parametrize(

@@ -38,4 +38,4 @@ def test_columns_in_batches_are_counted_as_at_once(dtype, codes):
         for name in KNOWN:
             assert_array_equal(getattr(decoder.tally, name), getattr(once, name), err_msg=name)
         assert decoder.tally.counts_rows((1900, 2100)) == once.counts_rows((1900, 2100))
-        assert decoder.marks["null"] == np.isnan(values).sum()
+        assert decoder.missing_codes["null"] == np.isnan(values).sum()

@@ -222,7 +222,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_no_part_of_it(tmp_path, monk
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(system.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"), system.written_aside(tmp_path / "a", "b") as file:
+    with pytest.raises(OSError, match="No space left"), system.temporary_beside(tmp_path / "a", "b") as file:
         file.write(b"c")
     assert not list(tmp_path.iterdir())
 

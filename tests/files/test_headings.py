@@ -42,7 +42,7 @@ def test_questions_and_their_options_are_joined(tmp_path, save, name):
     assert table.n_rows == 60
     own = [f"Which do you own?: {what}" for what in ("Car", "Bicycle", "Boat")]
     assert [column.name for column in table.columns] == ["Respondent", "How often?", *own, "Age"]
-    assert [note.kind for note in table.notes] == ["several heading rows", "ticked"]
+    assert [note.kind for note in table.notes] == ["several heading rows", "check boxes"]
     assert [table.column(what).role.role for what in own] == ["boolean"] * 3
     ticked = np.column_stack([table.column(what).values for what in own])
     expected = np.column_stack([np.arange(60) % 2 > 0, np.arange(60) % 5 > 0, np.arange(60) % 7 == 0])
@@ -183,7 +183,7 @@ def test_ticked_columns_are_yes_or_no_in_new_rows_too():
     frame = ticked_frame()
     preparer = TablePreparer().fit(frame)
     assert preparer.columns_ == ["size", "member", "age"]
-    assert [note.kind for note in preparer.notes_] == ["ticked"]
+    assert [note.kind for note in preparer.notes_] == ["check boxes"]
     prepared = preparer.transform(frame)
     np.testing.assert_allclose(prepared[:, 1].mean(), 0, atol=1e-12)
     ticked = frame[frame["member"] == "x"].head(1)

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from kpod import KPOD, GaussianMixture, ObservedScaler, analyze, choose_k
 from kpod._analysis.analyze import fitted
-from kpod._common.progress import silent
+from kpod._common.progress import no_progress
 from kpod._findings.shapes import Compared, between, choose_shape
 from kpod._mixture.em.parameters import Parameters
 from kpod._mixture.tails import distances, gain_of_tails, round_with_tails
@@ -174,7 +174,7 @@ def test_round_clusters_with_tails_have_the_likelihood_of_the_t_density(rng):
 def test_an_analysis_fits_the_shape_that_holds(numbers, rng):
     X, side = ridges(rng)
     kpod = KPOD(2 if numbers == 2 else "auto", random_state=0)
-    model, choice, shaped = fitted(kpod, X, numbers, "auto", None, "table", silent)
+    model, choice, shaped = fitted(kpod, X, numbers, "auto", None, "table", no_progress)
     assert isinstance(model, GaussianMixture)
     assert adjusted_rand_score(side, model.labels_) > 0.8
     assert (choice is None) == (numbers == 2)

@@ -1,4 +1,4 @@
-"""A headless Chromium, and what the page it shows has asked for."""
+"""A headless Chromium, and the requests of the page it shows."""
 
 import json
 import shutil
@@ -35,9 +35,9 @@ def browser(tmp_path_factory):
 
 
 def requested(browser):
-    """Whatever the page asked for, itself apart; not what the browser's own first page still loads."""
+    """All requests of the page, itself apart; not what the browser's own first page still loads."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
-    urls = [params["request"]["url"] for params in asked if params["documentURL"] == browser.current_url]
+    requests = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    urls = [params["request"]["url"] for params in requests if params["documentURL"] == browser.current_url]
     assert browser.current_url in urls
     return [url for url in urls if not url.startswith(("file:", "data:"))]

@@ -16,7 +16,7 @@ def run(parcel, empty):
 
 
 class Processes(Executor):
-    """Every item in a process that knows nothing but what it is sent; results merged as they come."""
+    """Every item in a process that has nothing but what it is sent; results merged as they come."""
 
     def __init__(self, pool, lost=0.0, seed=0):
         self.pool, self.lost, self.rng = pool, lost, np.random.default_rng(seed)

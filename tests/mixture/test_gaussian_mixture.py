@@ -408,10 +408,10 @@ def test_columns_that_say_nothing_are_found(rng):
     model = GaussianMixture(3, select_columns="auto", random_state=0, n_init=10).fit(table)
     assert model.selected_[6:].sum() <= 1
     assert model.selected_[:6].sum() >= 4
-    silent = ~model.selected_
-    assert_allclose(model.means_[:, silent], np.tile(model.means_[0, silent], (3, 1)))
+    uninformative = ~model.selected_
+    assert_allclose(model.means_[:, uninformative], np.tile(model.means_[0, uninformative], (3, 1)))
     moved = table.copy()
-    moved[:, silent] = np.where(np.isnan(table[:, silent]), np.nan, 0.0)
+    moved[:, uninformative] = np.where(np.isnan(table[:, uninformative]), np.nan, 0.0)
     if model.n_factors_ is None:
         assert_allclose(model.predict_proba(moved), model.predict_proba(table), atol=1e-9)
     plain = GaussianMixture(
@@ -457,9 +457,9 @@ def test_columns_are_tied_only_at_the_cost_of_columns_that_say_nothing(more, rng
     sample = starts.standardised_sample(make_table(X, Executor()), rng)
     search = Search(sample, 2, constraints(sample.entries), 5.0, Executor(), rng)
     found, shape = search.trial(Shape("tied_diag")), Shape("tied_diag")
-    within = replace(search.constraints(shape), silent=np.arange(5) > 2)
+    within = replace(search.constraints(shape), uninformative=np.arange(5) > 2)
     tied = replace(found, log_likelihood=found.log_likelihood - 2 - more)
     monkeypatch.setattr(fit, "select", lambda *_: (found, within))
     monkeypatch.setattr(fit, "run", lambda *_: tied)
     expected = (tied, within) if more < 0 else None
-    assert fit.with_silent_columns(search, shape, found, fit.Options(2)) == expected
+    assert fit.with_tied_columns(search, shape, found, fit.Options(2)) == expected

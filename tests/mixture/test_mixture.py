@@ -17,7 +17,7 @@ from kpod._mixture.em.iteration import run
 from kpod._mixture.em.parameters import Parameters
 from kpod._mixture.shape import Shape
 from kpod._selection.hidden_values import PLAIN, Covered, HiddenEntries
-from kpod._selection.missingness_likelihood import surprise_of_gaps
+from kpod._selection.missingness_likelihood import missingness_deviance
 from tests.helpers.tables import as_csr, clustered
 
 
@@ -272,7 +272,7 @@ def test_hidden_entries_are_hidden_from_values_not_from_gaps(container, rng):
 
 @pytest.mark.parametrize("container", [np.asarray, as_csr])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container, weighted, rng, monkeypatch):
+def test_the_deviance_of_gaps_is_the_likelihood_of_each_from_all_else(container, weighted, rng, monkeypatch):
     monkeypatch.setattr("kpod._selection.missingness_likelihood.COLUMNS_AT_ONCE", 3)
     X, labels, hidden = gaps_of_each_class(rng)
     weights = rng.uniform(0.5, 2, size=60) if weighted else np.ones(60)
@@ -295,7 +295,7 @@ def test_the_surprise_of_gaps_is_the_likelihood_of_each_from_all_else(container,
             without = np.arange(60) != i
             leaving = (r[without].T @ seen[without, j] + q[j]) / (r[without].sum(axis=0) + 1)
             expected[i] -= 2 * np.log(others[i] @ (leaving if seen[i, j] else 1 - leaving))
-    found = surprise_of_gaps(seen.astype(float), of.posterior(m), m.rates, weights, np.arange(1, 5))
+    found = missingness_deviance(seen.astype(float), of.posterior(m), m.rates, weights, np.arange(1, 5))
     assert_allclose(found, expected)
 
 

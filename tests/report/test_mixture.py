@@ -15,10 +15,10 @@ from sklearn.preprocessing import StandardScaler
 import kpod
 from kpod import GaussianMixture, ObservedScaler, TablePreparer, plot, stability, summary
 from kpod._analysis.analyze import analyze_table, open_data
-from kpod._common.progress import silent
+from kpod._common.progress import no_progress
 from kpod._findings.fitted_clusters import mixture_spread
 from kpod._findings.fitted_clusters.clustering import Clustering
-from kpod._findings.fitted_clusters.models import wild_cells
+from kpod._findings.fitted_clusters.models import outlier_cells
 from kpod.missingness import mcar
 
 DISPLAYS = [getattr(plot, name) for name in plot.__all__ if name != "ChooseKDisplay"]
@@ -136,7 +136,7 @@ def test_a_wild_cell_is_named_everywhere(own, report, frame):
 
 def test_wild_cells_of_another_table(own, frame):
     """A model from a file has no list of them, and finds the same again."""
-    assert_array_equal(wild_cells(own, frame, is_fitted_table=False), own.outlier_cells_)
+    assert_array_equal(outlier_cells(own, frame, is_fitted_table=False), own.outlier_cells_)
 
 
 def test_a_wild_cell_bends_neither_picture_nor_separation(found):
@@ -154,13 +154,13 @@ def test_columns_that_say_nothing(frame):
     table = frame.drop(index=ROW)
     model = GaussianMixture(2, covariance_type="diag", select_columns=True, **QUICK).fit(table)
     report = kpod.report(model, table)
-    silent = [name for name, selected in zip(NAMES, model.selected_, strict=True) if not selected]
-    assert set(silent) == {"age", "hue"}
-    assert report.data["mixture"]["silent"].startswith(
+    uninformative = [name for name, selected in zip(NAMES, model.selected_, strict=True) if not selected]
+    assert set(uninformative) == {"age", "hue"}
+    assert report.data["mixture"]["uninformative"].startswith(
         "2 columns are uninformative about the clusters, and have"
     )
-    assert report.data["mixture"]["silent"].endswith("in all of them: age and hue.")
-    assert {c["name"] for c in report.data["columns"] if c["silent"]} == set(silent)
+    assert report.data["mixture"]["uninformative"].endswith("in all of them: age and hue.")
+    assert {c["name"] for c in report.data["columns"] if c["uninformative"]} == set(uninformative)
 
 
 @pytest.mark.parametrize(
@@ -309,9 +309,9 @@ def test_an_analysis_says_all_of_it(frame, tmp_path, monkeypatch):
     table = frame.assign(name=[f"P{i}" for i in range(len(frame))])
     monkeypatch.setattr("kpod._analysis.analysis.QUICK_WORK", 0)  # stability has tests of its own
     preparer = TablePreparer()
-    opened = open_data(table, preparer, silent, {})
+    opened = open_data(table, preparer, no_progress, {})
     model = GaussianMixture(2, covariance_type="full", n_factors=1, outlier_cells=True, **QUICK)
-    analysis = analyze_table(opened, preparer, model, 2, {}, silent, table)
+    analysis = analyze_table(opened, preparer, model, 2, {}, no_progress, table)
     assert analysis.confidence["sure"] > 100
     text = str(analysis)
     assert text.count("carried by 1 factor") == 1

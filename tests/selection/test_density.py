@@ -10,9 +10,9 @@ from scipy.stats import norm, rankdata
 from kpod import KPOD, GaussianMixture, choose_k
 from kpod._engine.executors import Executor
 from kpod._findings.number_by_density import (
+    check_by_density,
     instead_of_one,
     perhaps_apart,
-    second_look,
     set_apart,
     with_density,
 )
@@ -175,7 +175,7 @@ def test_numbers_that_were_not_asked_for_are_not_chosen():
 
 
 @pytest.mark.parametrize("kind", ["one number", "few rows", "category", "informative"])
-def test_no_second_look_where_there_is_nothing_to_see(kind, rng):
+def test_no_check_by_density_where_there_is_nothing_to_see(kind, rng):
     X = spreads(rng, 120)
     model = KPOD(2, random_state=0)
     choice = choice_of(2, True)
@@ -188,7 +188,7 @@ def test_no_second_look_where_there_is_nothing_to_see(kind, rng):
     else:
         choice.gaps_ = True
     model.fit(X)
-    found, about = second_look(X, model, choice, "auto")
+    found, about = check_by_density(X, model, choice, "auto")
     assert found is model
     assert about is choice
 

@@ -1,4 +1,4 @@
-"""Analysis: a clustering with everything that is known of it, which all who show it share."""
+"""Analysis: a clustering with all its results, which every display shares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpod._columns.tables import TableFile
 from kpod._common.errors import InputError
 from kpod._common.notes import Notes
 from kpod._common.options import option
-from kpod._common.progress import Progress, silent
+from kpod._common.progress import Progress, no_progress
 from kpod._common.typing import Floats, Labels
 from kpod._estimators.kpod import KPOD
 from kpod._findings.cautions import cautions
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from kpod._selection.number import KChoice
 
 FEW_ROWS = 50_000
-"""Up to which a report says how sure the rows are without being asked: probabilities take a second or two."""
+"""Up to which a report has the certainty of rows by default: probabilities take a second or two."""
 QUICK_WORK = 300_000
-"""Observed entries times clusters, up to which a report says how stable the clusters are: a second or two."""
+"""Observed entries times clusters, up to which a report has the stability of clusters by default."""
 MIXTURE_WORK = 30
 """Fits of KPOD that a fit of a mixture takes as long as."""
 
@@ -100,7 +100,7 @@ class Analysis:
         given: Any = None,
         kpod: KPOD,
         missing_values: Any = None,
-        progress: Progress = silent,
+        progress: Progress = no_progress,
         outcome: str | None = None,
     ) -> None:
         self.model, self.notes, self.choice, self.shape = model, notes, choice, shape
@@ -138,13 +138,13 @@ class Analysis:
 
     @cached_property
     def stability(self) -> Stability:
-        said = "clustering resampled tables"
+        text = "clustering resampled tables"
         return stability(
             self._clustering.kpod,
             self._clustering.seen,
             sample_weight=self._weights,
             random_state=self._kpod.random_state,
-            progress=lambda done, total, _: self._progress(done, total, f"{said}, {done} of {total}"),
+            progress=lambda done, total, _: self._progress(done, total, f"{text}, {done} of {total}"),
         )
 
     @cached_property
@@ -242,7 +242,7 @@ class Analysis:
             settings={**(settings or {}), **report_settings(summary)},
             source=text.source_facts(summary),
             row_names=self.row_names,
-            aside=unused_columns(self._table, self._usage),
+            unused=unused_columns(self._table, self._usage),
             notes=[note.text for note in self.notes],
             cautions=self.cautions,
             sure=self._known("confidence"),

@@ -1,4 +1,4 @@
-"""kpod.analyze: from a file or a data frame to everything there is to say about its clusters.
+"""kpod.analyze: from a file or a data frame to the analysis of its clusters.
 
     file or frame -> table -> TablePreparer -> choice of k -> KPOD -> choice of shape -> Analysis
 
@@ -21,7 +21,7 @@ from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.options import option
-from kpod._common.progress import Part, Progress, following, introduce, silent
+from kpod._common.progress import Part, Progress, following, introduce, no_progress
 from kpod._common.warnings import EmptyRowsWarning, RoundClustersWarning
 from kpod._estimators.kpod import KPOD
 from kpod._findings.choose_k import choose_k
@@ -145,7 +145,7 @@ def analyze(
     >>> analysis.model.predict(kpod.read(load_incomplete_wine().filename))[:5]
     array([1, 1, 1, 1, 1], dtype=int32)
     """
-    progress = progress or silent
+    progress = progress or no_progress
     check_shape(shape)
     preparer = TablePreparer(
         columns=columns, exclude=exclude, ids=ids, roles=roles, categories=categories, weight=weight,
@@ -185,17 +185,17 @@ def set_apart(
     table: TableFile, preparer: TablePreparer, outcome: str, long_form: Mapping[str, str | None]
 ) -> None:
     """See to it that the outcome is not clustered."""
-    asked = option("--outcome", outcome)
+    given = option("--outcome", outcome)
     name = table.column(outcome).name
     if table.in_pieces or any(long_form.values()):
         raise InputError(
-            f"{table.source}: {asked} needs a table in memory{table.whole_size} with a row for each "
+            f"{table.source}: {given} needs a table in memory{table.whole_size} with a row for each "
             "individual; leave it out."
         )
     named = [*table.names(list(preparer.columns or ())), *([preparer.weight] if preparer.weight else [])]
     if name in named:
         where = "the weight" if name == preparer.weight else f"in {option('--columns')}"
-        raise InputError(f"{table.source}: {asked} is also {where}; an outcome is compared, not clustered.")
+        raise InputError(f"{table.source}: {given} is also {where}; an outcome is compared, not clustered.")
     preparer.exclude = (*preparer.exclude, name)
 
 
@@ -211,9 +211,9 @@ def open_data(
     if is_path(data):
         from kpod._files.opening import open_table
 
-        aside = (*preparer.exclude, *preparer.ids)
+        exclude = (*preparer.exclude, *preparer.ids)
         return open_table(
-            data, missing_values=preparer.missing_values, columns=preparer.columns or (), aside=aside,
+            data, missing_values=preparer.missing_values, columns=preparer.columns or (), exclude=exclude,
             weight=preparer.weight, progress=progress, decimal=preparer.decimal, strict=preparer.strict,
             **reading,
         )  # fmt: skip
@@ -269,7 +269,7 @@ def analyze_table(
     with noting() as notes:
         prepared = prepare(table, preparer, long_form)
         if outcome is not None:
-            prepared.usage.aside[outcome] = "outcome"
+            prepared.usage.unused[outcome] = "outcome"
         if isinstance(numbers, int):
             with naming(table.source):
                 check_enough_rows(prepared.values, numbers)
@@ -320,7 +320,7 @@ def fitted(
 
 
 def check_enough_rows(values: Any, n_clusters: int) -> None:
-    """Refuse more clusters than there are rows; of a table in pieces, the fit will say so."""
+    """Refuse more clusters than there are rows; of a table in pieces, the fit will do so."""
     if isinstance(values, np.ndarray):
         n_usable = int((~np.isnan(values)).any(axis=1).sum())
         if n_clusters > n_usable:
@@ -347,14 +347,14 @@ def follows(table: TableFile, usage: Any, c: Clustering) -> list[Note]:
 
 @contextmanager
 def noting() -> Iterator[Notes]:
-    """Warnings as notes, one line each; but not those of which a caution speaks."""
+    """Warnings as notes, one line each; without those that a caution covers."""
     notes = Notes()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield notes
-    said = [
+    parts = [
         " ".join(str(warning.message).split())
         for warning in caught
         if not issubclass(warning.category, EmptyRowsWarning | RoundClustersWarning)
     ]
-    notes += [Note("warning", values={"message": message}) for message in dict.fromkeys(said)]
+    notes += [Note("warning", values={"message": message}) for message in dict.fromkeys(parts)]

@@ -20,7 +20,7 @@ from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.errors import InputError
 from kpod._common.notes import Note, Notes
 from kpod._common.options import option
-from kpod._common.progress import Progress, silent
+from kpod._common.progress import Progress, no_progress
 from kpod._common.sentences.formatting import counted, listed
 from kpod._estimators.observed_scaler import ObservedScaler
 from kpod._files.opening import open_table
@@ -67,7 +67,7 @@ class Applied:
 
     @cached_property
     def encoded(self) -> Any:
-        """The table as the KPOD takes it; what it does not know is in the notes already."""
+        """The table as the KPOD takes it; what is unknown to it is in the notes already."""
         with noting():
             return self.model[:-1].transform(self.values) if len(self.model) > 1 else self.values
 
@@ -94,7 +94,7 @@ def apply(
     *,
     long_form: Mapping[str, str | None] | None = None,
     missing_values: Any = None,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     **reading: Any,
 ) -> Applied:
     """Open a model and a table in one or several files, in which every row comes out again."""
@@ -118,7 +118,7 @@ def apply(
 
 
 def applied_to(
-    model: Any, data: Any, *, missing_values: Any = None, progress: Progress = silent, **reading: Any
+    model: Any, data: Any, *, missing_values: Any = None, progress: Progress = no_progress, **reading: Any
 ) -> Applied:
     """A model, from a file or fitted, and a table, from files or a data frame."""
     if is_path(model) and is_path(data):
@@ -157,13 +157,13 @@ def applied(pipeline: Any, table: TableFile, notes: Notes, *, is_of_ratings: boo
     advice = f"; for ratings with a line each, give {needed} as to kpod fit" if ratings and none else ""
     check_columns(table, preparer.columns_, advice)
     known = {column.name for column in table.columns}
-    aside = dict.fromkeys(sorted(known - set(preparer.columns_)), "not in the model")
+    unused = dict.fromkeys(sorted(known - set(preparer.columns_)), "not in the model")
     orders = {
         name: tuple(levels) if kind == "ordered" else ()
         for name, kind, levels in zip(preparer.columns_, preparer.kinds_, preparer.levels_, strict=True)
         if kind in ("category", "ordered")
     }
-    usage = ColumnUsage(preparer.columns_, aside, categories=orders)
+    usage = ColumnUsage(preparer.columns_, unused, categories=orders)
     if table.in_pieces:
         values = table.scanned(usage, scale=False).values  # type: ignore[attr-defined]
         return Applied(pipeline, table, usage, values, notes)

@@ -19,7 +19,7 @@ from kpod._analysis.applying import Applied, applied_to
 from kpod._common.errors import InputError
 from kpod._common.notebook import ReadsAsText
 from kpod._common.notes import Notes
-from kpod._common.progress import Progress, silent
+from kpod._common.progress import Progress, no_progress
 from kpod._common.sentences.comparison_sentences import comparison_lines
 from kpod._common.sentences.formatting import brief_pair, percent
 from kpod._common.typing import Floats
@@ -159,7 +159,7 @@ def compare(
     >>> {shift.column for shift in kpod.compare(analysis, richer).shifts}
     {'alcohol'}
     """
-    progress = progress or silent
+    progress = progress or no_progress
     model = getattr(model, "model", model)
     with applied_to(model, data, missing_values=missing_values, progress=progress, **reading) as given:
         if given.table.in_pieces or given.preparer is None:
@@ -249,7 +249,7 @@ def rows_before(given: Applied, counts: Floats) -> Floats:
 
 
 def missing_now(given: Applied, values: Floats) -> list[tuple[str, float, float]]:
-    """Columns of which a tenth more, or less, of the rows have no value; of old models nobody knows."""
+    """Columns of which a tenth more, or less, of the rows have no value; none for old models."""
     preparer = given.preparer
     assert preparer is not None
     first = np.cumsum([0, *preparer._encoding.widths])[:-1]

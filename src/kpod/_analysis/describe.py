@@ -1,4 +1,4 @@
-"""What a table in a file holds and what it lacks, as plain data."""
+"""What a table in a file holds and what is missing, as plain data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe(table: TableFile, most_patterns: int) -> dict[str, Any]:
 
 
 def same_columns(table: TableFile) -> list[Note]:
-    """On columns that would be clustered and say the same as others."""
+    """On columns that would be clustered and have the same information as others."""
     numbers = {
         column.name: values
         for column in table.columns
@@ -53,7 +53,7 @@ def same_columns(table: TableFile) -> list[Note]:
 def missing_entries(table: TableFile, column: Column) -> Any:
     if column.values is not None:
         return np.isnan(column.values)
-    return gaps_of(table.raw[column.name], list(column.marks))
+    return gaps_of(table.raw[column.name], list(column.missing_codes))
 
 
 def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def about(table: TableFile, column: Column, missing: Any) -> dict[str, Any]:
         "notes": [note.to_dict() for note in [*odd_note(table, column), *column.role.notes]],
         "missing": int(missing.sum()),
         "missing_share": float(missing.mean()),
-        "marks": dict(column.marks),
+        "marks": dict(column.missing_codes),
         "min": finite(low) if low is not None else None,
         "max": finite(high) if high is not None else None,
     }

@@ -16,7 +16,7 @@ from kpod._common.notes import Note
 
 
 def fill(given: Applied) -> tuple[dict[str, int], list[Note]]:
-    """Fill the gaps in the columns of the model, in place; how many of each, and what to know."""
+    """Fill the gaps in the columns of the model, in place; how many of each, with notes."""
     assert given.preparer is not None
     missing = np.isnan(given.preparer._values(given.table)[0])
     columns = imputed(given)

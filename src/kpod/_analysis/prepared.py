@@ -34,7 +34,7 @@ class Prepared:
     """The table as the KPOD takes it."""
     weights: Any = None
     names: list[str] | None = None
-    """What columns are called, where the steps do not know."""
+    """Names of columns, for steps that have none."""
     notes: Notes = field(default_factory=Notes)
     n_missing: int | None = None
     """Entries that are missing in the columns used, where they have been counted."""

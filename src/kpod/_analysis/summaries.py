@@ -27,10 +27,10 @@ def summary_of_data(table: TableFile, usage: ColumnUsage) -> dict[str, Any]:
     from kpod import __version__
 
     used = [table.by_name[name] for name in usage.used if name in table.by_name]
-    marks: dict[str, int] = {}
+    codes: dict[str, int] = {}
     for column in used:
-        for mark, n in column.marks.items():
-            marks[mark] = marks.get(mark, 0) + n
+        for code, n in column.missing_codes.items():
+            codes[code] = codes.get(code, 0) + n
     missing = sum(column.missing for column in used)
     return {
         "kpod": __version__,
@@ -38,11 +38,11 @@ def summary_of_data(table: TableFile, usage: ColumnUsage) -> dict[str, Any]:
         "in_pieces": table.in_pieces,
         "rows": table.n_rows,
         "columns": usage.used,
-        "set_aside": usage.aside,
+        "set_aside": usage.unused,
         "text_file": vars(table.dialect) if table.dialect else None,
         "missing": missing,
         "missing_share": missing / max(1, table.n_rows * len(used)),
-        "marks": dict(sorted(marks.items(), key=lambda item: -item[1])),
+        "marks": dict(sorted(codes.items(), key=lambda item: -item[1])),
     }
 
 
@@ -121,13 +121,13 @@ def summary_of_fit(c: Clustering) -> dict[str, Any]:
                 "factors": model.n_factors_,
                 "sentences": [
                     mixture_spread.shape_sentence(model),
-                    *filter(None, [mixture_spread.silent_sentence(c)]),
+                    *filter(None, [mixture_spread.uninformative_sentence(c)]),
                     *mixture_spread.correlation_sentences(c),
                 ],
-                "columns_that_say_nothing": [c.label(j) for j in mixture_spread.silent_columns(c)],
+                "uninformative_columns": [c.label(j) for j in mixture_spread.uninformative_columns(c)],
                 "unexpected_values": [
                     {"row": cell.row + 1, "column": c.label(cell.column), "value": finite(cell.value)}
-                    for cell in mixture_spread.wild_cells_of(c)
+                    for cell in mixture_spread.outlier_cells_of(c)
                 ],
             },
         }

@@ -1,4 +1,4 @@
-"""What an analysis says, in lines of text: what `print` and `kpod fit` show."""
+"""An analysis in lines of text: what `print` and `kpod fit` show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kpod._common.sentences.formatting import counted, listed, percent
 from kpod._common.sentences.verdict_sentences import other_numbers
 
 MOST_NAMES = 40
-MOST_ASIDE = 12
+MOST_UNUSED = 12
 LONGEST_LIST = 260
 """Letters of a list of columns on a terminal: two lines."""
 MOST_CAUTIONS = 4
@@ -37,7 +37,7 @@ def table_lines(summary: dict[str, Any]) -> list[str]:
 
 
 def fit_lines(summary: dict[str, Any], introduced: dict[str, Any] | None = None) -> list[str]:
-    """What was found, and what to know about it; what was `introduced` before has been said."""
+    """Findings, and notes on them; what was `introduced` before is not repeated."""
     is_fit = "converged" in summary
     out = [printable(summary["verdict"]["sentence"])] if "verdict" in summary else []
     notes = summary["notes"]
@@ -75,11 +75,11 @@ def choice_lines(summary: dict[str, Any]) -> list[str]:
 
 
 def shape_lines(summary: dict[str, Any]) -> list[str]:
-    """Why clusters are not round, or stayed so; and what a mixture says of its own."""
+    """Why clusters are round or not; and what only a mixture has."""
     why = [note["text"] for note in summary["notes"] if note["kind"] == ON_SHAPE]
     own = summary.get("shape", {}).get("sentences", ())
-    said = [printable(one) for one in own[len(why) :]]  # the first of them is part of the reason
-    return [*why, *shortened(said, MOST_ON_SHAPE, "sentence")]
+    parts = [printable(one) for one in own[len(why) :]]  # the first of them is part of the reason
+    return [*why, *shortened(parts, MOST_ON_SHAPE, "sentence")]
 
 
 def cluster_line(cluster: dict[str, Any]) -> str:
@@ -137,8 +137,8 @@ def names_text(names: Sequence[str]) -> str:
     return listed([*shown[:MOST_NAMES], *([f"{more:,} more"] if more > 0 else [])])
 
 
-def marks_text(marks: dict[str, int]) -> str:
-    return ", ".join(f"{printable(mark)} {n:,}" for mark, n in marks.items())
+def missing_codes_text(codes: dict[str, int]) -> str:
+    return ", ".join(f"{printable(code)} {n:,}" for code, n in codes.items())
 
 
 def dialect_text(dialect: dict[str, str] | None) -> str:
@@ -149,20 +149,20 @@ def dialect_text(dialect: dict[str, str] | None) -> str:
     return text + (", decimal comma" if dialect["decimal"] == "," else "")
 
 
-def aside_text(aside: dict[str, str], *, in_pieces: bool) -> str:
+def unused_text(unused: dict[str, str], *, in_pieces: bool) -> str:
     """What was not used and why; of many, those of one reason together."""
-    return listed_aside(aside) + use_categories(aside, in_pieces=in_pieces)
+    return listed_unused(unused) + use_categories(unused, in_pieces=in_pieces)
 
 
-def use_categories(aside: dict[str, str], *, in_pieces: bool) -> str:
-    categories = any(why.startswith(("category", "ordered category")) for why in aside.values())
+def use_categories(unused: dict[str, str], *, in_pieces: bool) -> str:
+    categories = any(why.startswith(("category", "ordered category")) for why in unused.values())
     offered = categories and not in_pieces  # where a table is read in pieces, they cannot be used
     use = option("--categories", None if in_the_shell() else "all")
     return f"; use {use} to cluster by categories too" if offered else ""
 
 
-def brief_aside(summary: dict[str, Any]) -> str:
-    """What was not used, by reason, without what that rests on; `kpod describe` and the report say that."""
+def brief_unused(summary: dict[str, Any]) -> str:
+    """What was not used, by reason, without the evidence; `kpod describe` and the report have that."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in summary["set_aside"].items():
         by_reason.setdefault(reason.partition(":")[0], []).append(name)
@@ -170,25 +170,25 @@ def brief_aside(summary: dict[str, Any]) -> str:
     return "; ".join(f"{brief_names(names)} ({reason})" for reason, names in by_reason.items()) + use
 
 
-def listed_aside(aside: dict[str, str]) -> str:
-    if len(aside) <= MOST_ASIDE:
-        return ", ".join(f"{printable(name) or '(no name)'} ({why})" for name, why in aside.items())
+def listed_unused(unused: dict[str, str]) -> str:
+    if len(unused) <= MOST_UNUSED:
+        return ", ".join(f"{printable(name) or '(no name)'} ({why})" for name, why in unused.items())
     by_reason: dict[str, list[str]] = {}
-    for name, why in aside.items():
+    for name, why in unused.items():
         by_reason.setdefault(why.partition(":")[0], []).append(name)
     return "; ".join(f"{names_text(names)} ({why})" for why, names in by_reason.items())
 
 
 def source_facts(summary: dict[str, Any]) -> dict[str, str]:
-    """What was read, in the words that all who show it share."""
-    marks = f": {marks_text(summary['marks'])}" if summary["marks"] else ""
-    aside = aside_text(summary["set_aside"], in_pieces=summary["in_pieces"])
+    """What was read, in words that every display shares."""
+    codes = f": {missing_codes_text(summary['marks'])}" if summary["marks"] else ""
+    unused = unused_text(summary["set_aside"], in_pieces=summary["in_pieces"])
     return {
         "data": f"{summary['data']}: {counted(summary['rows'], 'row')}, "
         f"{counted(len(summary['columns']), 'column')} used{dialect_text(summary['text_file'])}",
         "used": names_text(summary["columns"]),
-        **({"not used": aside} if summary["set_aside"] else {}),
-        "gaps": f"{summary['missing']:,} ({percent(summary['missing_share'], 1)} of the entries){marks}"
+        **({"not used": unused} if summary["set_aside"] else {}),
+        "gaps": f"{summary['missing']:,} ({percent(summary['missing_share'], 1)} of the entries){codes}"
         if summary["missing"]
         else "none",
     }
@@ -198,6 +198,6 @@ def about_data(summary: dict[str, Any]) -> str:
     """The same in a few lines."""
     facts = source_facts(summary) | {"used": brief_names(summary["columns"])}
     if summary["set_aside"]:
-        facts["not used"] = brief_aside(summary)
+        facts["not used"] = brief_unused(summary)
     first, *rest = facts.items()
     return "\n".join([first[1], *(f"{what}: {text}" for what, text in rest)])

@@ -88,7 +88,7 @@ class OtherChoice:
 
 @dataclass(frozen=True)
 class Verdict(ReadsAsText):
-    """What can be said of the clusters in a line, and whether it holds under other choices.
+    """The clustering in one line, and whether it holds under other choices.
 
     Attributes
     ----------
@@ -384,8 +384,8 @@ def verdict_on(analysis: Analysis) -> Verdict:
     n_rows = len(questions.rows)
     sampled = n_rows if n_rows < int((questions.labels >= 0).sum()) else None
     n_separate = analysis.choice.n_separate_ if analysis.choice else 0
-    said = verdict_sentence(groups, analysis.n_clusters, n_separate, others, sampled)
-    return Verdict(said, groups, analysis.n_clusters, others, n_rows)
+    text = verdict_sentence(groups, analysis.n_clusters, n_separate, others, sampled)
+    return Verdict(text, groups, analysis.n_clusters, others, n_rows)
 
 
 def hold(others: list[OtherChoice]) -> bool:

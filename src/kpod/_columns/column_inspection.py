@@ -27,14 +27,14 @@ MOST_ODD = 5
 ONE_VALUE = "one value, otherwise missing"
 TWO_WAYS = "numbers that can be read in two ways"
 MOST_LEVELS = 100_000
-"""Of the values of a column of text, as many are counted; beyond, they say nothing more about its role."""
+"""Of the values of a column of text, as many are counted; more are not needed to decide its role."""
 
 
 def inspect(
     name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[str], *, decimal_given: bool = False,
     answers: Collection[str] = (), tolerant: bool = False,
 ) -> Column:  # fmt: skip
-    """Tell numbers from text, count the marks of gaps (which may be answers), and say what the column is.
+    """Tell numbers from text, count missing codes (which may be answers), and say what the column is.
 
     With `tolerant`, a few other entries in a column of numbers are gaps, which are counted.
     """
@@ -52,7 +52,7 @@ def inspect(
         nulls = values.null_count
         column = Column(name, "true/false" if pa.types.is_boolean(kind) else "number", nulls, values=floats)
         nans = int(np.isnan(floats).sum()) - nulls
-        column.marks.update({mark: n for mark, n in (("null", nulls), ("NaN", nans)) if n})
+        column.missing_codes.update({mark: n for mark, n in (("null", nulls), ("NaN", nans)) if n})
         return role_by_all_digits(finish_numbers(column, missing, integers=integers), values)
     label = "date" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else str(kind)
     role = facts.Role("date", "dates") if label == "date" else facts.Role("text", f"holds {label} values")
@@ -89,14 +89,14 @@ def inspect_text(
 ) -> Column:  # fmt: skip
     if not pa.types.is_string(text.type):
         text = text.cast(pa.string())
-    # Numbers among the marks are taken out of a numeric column later: an identifier has no such marks.
+    # Numbers among the codes are taken out of a numeric column later: an identifier has no such codes.
     given = [mark for mark in missing if as_number(mark) is None]
-    marks = pa.array(spellings(given, answers), pa.string())
-    gaps = gaps_in(text, marks)
+    missing_codes = pa.array(spellings(given, answers), pa.string())
+    gaps = gaps_in(text, missing_codes)
     floats = try_numbers(text, gaps, decimal)
     if floats is None:  # the slow path: blanks around, plus signs, currency, yes and no, or no numbers
         text = pc.utf8_trim_whitespace(text)
-        gaps = gaps_in(text, marks)
+        gaps = gaps_in(text, missing_codes)
         floats = try_numbers(pc.replace_substring_regex(text, r"^\+", ""), gaps, decimal)
     column = Column(name, "number", 0, decimal=decimal)
     if floats is None:
@@ -115,11 +115,11 @@ def inspect_text(
                 if again.values is not None:
                     return with_odd(again, text, odd)
         return finish_text(column, text, missing, decimal, declared, order, answers, tolerant)
-    count_marks(column, text, gaps)
+    count_missing_codes(column, text, gaps)
     column.values = floats
     odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
     if odd_nans:
-        column.marks["NaN"] += odd_nans
+        column.missing_codes["NaN"] += odd_nans
     return role_by_all_digits(finish_numbers(column, missing, integers=None, text=text), text)
 
 
@@ -172,16 +172,18 @@ def with_odd(column: Column, text: pa.ChunkedArray, odd: Sequence[str]) -> Colum
     return column
 
 
-def gaps_in(text: pa.ChunkedArray, marks: pa.Array) -> Any:
-    return pc.or_(pc.is_null(text), pc.is_in(text, value_set=marks))
+def gaps_in(text: pa.ChunkedArray, missing_codes: pa.Array) -> Any:
+    return pc.or_(pc.is_null(text), pc.is_in(text, value_set=missing_codes))
 
 
-def count_marks(column: Column, text: pa.ChunkedArray, gaps: Any) -> None:
+def count_missing_codes(column: Column, text: pa.ChunkedArray, gaps: Any) -> None:
     column.missing = int(pc.sum(gaps).as_py() or 0)
     if column.missing:
         found = pc.value_counts(pc.filter(text, gaps)).to_pylist()
         names = {None: "null", "": "empty"}
-        column.marks.update({names.get(mark["values"], mark["values"]): mark["counts"] for mark in found})
+        column.missing_codes.update(
+            {names.get(mark["values"], mark["values"]): mark["counts"] for mark in found}
+        )
 
 
 def try_numbers(text: pa.ChunkedArray, gaps: pa.ChunkedArray, decimal: str) -> Floats | None:
@@ -217,9 +219,9 @@ def settle_numbers(
 ) -> Column:
     """What a column is by all of its numbers, counted, and some of them: without missing codes, and as read.
 
-    `integers` is what a file says of them; None where only the numbers tell.
+    `integers` is from the type in the file; None if only the numbers can decide.
     """
-    column.marks.update(tally.found)
+    column.missing_codes.update(tally.found)
     column.missing, column.low, column.high = tally.n_missing, tally.low, tally.high
     column.numeric_share = 1.0
     if column.missing == tally.n_rows:
@@ -269,13 +271,13 @@ def ask_about_points(columns: Sequence[Column], raw: Any) -> None:
             column.values, column.kind, column.role = None, "text", facts.Role("text", TWO_WAYS)
 
 
-def gaps_of(values: pa.ChunkedArray, marks: Sequence[str]) -> Any:
+def gaps_of(values: pa.ChunkedArray, missing_codes: Sequence[str]) -> Any:
     """Where a column that holds no numbers has its gaps."""
     gaps = pc.is_null(values)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if is_text(values.type):
-        spelled = ["" if mark == "empty" else mark for mark in marks]
+        spelled = ["" if code == "empty" else code for code in missing_codes]
         trimmed = pc.utf8_trim_whitespace(values.cast(pa.string()))
         gaps = pc.or_(gaps, pc.is_in(trimmed, value_set=pa.array(spelled, pa.string())))
     return gaps.to_numpy()
@@ -292,7 +294,7 @@ def finish_text(
     order: tuple[str, ...], answers: Collection[str], tolerant: bool,
 ) -> Column:  # fmt: skip
     gaps = gaps_in(text, pa.array(spellings(missing, answers), pa.string()))
-    count_marks(column, text, gaps)
+    count_missing_codes(column, text, gaps)
     entries = pc.filter(text, pc.invert(gaps))
     truth = number_formats.read_truth(entries, text, gaps, as_floats) if len(entries) else None
     if truth is not None:

@@ -20,9 +20,9 @@ GAPS = [
 """The last are what spreadsheets write where a formula fails."""
 
 WORD = "None"
-"""The mark that is also an answer: how much do you smoke?"""
+"""The code that is also an answer: how much do you smoke?"""
 MINUS = "-"
-"""The mark that is also a sign."""
+"""The code that is also a sign."""
 EVERYWHERE = "*"
 
 
@@ -61,9 +61,9 @@ class MissingCodes:
 
     def found_nowhere(self, found: dict[str, Counter[str]]) -> list[str]:
         """What was given and occurs in no column it was given for."""
-        lost = [mark for mark in self.everywhere if not any(mark in marks for marks in found.values())]
-        for name, marks in self.by_column.items():
-            lost += [f"{name}={mark}" for mark in marks if mark not in found.get(name, ())]
+        lost = [code for code in self.everywhere if not any(code in codes for codes in found.values())]
+        for name, codes in self.by_column.items():
+            lost += [f"{name}={code}" for code in codes if code not in found.get(name, ())]
         return lost
 
 
@@ -104,9 +104,9 @@ def both(one: Any, other: Any) -> dict[str, list[str]]:
     return out
 
 
-def as_number(mark: str) -> float | None:
+def as_number(code: str) -> float | None:
     try:
-        return float(mark)
+        return float(code)
     except ValueError:
         return None
 
@@ -125,12 +125,12 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
 
 
 def spellings(given: Sequence[str], answers: Collection[str] = ()) -> list[str]:
-    """Every way to write the marks that everyone uses, without those that are answers, and those given."""
-    marks = [mark for mark in GAPS if mark not in answers]
-    spelled = [form for mark in marks for form in (mark, mark.lower(), mark.upper(), mark.capitalize())]
+    """Every way to write the codes that everyone uses, without those that are answers, and those given."""
+    codes = [code for code in GAPS if code not in answers]
+    spelled = [form for code in codes for form in (code, code.lower(), code.upper(), code.capitalize())]
     return list(dict.fromkeys([*spelled, *given]))
 
 
 def answers_among(words: Iterable[str]) -> set[str]:
-    """The marks that are answers where these words are known to be."""
-    return {mark for word in words for mark in (WORD, MINUS) if word.lower() == mark.lower()}
+    """The codes that are answers where these words are known to be."""
+    return {code for word in words for code in (WORD, MINUS) if word.lower() == code.lower()}

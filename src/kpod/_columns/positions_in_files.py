@@ -1,4 +1,4 @@
-"""Where the rows of a table are in its file, so that someone who is told of an entry finds it there."""
+"""Where the rows of a table are in its file, so that messages can name the line or the cell."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.check_boxes import tick
+from kpod._columns.check_boxes import read_check_boxes
 from kpod._columns.column_inspection import ask_about_points, inspect, shows_points
 from kpod._columns.missing_codes import MINUS, WORD, MissingCodes, answers_among
-from kpod._columns.relations.codes_beside_names import settle_between
+from kpod._columns.relations.codes_beside_names import settle_by_other_columns
 from kpod._columns.tables import Column, Dialect
 from kpod._common.notes import Note
 
@@ -22,7 +22,7 @@ def look_at_columns(
     raw: pa.Table,
     dialect: Dialect | None,
     decimal: str | None,
-    marks: MissingCodes,
+    codes: MissingCodes,
     answers: Mapping[str, Any],
     *,
     strict: bool = False,
@@ -34,7 +34,7 @@ def look_at_columns(
 
     def look(name: str, answers: Collection[str] = ()) -> Column:
         return inspect(
-            name, raw[name], mark, marks.of_column(name),
+            name, raw[name], mark, codes.of_column(name),
             decimal_given=decimal_given, answers=answers, tolerant=not strict,
         )  # fmt: skip
 
@@ -47,12 +47,12 @@ def look_at_columns(
     for at, column in enumerate(columns):
         if column.name in answers:
             columns[at] = look(column.name, answers[column.name])
-    noted = {**answers_none(columns, marks), **answers_minus(columns, raw, marks)}
+    noted = {**answers_none(columns, codes), **answers_minus(columns, raw, codes)}
     for at in noted:
-        columns[at] = look(columns[at].name, answers_among(columns[at].marks))
-    ticked = tick(columns, raw)
-    settle_between(columns, raw)
-    return columns, dialect, [*noted.values(), *ticked]
+        columns[at] = look(columns[at].name, answers_among(columns[at].missing_codes))
+    check_boxes = read_check_boxes(columns, raw)
+    settle_by_other_columns(columns, raw)
+    return columns, dialect, [*noted.values(), *check_boxes]
 
 
 def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | None) -> str:
@@ -76,16 +76,16 @@ def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | 
     return "."
 
 
-def answers_none(columns: Sequence[Column], marks: MissingCodes) -> dict[int, Note]:
+def answers_none(columns: Sequence[Column], codes: MissingCodes) -> dict[int, Note]:
     """Columns of text in which None is an answer, as gaps in the rest are marked otherwise; with a note."""
-    having = [at for at, column in enumerate(columns) if any(map(is_none, column.marks))]
-    others = any(not is_none(mark) for column in columns for mark in column.marks)
+    having = [at for at, column in enumerate(columns) if any(map(is_none, column.missing_codes))]
+    others = any(not is_none(mark) for column in columns for mark in column.missing_codes)
     if not others or not all(is_plain_text(columns[at]) for at in having):
         return {}
     return {
-        at: answer_note(columns[at], filter(is_none, columns[at].marks), "other codes")
+        at: answer_note(columns[at], filter(is_none, columns[at].missing_codes), "other codes")
         for at in having
-        if not any(map(is_none, marks.of_column(columns[at].name)))
+        if not any(map(is_none, codes.of_column(columns[at].name)))
     }
 
 
@@ -93,15 +93,16 @@ def is_none(mark: str) -> bool:
     return mark.lower() == WORD.lower()
 
 
-def answers_minus(columns: Sequence[Column], raw: pa.Table, marks: MissingCodes) -> dict[int, Note]:
+def answers_minus(columns: Sequence[Column], raw: pa.Table, codes: MissingCodes) -> dict[int, Note]:
     """Columns of signs, in which a minus is the opposite of a plus and not a gap, with a note."""
     return {
         at: answer_note(column, [MINUS], "plus")
         for at, column in enumerate(columns)
-        if MINUS in column.marks
+        if MINUS in column.missing_codes
         and is_plain_text(column)
-        and MINUS not in marks.of_column(column.name)
-        and {"+"} == distinct(raw[column.name]) - {"" if mark == "empty" else mark for mark in column.marks}
+        and MINUS not in codes.of_column(column.name)
+        and {"+"}
+        == distinct(raw[column.name]) - {"" if mark == "empty" else mark for mark in column.missing_codes}
     }
 
 

@@ -1,4 +1,4 @@
-"""What to know about the columns of a table beyond their roles: equal columns, panels, rows in time."""
+"""Notes on the columns of a table beyond their roles: equal columns, panels, rows in time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_COMPARED = 100_000
 
 
 def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
-    """What to know about the columns used, those alike in one note; and missing codes that occur nowhere."""
+    """Notes on the columns used, those alike in one note; and missing codes that occur nowhere."""
     labelled = {name for note in table.notes if note.kind == "labelled codes" for name in note.columns}
     found: dict[tuple[str, tuple[str, ...]], list[Note]] = {}
     for name in choice.used:
@@ -58,8 +58,8 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
     small = not table.in_pieces and table.n_rows <= MOST_COMPARED
     notes += panel(table, choice) or (repeated_units(table, choice) if small else [])
     notes += [] if table.in_pieces else row_notes(table, choice)
-    notes += same_notes(choice.same, choice.asked)
-    notes += [Note("absent code", values={"code": code}) for code in table.unused_marks]
+    notes += same_notes(choice.same, choice.named)
+    notes += [Note("absent code", values={"code": code}) for code in table.unused_codes]
     return notes.by_importance()
 
 
@@ -86,7 +86,7 @@ def odd_notes(table: TableFile, column: Column) -> list[Note]:
 
 
 def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> Note:
-    """One note out of those that say the same of different columns."""
+    """One note out of equal ones on different columns."""
     first, names = notes[0], tuple(name for note in notes for name in note.columns)
     if len(notes) == 1 or "codes" not in first.values:
         return replace(first, columns=names)
@@ -95,11 +95,11 @@ def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> No
     return replace(first, columns=names, values={"codes": first.values["codes"], "everywhere": everywhere})
 
 
-def same_notes(found: Sequence[Same], asked: Collection[str] = ()) -> list[Note]:
-    """Notes on columns that say the same: counted once, unless they are used all the same."""
+def same_notes(found: Sequence[Same], named: Collection[str] = ()) -> list[Note]:
+    """Notes on columns with the same information: counted once, unless they are used all the same."""
     together: dict[tuple[str, bool], list[Same]] = {}
     for same in found:
-        together.setdefault((same.of, same.name in asked), []).append(same)
+        together.setdefault((same.of, same.name in named), []).append(same)
     notes = []
     for (of, is_used), alike in together.items():
         lines = [None if same.is_equal else (same.slope, same.intercept) for same in alike]
@@ -125,7 +125,7 @@ def panel(table: TableFile, choice: ColumnUsage) -> list[Note]:
     """A note where the table has one row for each unit and time: rows of a unit are alike."""
     if table.raw.num_rows != table.n_rows:  # only the beginning of a large table is at hand
         return []
-    roles = {name: choice.roles[name].role for name in choice.aside if name in table.by_name}
+    roles = {name: choice.roles[name].role for name in choice.unused if name in table.by_name}
     units = [name for name, role in roles.items() if role in ("category", "identifier")]
     if not units:
         return []

@@ -25,7 +25,7 @@ SUFFIXES = {
     ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow", ".xlsx": "excel",
 }  # fmt: skip
 FILE = "file"
-"""The column of the output that says which of several files a row is from."""
+"""The column of the output with the file that a row is from."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Column:
     name: str
     kind: str
     missing: int
-    marks: Counter[str] = field(default_factory=Counter)
+    missing_codes: Counter[str] = field(default_factory=Counter)
     values: Floats | None = None
     low: float = np.nan
     high: float = np.nan
@@ -64,7 +64,7 @@ class Column:
     """The first entry that is neither a number nor a gap: its row (from 1) and text."""
     odd_values: tuple[str, ...] = ()
     """All different entries like that, if they are few."""
-    ticked: bool = False
+    is_check_box: bool = False
     """Whether it holds a value or nothing, and 1 or 0 stand for that."""
     n_odd: int = 0
     """Entries like that which were taken as gaps."""
@@ -80,10 +80,10 @@ class TableFile:
     columns: list[Column]
     dialect: Dialect | None = None
     """Of a text file, else None."""
-    unused_marks: list[str] = field(default_factory=list)
+    unused_codes: list[str] = field(default_factory=list)
     """Values given as missing that occur in no column."""
     notes: list[Note] = field(default_factory=list)
-    """What to know about how it was read."""
+    """Notes on how it was read."""
     place: Any = None
     """Where its rows are in the file, if that is known."""
     look: Callable[[Any], list[Column]] | None = None
@@ -128,18 +128,18 @@ class TableFile:
         return None
 
     def notes_without(self, names: Iterable[str]) -> list[Note]:
-        """What to know, except about some columns only."""
-        aside = set(names)
-        return [note for note in self.notes if not note.columns or not aside.issuperset(note.columns)]
+        """Notes, except those on some columns only."""
+        unused = set(names)
+        return [note for note in self.notes if not note.columns or not unused.issuperset(note.columns)]
 
     def numbers(self, name: str) -> Floats | None:
         """The numbers of a column, if it holds numbers."""
         return self.column(name).values
 
-    def names(self, asked: Sequence[str]) -> list[str]:
+    def names(self, given: Sequence[str]) -> list[str]:
         """Column names as asked for: one by one, several with commas between them, or patterns (q_*)."""
         found: list[str] = []
-        for text in asked:
+        for text in given:
             for part in self.split(text):
                 found += matching(part, self.by_name) or [part]
         return [self.column(name).name for name in dict.fromkeys(found)]

@@ -1,4 +1,4 @@
-"""What takes all numbers of a column to know, counted a batch at a time.
+"""Statistics of all numbers of a column, counted a batch at a time.
 
 A table that is read in pieces is counted as its batches go by; one in memory is a single batch.
 """

@@ -5,7 +5,7 @@ category is known, and all are missing in the others. That is one column of the 
 as one wherever columns are counted: in what is hidden together, in the overlap of two rows, in what gaps
 say, and in degrees of freedom.
 
-Nobody says which columns these are, because they come as plain numbers through pipelines: they are
+No parameter names these columns, because they come as plain numbers through pipelines: they are
 recognised by their values. Neighbours are a group if each has two values, all are missing in the same rows,
 and in each of the others exactly one has its higher value. So shift and (positive) scale of each
 column do not matter. Two complements are the smallest group.
@@ -182,7 +182,7 @@ def values_of(parts: list[Range]) -> Range:
 
 
 class Indicators(NamedTuple):
-    """What some rows say of columns as indicators.
+    """Statistics of some rows about columns as indicators.
 
     `alike`: whether a column is missing in the same rows as the next; `n_observed` rows. Of the rows that
     observe a column, looking at it and those after it: `covered`, the column at which the last row

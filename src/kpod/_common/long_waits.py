@@ -1,4 +1,4 @@
-"""How long a choice will take, said while it can still be stopped.
+"""How long a choice will take, announced while it can still be stopped.
 
 Work is counted in units that take about as long as each other; the pace of the first ones says how long the
 others take.
@@ -28,7 +28,7 @@ def duration(seconds: float) -> str:
 
 
 def long_wait(seconds: float, instead: str) -> str:
-    """What is said of a long wait."""
+    """The announcement of a long wait."""
     return (
         f"choosing the number of clusters takes about {duration(seconds)} more; with a given number "
         f"({instead}), a fit takes a fraction of that."

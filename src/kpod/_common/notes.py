@@ -21,7 +21,7 @@ SAID_FIRST = (
     "duplicate rows",
     "possible weights",
 )
-"""Kinds of notes without which the result is misread, in the order in which they are said."""
+"""Kinds of notes without which the result is misread, in the order in which they are shown."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Note:
     values : dict
         The other contents of its sentence: values, counts, rows.
     severity : "note" or "caution"
-        A caution casts doubt on the result; a note says how it came about.
+        A caution casts doubt on the result; a note explains how it came about.
     text : str
         The sentence.
     """

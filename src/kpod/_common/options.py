@@ -1,4 +1,4 @@
-"""Settings by the name their reader knows: options in the shell, parameters in Python.
+"""Settings by the name of the reader's interface: options in the shell, parameters in Python.
 
 Notes, cautions and errors say what to do about them. The same sentence is read by someone who types
 `--exclude year` and by someone who writes `exclude=['year']`; `option` words it for either.

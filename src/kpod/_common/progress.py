@@ -1,6 +1,6 @@
 """Progress: one callback, `progress(done, total, text)`.
 
-`total` is 0 where nobody knows how much there is to do. A callback may have three methods more:
+`total` is 0 if the amount of work is unknown. A callback may have three methods more:
 `introduce(summary)`, for what is clustered, before that begins; `announce(seconds)`, for a wait that can be
 foreseen; and `follow(model)`, a context in which a fit shows what it is doing.
 """
@@ -14,7 +14,7 @@ from typing import Any
 Progress = Callable[[int, int, str], None]
 
 
-def silent(done: int, total: int, text: str) -> None:
+def no_progress(done: int, total: int, text: str) -> None:
     """Show nothing."""
 
 

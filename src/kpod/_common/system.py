@@ -25,7 +25,7 @@ def lock(descriptor: int, *, wait: bool = False) -> None:
 
 
 def allocate(descriptor: int, n_bytes: int) -> None:
-    """Make a file so long; where the system can say so beforehand, OSError if the disk has no room for it."""
+    """Make a file so long; OSError if the disk has no room for it, if the system reports that at once."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, n_bytes)
     else:  # macOS and Windows
@@ -52,7 +52,7 @@ def memory_errors() -> Iterator[None]:
 
 
 @contextmanager
-def written_aside(target: Path, prefix: str) -> Iterator[IO[bytes]]:
+def temporary_beside(target: Path, prefix: str) -> Iterator[IO[bytes]]:
     """A binary file with a new name beside the target, which it replaces once it is whole and on the disk."""
     with tempfile.NamedTemporaryFile(
         "wb", prefix=prefix, suffix=".part", dir=target.parent, delete=False

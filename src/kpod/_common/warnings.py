@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-# The packages whose lines say nothing to the user: a pipeline's, for instance, or those of `with`.
+# The packages whose lines mean nothing to the user: a pipeline's, for instance, or those of `with`.
 INSIDE = ("kpod", "sklearn", "joblib", "contextlib")
 
 

@@ -1,7 +1,7 @@
 """Where rows come from: blocks of a table, each small, picklable and readable again at any time.
 
-A block gives its rows to whoever asks (`with block.rows() as rows`); what they hold is numbered
-from 0 and known by nobody else. Blocks of a mapped array are pickled as where they lie in its file.
+A block opens its rows (`with block.rows() as rows`); what they hold is numbered
+from 0. Blocks of a mapped array are pickled as where they lie in its file.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from kpod._common.system import HAS_LOCKS, lock, written_aside
+from kpod._common.system import HAS_LOCKS, lock, temporary_beside
 from kpod._common.warnings import warn
 from kpod._engine.executors import Executor
 from kpod._engine.objective import GapModel
@@ -160,7 +160,7 @@ class Checkpoint:
             for name, kept in by_name.items():
                 arrays |= {f"{kind}/{name}/{key}": value for key, value in kept.items()}
         try:
-            with written_aside(self.path, PART) as file:
+            with temporary_beside(self.path, PART) as file:
                 write_arrays(file, arrays)
         except OSError as error:
             self._warn(
@@ -191,7 +191,7 @@ class Checkpoint:
             self._warn(f"{self.path} is no longer needed, but could not be deleted: {error.strerror}.")
 
     def _remove_parts(self) -> None:
-        """Delete what was being written when a process was killed; nobody else writes here."""
+        """Delete what was being written when a process was killed; no other process writes here."""
         for part in self.directory.glob(f"{PART}*.part"):
             with suppress(OSError):
                 part.unlink()
@@ -303,7 +303,7 @@ def digest_of(arrays: dict[str, Any]) -> str:
 
 
 def fingerprint(table: Table, executor: Executor) -> dict[str, Any]:
-    """What tells a table from others: shape, precision, and a checksum of every block and its weights."""
+    """What identifies a table: shape, precision, and a checksum of every block and its weights."""
     return {
         "shape": [table.n_rows, table.n_columns],
         "dtype": str(table.dtype),

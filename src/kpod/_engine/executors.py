@@ -1,6 +1,6 @@
 """Run one function over the blocks of a table: one after the other, or on several threads.
 
-An executor knows nothing of what it runs. Whatever is merged from its results has the same bits
+An executor is independent of what it runs. Whatever is merged from its results has the same bits
 in any order, because the sums of a `Partial` are exact; another executor, on processes or on a
 cluster, is a subclass of `Executor` with a `place`, `map` and `accumulate` of its own (`workers/`), which
 `_inputs/choose_executor.py` chooses.
@@ -35,7 +35,7 @@ Accumulator = TypeVar("Accumulator", bound=Mergeable)
 
 
 def available_threads() -> int:
-    """The processors this process may use, or fewer where OMP_NUM_THREADS says so."""
+    """The processors this process may use, or fewer if OMP_NUM_THREADS is set."""
     n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with suppress(ValueError):
         n = min(n, max(1, int(os.environ.get("OMP_NUM_THREADS", ""))))
@@ -54,7 +54,7 @@ def container_quota() -> int:
 class Executor:
     """One item after the other, on the calling thread.
 
-    `remote` says whether blocks are elsewhere, so that whoever wants their rows must come here.
+    `remote`: blocks are on other machines, and steps run there.
     """
 
     remote = False

@@ -1,6 +1,6 @@
 """A whole fit: a plan, carried out on a table. Several starts, the best of which is kept.
 
-A plan is plain values. It knows of no estimator: whoever wants a fit writes one, and a fit that differs from
+A plan is plain values. It is independent of estimators: each writes its own, and a fit that differs from
 another in one value is `replace(plan, ...)`.
 """
 
@@ -90,7 +90,7 @@ class FitPlan:
     lines: Lines = QUIET
 
     def part(self, **changes: Any) -> FitPlan:
-        """The plan of a fit on the way to another, which nobody sees."""
+        """The plan of an intermediate fit, which shows no progress."""
         return replace(self, by_size=False, labels=True, lines=QUIET, **changes)
 
     def generator(self) -> np.random.RandomState:
@@ -112,7 +112,7 @@ class FitPlan:
 
 
 class _Reused(threading.local):
-    """A generator of this thread, for whoever seeds it first."""
+    """A generator of this thread, which has to be seeded."""
 
     def __init__(self) -> None:
         self.generator = np.random.RandomState(0)
@@ -165,13 +165,13 @@ class Fit:
         work = table.n_entries * (PASS + self.n_clusters)
         short = not self.executor.remote and (work < SHORT_WORK or len(table.blocks) == 1)
         settings, own = self.settings, Executor() if short else self.executor
-        tell = plan.lines.writer(1)
+        write = plan.lines.writer(1)
         value = format_objective(table, self.n_clusters, gaps=bool(plan.gaps))
 
         def solved(number: int) -> Solution:
             solution = self._solve_start(number, starts[number], own, settings)
-            if tell is not None:
-                tell(f"start {number + 1}/{len(starts)}: {value(solution.objective)}")
+            if write is not None:
+                write(f"start {number + 1}/{len(starts)}: {value(solution.objective)}")
             return solution
 
         numbers = range(len(starts))
@@ -280,7 +280,7 @@ def iteration_callback(
     lines: Lines, value: Callable[[float], str]
 ) -> Callable[[str, int, float], None] | None:
     """What writes a line on each iteration, if those are wanted."""
-    tell = lines.writer(2)
-    if tell is None:
+    write = lines.writer(2)
+    if write is None:
         return None
-    return lambda what, iteration, now: tell(f"  {what} {iteration}: {value(now)}")
+    return lambda what, iteration, now: write(f"  {what} {iteration}: {value(now)}")

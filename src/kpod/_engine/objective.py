@@ -6,7 +6,7 @@ Over labels l and centers c, it is
       + shrinkage * sum over clusters l and columns j of  (c[l, j] - mean_j)^2
 
 The second part is that of `shrinkage` more units of weight in every cluster and column, at the
-column's mean, that never move: they are added to the totals here, and no other formula knows of
+column's mean, that never move: they are added to the totals here, and no other formula has
 them. Every formula that the objective takes part in is in this file; another term in what rows
 are compared by is another class like this one: `GapObjective` has one for the gaps.
 """
@@ -41,11 +41,11 @@ class Means(NamedTuple):
 
 
 class GapModel(NamedTuple):
-    """What the gaps of a row say of its cluster: fitted by `GapObjective`.
+    """How the gaps of a row depend on its cluster: fitted by `GapObjective`.
 
-    `missing_rates` (k, p): the share of a cluster's rows that lack a column, 0 or 1 in all clusters
-    where its gaps say nothing; `shares` (k,) of the rows in each cluster; `variance` of an entry
-    within its cluster, in the units of the centers.
+        `missing_rates` (k, p): the share of a cluster's rows that lack a column, 0 or 1 in all clusters
+    where missingness is not informative; `shares` (k,) of the rows in each cluster; `variance` of an entry
+        within its cluster, in the units of the centers.
     """
 
     missing_rates: Floats
@@ -160,7 +160,7 @@ class Objective:
 
         With n the count of a cluster in a column, leaving gains w n / (n - w) (z - c)^2 there and
         joining costs w n / (n + w) (z - c)^2; a column that the row alone supports gains nothing,
-        one that nobody supports costs nothing.
+        one without observations costs nothing.
         """
         seen = ~np.isnan(z)
         leaves, joins = means.counts[now, seen], means.counts[to, seen]
@@ -203,7 +203,7 @@ def least_variance(table: Table) -> float:
 
 
 class GapObjective(Objective):
-    """The same with gaps that say something of the cluster a row is in.
+    """The same with informative missingness.
 
     Given its cluster l, a row's observed entries have variance s2 around c[l, j], column j is
     observed with probability r[l, j], and the cluster has share pi[l] (MNARz of Sportisse et al.
@@ -215,8 +215,8 @@ class GapObjective(Objective):
     with h(u) = u ln u; W the weight of the rows of a cluster, M of those that observe a column, and
     q the share of all that do, which counts as one row more in every cluster; N the weight of all
     observed entries; K = min(k * columns, N / 2) the degrees of freedom of the centers. No weight is
-    to be chosen: s2 says what a gap is worth. The indicators of a category are one column: they are missing
-    together, and the first of them speaks for all.
+    to be chosen: s2 is the weight of a gap. The indicators of a category are one column: they are missing
+    together, and the first of them stands for all.
     """
 
     def __init__(self, table: Table, k: int, shrinkage: float = 0.0) -> None:

@@ -32,7 +32,7 @@ class Sample(NamedTuple):
 
 
 def rows_here(table: Table, executor: Executor, rng: np.random.Generator) -> Sample:
-    """Rows that say anything, at random, in the order of the table; all of them where they are few.
+    """Rows with any information, at random, in the order of the table; all of them where they are few.
 
     Which ones depends on the table and the generator, not on the machines that it is on.
     """
@@ -48,13 +48,13 @@ def rows_here(table: Table, executor: Executor, rng: np.random.Generator) -> Sam
 
 
 def ranks_of(table: Table, size: int, rng: np.random.Generator) -> Positions:
-    """So many ranks of rows among those that say anything, at random, in order; all if there are fewer."""
+    """So many ranks of rows among those with any information, at random, in order; all if there are fewer."""
     n = table.n_usable
     return np.arange(n) if size >= n else np.sort(rng.choice(n, size, replace=False, shuffle=False))
 
 
 def rows_by_rank(table: Table, executor: Executor, ranks: Positions) -> tuple[Positions, Any]:
-    """The rows with these ranks among those that say anything, and what is observed of each.
+    """The rows with these ranks among those with any information, and what is observed of each.
 
     Of a table that is elsewhere, the blocks count their rows themselves.
     """
@@ -77,7 +77,7 @@ def rows_by_rank(table: Table, executor: Executor, ranks: Positions) -> tuple[Po
 
 
 def ranked_rows(block: Block, ranks: Mapping[int, Positions]) -> tuple[Positions, Any]:
-    """The rows of a block with these ranks among its own that say anything, and what is observed of each."""
+    """Rows of a block by their ranks among its own with any information, and what is observed of each."""
     own = ranks[block.first]
     if not len(own):
         return own, own

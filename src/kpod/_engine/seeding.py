@@ -100,7 +100,7 @@ class Listing:
 
 
 def sample_of(table: Table, executor: Executor, size: int, rng: np.random.Generator) -> Table:
-    """Some rows that say anything, as a table of their own, here and in the same units."""
+    """Some rows with any information, as a table of their own, here and in the same units."""
     rows, _ = rows_by_rank(table, executor, ranks_of(table, size, rng))
     weights = None if table.weights is None else table.weights[rows]
     entries = entries_of(table, executor, rows).astype(table.dtype)
@@ -133,7 +133,7 @@ class KMeansPlusPlus:
         t = (1 - m / p) / 2
 
     with v the mean variance of a column, so that 2 v is what two random rows differ by in
-    one. The prior t says what rows are worth that share one column or none, and vanishes
+    one. The prior t is the weight of rows that share one column or none, and vanishes
     where nothing is missing. The indicators of a category count as one column.
     """
 
@@ -279,7 +279,7 @@ class FarRows:
 
     Parameters
     ----------
-    panels : the candidates of each round; a state that is not lost knows all but the last
+    panels : the candidates of each round; a state that was not lost has all but the last
     wanted : how many to draw
     seed : of the numbers u, together with the first row of the block
     largest : the largest weight of a row
@@ -373,7 +373,7 @@ class GapSeeds:
         self.seeds = KMeansPlusPlus(self.joint, Executor(), n_clusters, rng)
 
     def draw(self, rng: np.random.Generator) -> Start:
-        """Centers, and what the gaps say, of the rows nearest to each seed."""
+        """Centers, and the rates of gaps, of the rows nearest to each seed."""
         labels = nearest_labels(self.joint, Executor(), Panel(self.seeds.draw(rng).centers))
         members = membership(labels, self.n_clusters, self.weights)
         weight, counts, z = members.sum(axis=1), members @ self.seen, np.where(self.seen, self.z, 0.0)

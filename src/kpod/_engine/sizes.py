@@ -62,7 +62,7 @@ ENTRIES_AT_ONCE = 1 << 20
 # half the time (`choose`); ten of that size are 80 MB.
 COPIED_ENTRIES = 1 << 20
 
-# Rows that say roughly where the columns lie, before the first pass over the table.
+# Rows from which the columns' location is estimated, before the first pass over the table.
 GLANCE_ROWS = 16
 
 # Bytes of labels or bounds up to which they are on the heap, where what is freed need not be given back

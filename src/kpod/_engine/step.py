@@ -284,7 +284,7 @@ class Screen:
     Parameters
     ----------
     panel, drift : as in `Assign`
-    factors : what a move costs and gains; where gaps count, bounds say nothing, and are not kept
+    factors : what a move costs and gains; with informative missingness there are no bounds
     """
 
     panel: Panel

@@ -1,4 +1,4 @@
-"""A table as the engine sees it: blocks of rows, the units they are in, and what one pass tells.
+"""A table as the engine sees it: blocks of rows, the units they are in, and statistics from one pass.
 
 Values are computed with as z = (x - shift) * scale. The shift of a column that lies far from zero
 is close to its mean, and rounded so that taking it off an entry of usual size loses no digit of
@@ -40,7 +40,7 @@ class RowCounts(NamedTuple):
 
     Parameters
     ----------
-    n_usable : rows that say anything: something observed, and a positive weight
+    n_usable : rows with any information: something observed, and a positive weight
     n_empty : rows with nothing observed
     n_observed : observed entries
     fewest : observed columns of the row that has the fewest
@@ -54,7 +54,7 @@ class RowCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Statistics:
-    """What one pass over the rows tells of the columns, in some units.
+    """Statistics of the columns from one pass over the rows, in some units.
 
     `weights`, `sums`, `squares`: of the observed entries of each column; `largest`: the largest
     absolute value; `exponent`: the mean binary exponent of those that are not 0 (0 for none);
@@ -117,7 +117,7 @@ class Statistics:
 def measure(
     block: Block, *, checked: bool = False, by_row: bool = True
 ) -> tuple[Floats, NDArray[np.int64], RowCounts, Counts | None, int | None]:
-    """What the rows of one block tell of the columns, how much of them is observed, and their checksum."""
+    """Statistics of the columns from the rows of one block, how much is observed, and their checksum."""
     checksum = block.checksum() if checked and block.file is not None else None
     about, exponents = np.zeros((4, block.n_columns)), np.zeros((2, block.n_columns), np.int64)
     observed = np.empty(block.n_rows, np.int32)
@@ -167,7 +167,7 @@ class Table:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             means = about.sums / about.weights
             variances = about.squares / about.weights - means**2
-        # The center of a column that nobody in a cluster observed.
+        # The center of a column that no row of a cluster observed.
         self.fallback: Floats = np.where(np.isfinite(means), means, 0.0)
         self.variances: Floats = np.maximum(np.where(self.live, variances, 0.0), 0.0)
         # Of a column; of the indicators of a category, in total.
@@ -201,7 +201,7 @@ class Table:
 
     @cached_property
     def n_usable(self) -> int:
-        """The number of rows that say anything."""
+        """The number of rows with any information."""
         return sum(rows.n_usable for rows in self.about.rows)
 
     @cached_property
@@ -220,7 +220,7 @@ class Table:
 
     @property
     def usable(self) -> NDArray[np.bool_]:
-        """Rows that say anything: something observed, and a positive weight."""
+        """Rows with any information: something observed, and a positive weight."""
         return says_anything(self.observed, self.weights)
 
     @cached_property
@@ -343,7 +343,7 @@ def with_groups(table: Table, executor: Executor) -> Table:
 
 
 def of_columns(block: Block, which: Positions, function: Any) -> list[Any]:
-    """What a function says of some columns of a block, a few rows at a time."""
+    """The results of a function for some columns of a block, a few rows at a time."""
     return [function(part) for part in block.columns(which)]
 
 

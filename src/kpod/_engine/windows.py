@@ -27,7 +27,7 @@ class Window(NamedTuple):
     """A contiguous array in a file: small, picklable, and readable wherever the file is.
 
     `size` and `changed` are those of the file when the window was made (bytes, and nanoseconds
-    since 1970): a file that is another one by now is refused, not misread. `inode` says which file on
+    since 1970): a file that has been replaced is refused, not misread. `inode` identifies the file on
     this machine has that name.
     """
 
@@ -64,7 +64,7 @@ class Window(NamedTuple):
         return cls(path, array.dtype.str, array.shape, offset, *stamp)
 
     def is_unchanged(self) -> bool:
-        """Whether nobody wrote to the file; one that was deleted or replaced lives on in the map."""
+        """Whether the file is unchanged; one that was deleted or replaced is still in the map."""
         try:
             about = os.stat(self.path)  # noqa: PTH116
         except OSError:
@@ -155,7 +155,7 @@ def packed(array: Any) -> Any:
 
 
 def watched(array: Any) -> Window | None:
-    """The window of a mapped array that others may write to, which nobody does to our scratch files."""
+    """The window of a mapped array that others could write to, but do not: it is one of our scratch files."""
     window = Window.of(array, private=True)
     return None if window is None or window.path.endswith(SCRATCH) else window
 

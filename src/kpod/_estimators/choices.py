@@ -106,9 +106,9 @@ class Choices:
         if found is None:
             k = with_gaps.plan.n_clusters
             found = decision(k_without if k == 1 else k, with_gaps.plan.shrinkage)
-        tell = plan.lines.writer(1)
-        if tell is not None:
-            tell(str(found))
+        write = plan.lines.writer(1)
+        if write is not None:
+            write(str(found))
         n_empty = table.n_empty
         if n_empty and not found.use:
             warn_of_empty(n_empty, table)
@@ -202,9 +202,9 @@ class Choices:
             if plan.shrinkage:
                 search = search.with_shrinkage(plan.shrinkage)
                 choice = conclusion(search, self.numbers, shapes=self.shapes)
-        tell = plan.lines.writer(1)
-        if tell is not None:
-            tell(choice.sentence_)
+        write = plan.lines.writer(1)
+        if write is not None:
+            write(choice.sentence_)
         solution = search.settle(choice.best_k_) if search.table is self.table else None
         return Decided(replace(plan, n_clusters=choice.best_k_), choice, solution=solution)
 
@@ -301,19 +301,19 @@ def without_search(plan: FitPlan, error: TooLittleError) -> Decided:
 
 
 def search_callback(plan: FitPlan) -> Progress | None:
-    tell = plan.lines.writer(2)
-    if tell is None:
+    write = plan.lines.writer(2)
+    if write is None:
         return None
-    return lambda done, total, text: tell(f"choosing, fit {done} of {total} ({text})")
+    return lambda done, total, text: write(f"choosing, fit {done} of {total} ({text})")
 
 
 def announcer(plan: FitPlan, progress: Progress | None) -> Callable[[float], None] | None:
-    """What is called with the seconds that a choice takes, where these are many; None for nobody."""
+    """The callback with the seconds that a choice will take, if these are many; None if there is none."""
     announce: Callable[[float], None] | None = getattr(progress, "announce", None)
-    tell = plan.lines.writer(1)
-    if announce is not None or tell is None:
+    write = plan.lines.writer(1)
+    if announce is not None or write is None:
         return announce
-    return lambda seconds: tell(long_wait(seconds, "n_clusters=3"))
+    return lambda seconds: write(long_wait(seconds, "n_clusters=3"))
 
 
 def warn_of_empty(n_empty: int, table: Table) -> None:

@@ -72,7 +72,7 @@ class Applied:
 
     Parameters
     ----------
-    pickled : the model, without what it says of the rows of its fit
+    pickled : the model, without its results for the rows of its fit
     method : its name
     columns : of the result, see `applied`
     names : of the columns that it takes, if they have any

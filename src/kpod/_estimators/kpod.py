@@ -367,9 +367,9 @@ class KPOD(NearestCenter):
                 solution = known or replace(fit, plan=replace(decided.plan, labels=plan.labels)).solve()
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)
-                tell = plan.lines.writer(1)
-                if tell is not None and len(solution.starts) > 1:
-                    tell(starts_text(solution.starts))
+                write = plan.lines.writer(1)
+                if write is not None and len(solution.starts) > 1:
+                    write(starts_text(solution.starts))
                 warn_of(solution, table, self.max_iter)
                 attributes = fitted_attributes(solution, decided, table)
                 if self.probability and not decided.plan.gaps:

@@ -319,7 +319,7 @@ class MiniBatchKPOD(StreamModel):
         self._has_warned = True
 
     def _run_epochs(self, values: Any, weights: Floats | None, table: Table, executor: Executor) -> None:
-        tell = self._lines().writer(1)
+        write = self._lines().writer(1)
         usable = np.flatnonzero(table.usable)
         for epoch in range(1, self.n_epochs + 1):
             losses = []
@@ -330,16 +330,16 @@ class MiniBatchKPOD(StreamModel):
                     own = None if weights is None else weights[pool[at]]
                     batch = make_table(rows, executor, weights=own, units=table.units)
                     losses.append(self._learn_batch(batch, executor))
-            if tell is not None:
-                tell(f"epoch {epoch}/{self.n_epochs}: loss of a row {np.mean(losses):.6g}")
+            if write is not None:
+                write(f"epoch {epoch}/{self.n_epochs}: loss of a row {np.mean(losses):.6g}")
 
     def _learn_batch(self, table: Table, executor: Executor) -> float:
         """Move the centers; returns the loss of a row before."""
         pace = Pace(self.half_life, self.reassignment_ratio)
         loss = self._note_loss(self._running.learn(table, executor, pace, self._random), table)
-        tell = self._lines().writer(2)
-        if tell is not None:
-            tell(f"  batch {self.n_steps_}: loss of a row {loss:.6g}")
+        write = self._lines().writer(2)
+        if write is not None:
+            write(f"  batch {self.n_steps_}: loss of a row {loss:.6g}")
         return loss
 
     def _note_loss(self, loss: float, table: Table) -> float:

@@ -51,7 +51,7 @@ class NearestCenter(
 ):
     """A fitted table of centers: each row belongs to the nearest by its observed columns."""
 
-    # Callback for lines on progress; set on an instance by whoever wants to show them.
+    # Callback for lines on progress; set on an instance that shows them.
     _progress_line: Callable[[str], None] | None = None
     probability = False
 
@@ -266,7 +266,7 @@ class NearestCenter(
         return panel_of(self._centers(table.units), self._gap_model(table))
 
     def _gap_model(self, table: Table) -> GapModel | None:
-        """What the gaps of a row say, in the units of a table."""
+        """The model of gaps, in the units of a table."""
         if getattr(self, "missing_rates_", None) is None:
             return None
         rates, shares = (np.asarray(a, np.float64) for a in (self.missing_rates_, self.cluster_shares_))
@@ -274,7 +274,7 @@ class NearestCenter(
             raise ValueError(
                 "The model is damaged: its missing rates do not match its clusters. Fit it again."
             )
-        rates = np.where(self._groups().first, rates, 0.0)  # of a group, the first column speaks for all
+        rates = np.where(self._groups().first, rates, 0.0)  # of a group, the first column stands for all
         return GapModel(rates, shares, float(self.noise_variance_) * table.units.scale * table.units.scale)
 
     def _fills_in(self) -> bool:

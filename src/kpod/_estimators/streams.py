@@ -217,7 +217,7 @@ class StreamModel(NearestCenter):
         before: Buffer = getattr(self, "_buffer", Buffer())
         buffer, k = before.with_batch(rows, weights), int(self.n_clusters)
         if usable_rows(rows, k) < k and buffer.n_usable < ROWS_PER_CLUSTER * k:
-            buffer.all_rows()  # which go together, or it is said now
+            buffer.all_rows()  # which go together, or an error is raised now
             self._buffer, self.n_buffered_ = buffer, buffer.n_usable
             return self
         if not before.batches:

@@ -74,7 +74,7 @@ class TableModel(BaseEstimator):
         return available_threads() if self.n_threads is None else int(self.n_threads)
 
     def _groups(self) -> ColumnGroups:
-        """Which columns come from the same one; a model of version 0.1 knows of none."""
+        """Which columns come from the same one; a model of version 0.1 has none."""
         source = getattr(self, "column_groups_", None)
         return ColumnGroups.none(self.n_features_in_) if source is None else ColumnGroups(np.asarray(source))
 

@@ -39,7 +39,7 @@ def scan_arrays(
     columns: Sequence[str] | None,
     scale: bool | ObservedScaler,
     directory: str | os.PathLike[str] | None,
-    tell: Progress,
+    progress: Progress,
 ) -> ScannedTable:
     """Arrays of NumPy, and one CSR table of SciPy."""
     if columns is not None:
@@ -54,7 +54,7 @@ def scan_arrays(
     if Path(paths[0]).suffix.lower() == ".npz":
         if len(paths) > 1:
             raise InputError(f"{printable(paths[1])}: a sparse table must be a single file.")
-        return scan_sparse(paths[0], scale, directory, tell)
+        return scan_sparse(paths[0], scale, directory, progress)
     files = [ArraySource(path) for path in paths]
     for other in files[1:]:
         if other.values.shape[1] != files[0].values.shape[1]:
@@ -76,7 +76,7 @@ def scan_arrays(
                 floats = floats_of(rows, file.name, lambda i, j, done=done: (done + i, str(j)))
                 offset = scratch.write(np.ascontiguousarray(floats, dtype), offset)
                 done += len(rows)
-                tell(done, n_rows, text)
+                progress(done, n_rows, text)
             file.check_same()
     except BaseException:
         scratch.remove()
@@ -116,7 +116,7 @@ class ArraySource(Source):
 
 
 def scan_sparse(
-    path: str, scale: bool | ObservedScaler, directory: str | os.PathLike[str] | None, tell: Progress
+    path: str, scale: bool | ObservedScaler, directory: str | os.PathLike[str] | None, progress: Progress
 ) -> ScannedTable:
     """A CSR table as scipy.sparse.save_npz writes it: its arrays mapped, or copied where they cannot be."""
     source, name = Source(path), printable(path)
@@ -139,7 +139,7 @@ def scan_sparse(
                 "indices": np.dtype(np.int32),
                 "indptr": np.dtype(np.int64),
             }
-            return sparse_table(source, archive, parts, wanted, shape, scale, directory, tell)
+            return sparse_table(source, archive, parts, wanted, shape, scale, directory, progress)
     except InputError:
         raise
     except ODD_CONTENTS as error:
@@ -149,7 +149,7 @@ def scan_sparse(
 
 
 def reason(error: Exception) -> str:
-    """What is wrong with a file, where the error says it in words."""
+    """What is wrong with a file, from the message of the error."""
     if isinstance(error, KeyError):
         return f"it has no member {error}"
     in_words = isinstance(error, OSError | ValueError | zipfile.BadZipFile)
@@ -204,7 +204,7 @@ def sparse_table(
     shape: tuple[int, int],
     scale: bool | ObservedScaler,
     directory: str | os.PathLike[str] | None,
-    tell: Progress,
+    progress: Progress,
 ) -> ScannedTable:
     arrays = {key: part.mapped(wanted[key]) for key, part in parts.items()}
     copied = [key for key, array in arrays.items() if array is None]
@@ -224,7 +224,7 @@ def sparse_table(
             for piece in parts[key].pieces(archive, wanted[key]):
                 at = scratch.write(piece, at)
                 done += len(piece)
-                tell(done, total, f"reading {source.name}, {size_text(n_bytes)} of scratch")
+                progress(done, total, f"reading {source.name}, {size_text(n_bytes)} of scratch")
             if at - offset != sizes[key]:
                 raise ValueError(f"{key} ends early")
             offset += -(-sizes[key] // 64) * 64

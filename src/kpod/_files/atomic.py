@@ -60,12 +60,12 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     A link is followed, an existing file keeps its permissions, and what is not a regular
     file (a pipe, /dev/null) is written to directly.
     """
-    with naming(path), written_aside(path) as file:
+    with naming(path), temporary_beside(path) as file:
         yield file
 
 
 @contextmanager
-def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def temporary_beside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """That, under another name until it is complete."""
     descriptor = descriptor_of(path)
     if descriptor is not None:
@@ -80,7 +80,7 @@ def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
         return
     # The name is cut because a directory takes no longer ones, of 255 bytes as a rule.
-    with system.written_aside(target, f".{target.name[:40]}.") as file:
+    with system.temporary_beside(target, f".{target.name[:40]}.") as file:
         yield file
         give_permissions(Path(file.name), target)
 

@@ -85,7 +85,7 @@ def read_other(
     header: int | None = None,
     strict: bool = False,
 ) -> tuple[pa.Table, list[Note], Cells | None]:
-    """The table, what to say about it, and where its rows are on a sheet."""
+    """The table, notes on it, and where its rows are on a sheet."""
     if kind == "workbook":
         return read_workbook(data, source, sheet, every_row=every_row, header=header, strict=strict)
     if header is not None:
@@ -173,11 +173,11 @@ def from_rows(
         texts([row[j] for j in filled]) for row in rows[start : start + rows_that_are_not_data.HEAD_ROWS]
     ]
     above = texts([rows[start - 1][j] for j in filled]) if start else []
-    found_names, n_headings, said = headings.names_of(top_rows, above, source, header=header, strict=strict)
+    found_names, n_headings, more = headings.names_of(top_rows, above, source, header=header, strict=strict)
     names = [""] * width  # of columns without a cell, which are no columns
     for j, name in zip(filled, found_names, strict=True):
         names[j] = name
-    notes += said
+    notes += more
     merged = []
     for first, last, column in spans:
         if first >= start + n_headings and column < width and not is_empty(rows[first][column]):
@@ -254,13 +254,13 @@ def read_statistics(data: Any, kind: str, source: str, missing: Any) -> tuple[pa
         raise InputError(f"{source}: truncated; get a complete copy of the file.")
     about, *columns = parent.parsed(data, kind, source)
     names = [name for name, *_ in about]
-    marks = MissingCodes.of(missing, names, source)
+    codes = MissingCodes.of(missing, names, source)
     notes: list[Note] = []
     out = []
     for (name, labels, measure), values in zip(about, columns, strict=True):
         plain = values.tolist() if isinstance(values, np.ndarray) else values
         cells = [None if is_empty(cell) else cell for cell in plain]
-        out.append(labelled(name, cells, dict(labels), measure, notes, marks.of_column(name)))
+        out.append(labelled(name, cells, dict(labels), measure, notes, codes.of_column(name)))
     table = table_of(names, out)
     for j, (name, labels, _) in enumerate(about):
         if labels and pa.types.is_string(table.schema.field(j).type):
@@ -278,8 +278,8 @@ def labelled(
         code for code, label in labels.items() if NO_ANSWER.search(str(label)) and code in set(cells)
     ]
     if any(cell_text(code) not in given for code in no_answer):
-        said = {cell_text(code): str(labels[code]) for code in no_answer}
-        notes.append(Note("labelled codes", (name,), {"labels": said}))
+        text = {cell_text(code): str(labels[code]) for code in no_answer}
+        notes.append(Note("labelled codes", (name,), {"labels": text}))
     found = {cell for cell in cells if cell is not None and cell not in no_answer}
     words_for_all = bool(found) and all(code in labels for code in found)
     if not words_for_all or no_answer:

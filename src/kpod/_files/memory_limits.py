@@ -1,4 +1,4 @@
-"""Whether a table fits into memory, by what its file says of itself, before any of it is unpacked.
+"""Whether a table fits into memory, from the file's metadata, before any of it is unpacked.
 
 A few kilobytes can unpack to more than any machine has. What would not fit is refused, or read in
 pieces where its kind allows that.
@@ -49,9 +49,9 @@ def fits(n_bytes: int, least: int = 0) -> bool:
 
 
 def declared_size(file: pa.NativeFile) -> int:
-    """Bytes that a file says it unpacks to; its own length where it says nothing."""
+    """Bytes that a file unpacks to, by its metadata; without these, its own length."""
     n_bytes = file.size()
-    with suppress(Exception):  # what is wrong with a file is said by whoever reads it
+    with suppress(Exception):  # errors in a file are raised when it is read
         head = file.read(6)
         file.seek(0)
         if head[:4] == b"PAR1":

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from kpod._columns.preparing.frames import check_pyarrow
 from kpod._common.errors import InputError
 from kpod._common.options import option
-from kpod._common.progress import Progress, silent
+from kpod._common.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,13 +28,13 @@ def open_table(
     missing_values: Any = None,
     scratch: str | os.PathLike[str] | None = None,
     columns: Sequence[str] = (),
-    aside: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     weight: str | None = None,
     answers: Mapping[str, Collection[str]] | None = None,
     every_row: bool = False,
     header: int | None = None,
     strict: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     **read: Any,
 ) -> TableFile:
     """The table in one or several files; `close` it when what it needs on a disk is needed no more."""
@@ -61,7 +61,7 @@ def open_table(
         parts,
         scratch,
         lambda done, total, text: progress(done, total, f"{text}, {min(1.0, done / max(1, total)):.0%}"),
-        leave_out=aside,
+        leave_out=exclude,
         only=[*columns, *([weight] if weight and columns else [])],
         missing=missing_values,
         every_row=every_row,
@@ -100,12 +100,12 @@ def read(
 ) -> Any:
     r"""Read a table from a file, however untidy, with numbers as numbers and gaps as gaps.
 
-    CSV and other text, Excel and OpenDocument, SPSS, Stata, SAS, JSON, Parquet, Feather and Arrow, compressed
-    or not, are recognised by their first bytes. Delimiter, decimal mark and encoding are detected. Titles
-    above the table, units under its header, and totals and remarks below it are left out; headings in two
-    rows (question and option) are joined; "1,234", "12 %", "€ 5" and "1.2k" are numbers; empty cells, NA,
-    null, ? and the like are gaps, and so are `missing_values`. The notes say what was done. For tables larger
-    than memory, see `kpod.scan`.
+    CSV and other text, Excel and OpenDocument, SPSS, Stata, SAS, JSON, Parquet, Feather and Arrow,
+    compressed or not, are recognised by their first bytes. Delimiter, decimal mark and encoding are
+    detected. Titles above the table, units under its header, and totals and remarks below it are left out;
+    headings in two rows (question and option) are joined; "1,234", "12 %", "€ 5" and "1.2k" are numbers;
+    empty cells, NA, null, ? and the like are gaps, and so are `missing_values`. The notes list what was
+    done. For tables larger than memory, see `kpod.scan`.
 
     Parameters
     ----------

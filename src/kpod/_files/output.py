@@ -28,7 +28,7 @@ def as_typed(table: TableFile, *, typed: bool) -> pa.Table:
 
 
 def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool, sure: Any = None) -> pa.Table:
-    """That, and a column with the clusters; with `sure`, two more that say how sure they are."""
+    """That, and a column with the clusters; with `sure`, two more with their certainty."""
     out = as_typed(table, typed=typed).append_column(pa.field(name, pa.int32()), pa.array(labels, pa.int32()))
     if sure is not None:
         own, other = names_of_sure(name)
@@ -67,7 +67,7 @@ def as_read(table: TableFile) -> pa.Table:
 
 def clean_column(table: TableFile, column: Column) -> Any:
     raw = table.raw[column.name]
-    coded = any(mark not in ("null", "NaN") for mark in column.marks)
+    coded = any(mark not in ("null", "NaN") for mark in column.missing_codes)
     if is_text(raw.type):
         return typed_column(column) if has_plain_numbers(column) else words_of(table, column)
     return typed_column(column) if column.values is not None and coded else raw

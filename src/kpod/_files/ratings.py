@@ -77,7 +77,7 @@ def pivot(table: TableFile, rows: str, items: str, values: str) -> Ratings:
     csr = sparse.csr_array((numbers[known], (row, item)), shape=shape)
     raw = pa.table({columns[0].name: who.dictionary})
     named = inspect(columns[0].name, raw[0], ".", ())
-    line = TableFile(table.source, raw, [named], table.dialect, table.unused_marks)
+    line = TableFile(table.source, raw, [named], table.dialect, table.unused_codes)
     return Ratings(line, [str(name) for name in what.dictionary.to_pylist()], csr)
 
 

@@ -47,7 +47,7 @@ def read_table(
 ) -> TableFile:
     """The table in a file, or on standard input for "-"; its kind is told by its first bytes.
 
-    `answers` are the marks of gaps, such as "None", that are known to be answers, by column. With
+    `answers` are the codes of gaps, such as "None", that are known to be answers, by column. With
     `every_row`, no row under the header is left out, whatever it holds. `header` is the number of rows of
     headings; with `strict`, what would be mended is refused.
     """
@@ -76,27 +76,27 @@ def read_table(
         if not headings.are_unique(raw.column_names):
             if strict:
                 headings.check_unique(raw.column_names, source)
-            names, said = headings.made_unique(raw.column_names)
-            raw, notes = raw.rename_columns(names), [*notes, *said]
+            names, more = headings.made_unique(raw.column_names)
+            raw, notes = raw.rename_columns(names), [*notes, *more]
         if raw.num_rows == 0:
             raise InputError(f"{source}: {NO_ROWS}")
         if dialect and isinstance(place, Lines) and not every_row:
-            raw, place, said = without_edges(raw, place, dialect.decimal)
-            notes += said
-        marks = MissingCodes.of(missing, raw.column_names, source)
-        columns, dialect, said = look_at_columns(raw, dialect, decimal, marks, answers or {}, strict=strict)
-        notes += said
+            raw, place, more = without_edges(raw, place, dialect.decimal)
+            notes += more
+        codes = MissingCodes.of(missing, raw.column_names, source)
+        columns, dialect, more = look_at_columns(raw, dialect, decimal, codes, answers or {}, strict=strict)
+        notes += more
 
         def look(rows: pa.Table) -> list[Column]:
             mark = dialect.decimal if dialect else decimal
-            return look_at_columns(rows, dialect, mark, marks, answers or {}, strict=strict)[0]
+            return look_at_columns(rows, dialect, mark, codes, answers or {}, strict=strict)[0]
 
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(
             f"{source}: damaged, or not in the format it claims to be in: {one_line(error)}"
         ) from error
-    unused = marks.found_nowhere({column.name: column.marks for column in columns})
+    unused = codes.found_nowhere({column.name: column.missing_codes for column in columns})
     return TableFile(source, raw, columns, dialect, unused, notes, place, look)
 
 

@@ -17,7 +17,7 @@ from kpod._findings.certainty import rows_elsewhere
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.descriptions import FEW
 from kpod._findings.fitted_clusters.entries import MappedEntries
-from kpod._findings.fitted_clusters.mixture_spread import wild_cells_of
+from kpod._findings.fitted_clusters.mixture_spread import outlier_cells_of
 from kpod._findings.fitted_clusters.models import is_mixture
 from kpod._findings.stability import Stability, unstable
 
@@ -121,7 +121,7 @@ def row_cautions(c: Clustering, row_names: Sequence[Any] | None) -> Iterator[Not
 
 def cell_cautions(c: Clustering, row_names: Sequence[Any] | None) -> Iterator[Note]:
     """Entries that a mixture counts as gaps, by name."""
-    cells = wild_cells_of(c)
+    cells = outlier_cells_of(c)
     if cells:
         named = [
             (

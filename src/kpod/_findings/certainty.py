@@ -20,7 +20,7 @@ MOST_UNSURE = UNSURE - 0.006
 
 
 def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
-    """How sure the clusters of the rows are, as numbers and in words; None where there is nothing to say."""
+    """How certain the clusters of the rows are, as numbers and in words; None if unknown."""
     if c.k == 1 or c.sureness is None:
         return None
     confidence, _, elsewhere, largest = c.sureness
@@ -98,5 +98,5 @@ def why_this_number(choice: KChoice, stability: Stability | None) -> str:
 
 
 def starts_of(c: Clustering) -> str:
-    """How often the best loss was found; a model from a file may not know."""
+    """How often the best loss was found; a model from a file may not have it."""
     return starts_text(list(getattr(c.kpod, "losses_", ()))) if c.k > 1 else ""

@@ -25,7 +25,7 @@ from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.progress import Progress
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
-from kpod._findings.number_by_density import second_look
+from kpod._findings.number_by_density import check_by_density
 from kpod._findings.shapes import ROUND, check_shape, choose_shape, why_not
 from kpod._inputs import frames, validation
 from kpod._selection.number import KChoice, Shapes
@@ -174,4 +174,4 @@ def choose_number(
     del kpod.choice_
     kpod.__dict__.pop("_progress_line", None)
     kpod.set_params(n_clusters=choice.best_k_)
-    return second_look(X, kpod, choice, shape, sample_weight) if shapes == "compared" else (kpod, choice)
+    return check_by_density(X, kpod, choice, shape, sample_weight) if shapes == "compared" else (kpod, choice)

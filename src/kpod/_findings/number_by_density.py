@@ -1,8 +1,9 @@
-"""The number of clusters of any shape: what squared errors chose, looked at again by log density.
+"""The number of clusters of any shape: the choice by squared errors, checked by held-out log density.
 
-Where clusters need not be round, groups that differ in spread, or with a few wild cells in them, are groups
-all the same, and correlation is no doubt. Held-out log density (`_selection/density.py`) sees them: it may
-settle a doubt, contradict what seemed clear, or find several groups where squared errors find one.
+Where clusters need not be round, correlation is no reason for doubt, and groups that differ in spread, or
+have a few outlying cells, are groups all the same. Held-out log density (`_selection/density.py`) sees
+them: it may settle a doubt, contradict a choice that seemed clear, or find several groups where squared
+errors find one.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ SUSPECTED = 2.0  # standard errors by which several groups are better than one, 
 CERTAIN = 3.0  # and by which there is no doubt of it
 
 
-def second_look(
+def check_by_density(
     X: Any, kpod: KPOD, choice: KChoice, shape: str, sample_weight: Any = None
 ) -> tuple[KPOD, KChoice]:
-    """The choice after a second look, and the KPOD of its number: the one that is given, or another.
+    """The choice after a check by log density, and the KPOD of its number: the one that is given, or another.
 
-    Where it took a shape to tell, the choice has the model of that shape.
+    If only clusters of another shape are separate, the choice has the model of that shape.
     """
     density = density_choice(X, kpod, choice, sample_weight)
     if density is None:
@@ -51,8 +52,8 @@ def second_look(
             found = replace(in_shape, table_=found.table_, n_separate_=k, model_=model, shape_=about)
             break
     if density.n_rows < (kpod.labels_ >= 0).sum() and found.sentence_ != choice.sentence_:
-        said = f"{found.sentence_} The density is that of a random sample of {density.n_rows:,} rows."
-        found = replace(found, sentence_=said)
+        text = f"{found.sentence_} The density is that of a random sample of {density.n_rows:,} rows."
+        found = replace(found, sentence_=text)
     other = with_number(found.best_k_)
     if other is kpod or found.model_ is not None:
         return other, found
@@ -111,7 +112,7 @@ def contradicted(choice: KChoice, density: DensityChoice) -> KChoice:
 
 
 def of_doubt(choice: KChoice, density: DensityChoice) -> KChoice:
-    """Several clusters that were in doubt, with what log density says of it.
+    """Several clusters that were in doubt, with the evidence of log density.
 
     A curve cut into pieces, and numbers that end too early, are no matter of shape.
     """
@@ -147,11 +148,11 @@ def set_apart(choice: KChoice, k: int) -> KChoice:
     if k < choice.best_k_:
         also = f"with {k} groups of any shape, which are set apart, {dense}"
         return unsettled(choice, k, f"{choice.reason_}; {also}")
-    said = (
+    text = (
         f"{counted(k, 'cluster')}: as many centers predict hidden values best, and {k} groups that are not "
         f"round are set apart from each other; {dense}."
     )
-    return replace(choice, clear_=True, reason_="", sentence_=said)
+    return replace(choice, clear_=True, reason_="", sentence_=text)
 
 
 def better(k: int) -> str:
@@ -162,14 +163,14 @@ def settled(choice: KChoice, k: int, *, by_centers: bool) -> KChoice:
     """A clear choice."""
     also = "the centers predict hidden values best with as many"
     alone = "squared errors alone do not tell these groups apart"
-    said = (
+    text = (
         f"{counted(k, 'cluster')}: rows that were held out have the highest density with {k} groups of any "
         f"shape, fewer do worse, and more do no better; {also if by_centers else alone}."
     )
-    return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=said)
+    return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=text)
 
 
 def unsettled(choice: KChoice, k: int, reason: str) -> KChoice:
     """A guess."""
-    said = f"No clear choice: {reason}. {counted(k, 'cluster')} are used as the best guess."
-    return replace(choice, best_k_=k, clear_=False, reason_=reason, sentence_=said)
+    text = f"No clear choice: {reason}. {counted(k, 'cluster')} are used as the best guess."
+    return replace(choice, best_k_=k, clear_=False, reason_=reason, sentence_=text)

@@ -21,7 +21,7 @@ from kpod._findings.unused_column_profiles import UnusedColumn
 
 LEVEL = 0.95
 LEAST = 2
-"""Rows of a cluster with a known outcome, below which nothing is said of it."""
+"""Rows of a cluster with a known outcome, below which it is not reported."""
 
 
 @dataclass(frozen=True)

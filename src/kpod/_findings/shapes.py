@@ -36,7 +36,7 @@ ROUND = "round"
 MOST_COLUMNS = 200  # of a table whose shapes "auto" compares
 MOST_ROWS = 2_000  # that tails and skewness are judged by
 SKEWED_GAIN = 0.07  # of log-likelihood an entry, that transforms of the columns add within clusters
-HEAVY_DEGREES = 10.0  # of freedom, the most of a t density that speaks against a Gaussian shape,
+HEAVY_DEGREES = 10.0  # of freedom, the most of a t density that contradicts a Gaussian shape,
 HEAVY_GAIN = 0.02  # and the least of log-likelihood an entry that it adds to that of a mixture
 NEAR = 2.5  # robust standard deviations from the middle, beyond which a table is clipped
 SAME = 0.9  # adjusted Rand index: round clusters are those of a mixture without correlation and own spreads
@@ -46,7 +46,7 @@ PLAIN = (
     "no better", "same clusters", "one cluster", "parameters", "categories", "sparse", "many columns",
     "in pieces",
 )  # fmt: skip
-"""Reasons for round clusters that nobody wonders about."""
+"""Reasons for round clusters that need no explanation."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class ShapeChoice(ReadsAsText):
 
     @property
     def is_plain(self) -> bool:
-        """Whether clusters are round as anyone would expect, so that nothing needs to be said."""
+        """Whether clusters are round as anyone would expect, so that no note is needed."""
         return self.reason_ in PLAIN
 
     @property
@@ -150,14 +150,14 @@ def choose_shape(
 ) -> tuple[Any, ShapeChoice]:
     """The model of the shape that holds: the KPOD that was fitted to X, or a GaussianMixture.
 
-    `shape` is "auto" or a type of covariance, which is then fitted without being asked whether it holds.
+    `shape` is "auto" or a type of covariance, which is then fitted whether or not it is better.
     """
-    asked = shape != "auto"
+    given = shape != "auto"
     reason = why_not(X, kpod, shape) or why_not_fitted(kpod, shape)
     if reason:
         return kpod, ShapeChoice(ROUND, reason)
     compared = Compared.of(X, kpod, shape, sample_weight, names)
-    if asked:
+    if given:
         return compared.mixture, compared.choice(compared.name, "asked for")
     reason, degrees = compared.refusal()
     if reason:
@@ -192,15 +192,15 @@ def round_parameters(kpod: KPOD) -> list[str]:
 
 def why_not_fitted(kpod: KPOD, shape: str) -> str:
     """Why shapes are not compared though they might be, now that a table was fitted."""
-    groups, asked = np.asarray(kpod.column_groups_), shape != "auto"
+    groups, given = np.asarray(kpod.column_groups_), shape != "auto"
     if len(np.unique(groups)) < len(groups):
-        if asked:
+        if given:
             raise ValueError(
                 "The table has categories, whose indicators no Gaussian fits: use "
                 f"{option('--shape', ROUND)}, or leave them out."
             )
         return "categories"
-    return "one cluster" if kpod.n_clusters_ == 1 and not asked else ""
+    return "one cluster" if kpod.n_clusters_ == 1 and not given else ""
 
 
 @dataclass(frozen=True)
@@ -222,9 +222,13 @@ class Compared:
             "n_threads": kpod.n_threads,
         }
         k, auto = int(kpod.n_clusters_), shape == "auto"
-        wild: Any = "auto" if auto and not sparse.issparse(X) else False
+        outliers: Any = "auto" if auto and not sparse.issparse(X) else False
         mixture = GaussianMixture(
-            k, covariance_type=shape, outlier_cells=wild, select_columns="auto" if auto else False, **settings
+            k,
+            covariance_type=shape,
+            outlier_cells=outliers,
+            select_columns="auto" if auto else False,
+            **settings,
         )
         plain = GaussianMixture(k, covariance_type="tied_spherical", n_factors=None, n_init=1, **settings)
         with warnings.catch_warnings():  # of rows and columns that the KPOD has warned of
@@ -260,12 +264,12 @@ class Compared:
 
     @cached_property
     def clean(self) -> Floats:
-        """The same without wild cells."""
+        """The same without outlying cells."""
         units = self.mixture._units()
         if self.mixture._prices is None:
             return self.seen
-        wild = self.mixture._in_units(units).wild(self.seen, self.mixture._parameters(units))
-        return np.where(wild, np.nan, self.seen)
+        outliers = self.mixture._in_units(units).outliers(self.seen, self.mixture._parameters(units))
+        return np.where(outliers, np.nan, self.seen)
 
     def bic(self, model: GaussianMixture) -> float:
         """With weights as repetition, which `bic` of a table has not."""
@@ -360,7 +364,7 @@ class Compared:
 
     @cached_property
     def columns(self) -> tuple[list[Any], list[Any]]:
-        """Columns that the one clustering tells apart better than the other."""
+        """Columns that one clustering separates better than the other."""
         if not self.is_dense:
             return [], []
         by_mixture, by_round = (

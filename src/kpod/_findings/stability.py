@@ -184,7 +184,7 @@ def similarities(labels: Labels, found: Labels, k: int) -> Floats:
 
 
 def in_words(jaccard: Floats, ari: float, n_resamples: int) -> str:
-    """The finding as a reader without statistics would want it."""
+    """The finding in plain words, without statistics."""
     k = len(jaccard)
     if k == 1:
         return "There is only one cluster, so its stability cannot be judged."

@@ -23,7 +23,7 @@ from kpod._findings.fitted_clusters.variance import explained_share
 CLEAR = 0.1
 VISIBLE = 0.05  # by which a share differs from that of the whole table
 FOLLOWS = 0.7  # of the rows that the commonest level gets wrong, those that the clusters get right
-BEATS = 0.1  # by which clusters must say the level of more rows than the commonest level does
+BEATS = 0.1  # by which clusters must predict the level of more rows than the commonest level does
 ROWS_A_LEVEL = 5
 MOST_LEVELS = 200
 LONGEST_LEVEL = 28
@@ -41,10 +41,10 @@ class UnusedColumn:
     """"date" for days since 1970, "year" for years."""
 
 
-def profile(aside: Sequence[UnusedColumn], labels: Labels, k: int) -> list[dict[str, Any]]:
+def profile(unused: Sequence[UnusedColumn], labels: Labels, k: int) -> list[dict[str, Any]]:
     """What the clusters differ in most clearly, first; what they hardly differ in is left out."""
     found = []
-    for column in aside:
+    for column in unused:
         one = (
             profile_levels(column, labels, k) if column.values is None else profile_numbers(column, labels, k)
         )
@@ -53,13 +53,13 @@ def profile(aside: Sequence[UnusedColumn], labels: Labels, k: int) -> list[dict[
     return sorted(found, key=lambda one: -one["strength"])
 
 
-def followed(aside: Sequence[UnusedColumn], labels: Labels, k: int) -> list[Note]:
+def followed(unused: Sequence[UnusedColumn], labels: Labels, k: int) -> list[Note]:
     """The columns that clusters follow: a category, or the unit of repeated measurements.
 
     Measured by Goodman and Kruskal's lambda: by how much knowing the cluster makes guessing the level safer.
     """
     found = []
-    for column in aside:
+    for column in unused:
         counts = None if column.values is not None else cross_table(column, labels, k)
         if k == 1 or counts is None or counts.sum() < ROWS_A_LEVEL * counts.shape[1]:
             continue
@@ -93,8 +93,8 @@ def profile_levels(column: UnusedColumn, labels: Labels, k: int) -> dict[str, An
     cells = []
     for m in range(k):
         top = np.argsort(-counts[m], kind="stable")[:3]
-        said = [f"{percent(shares[m, j])} {cut(column.levels[int(j)])}" for j in top if counts[m, j]]
-        cells.append(said or ["\N{EN DASH}"])
+        parts = [f"{percent(shares[m, j])} {cut(column.levels[int(j)])}" for j in top if counts[m, j]]
+        cells.append(parts or ["\N{EN DASH}"])
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     sentence = clearest_level(column, counts, shares, overall, sizes)
     return (
@@ -129,7 +129,7 @@ def clearest_level(column: UnusedColumn, counts: Floats, shares: Floats, overall
     expected = np.outer(rows, overall)
     with np.errstate(divide="ignore", invalid="ignore"):
         surplus = np.where((counts >= FEW) & (counts > expected), (counts - expected) / np.sqrt(expected), 0)
-    # What most of a cluster is says more than what some of it is.
+    # A level of most rows of a cluster is preferred to one of some.
     m, j = np.unravel_index(int((surplus * np.nan_to_num(shares)).argmax()), surplus.shape)
     if surplus[m, j] <= 0 or shares[m, j] - overall[j] < VISIBLE:
         return ""

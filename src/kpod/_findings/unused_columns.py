@@ -1,4 +1,4 @@
-"""Columns that were not clustered and can tell who is in the clusters."""
+"""Columns that were not clustered but may describe who is in the clusters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def unused_columns(table: TableFile, choice: ColumnUsage) -> list[Any]:
-    """What was not clustered and can tell who is in the clusters."""
+    """The columns that were not clustered but may describe who is in the clusters."""
     import pyarrow.compute as pc
 
     from kpod._columns.notations import dates
@@ -19,7 +19,7 @@ def unused_columns(table: TableFile, choice: ColumnUsage) -> list[Any]:
     from kpod._findings.unused_column_profiles import UnusedColumn
 
     out = []
-    for name in choice.aside:
+    for name in choice.unused:
         column, role = table.column(name), choice.roles[name].role
         if role in ("identifier", "constant", "empty", "text"):
             continue

@@ -127,15 +127,15 @@ def message(kind: str, values: Any, where: Any, place: Place) -> str:
             "with NaN if it stands for a missing value, otherwise with a smaller number."
         )
     # In these words scikit-learn asks for it, whose checks look for them.
-    asked = "" if isinstance(values[at], str) else "; an argument must be a number, or a string with a number"
+    hint = "" if isinstance(values[at], str) else "; an argument must be a number, or a string with a number"
     return (
-        f"k-means needs numbers, but column {column} holds {shown(values[at])} in row {row}{asked}. "
+        f"k-means needs numbers, but column {column} holds {shown(values[at])} in row {row}{hint}. "
         f"Drop the column, or {ENCODE}."
     )
 
 
 def shown(value: Any) -> str:
-    """An entry as it is written, if that is short and says something."""
+    """An entry as it is written, if that is short and informative."""
     kind: Any = type(value)
     if kind.__repr__ is object.__repr__:
         return f"a {kind.__name__} object"

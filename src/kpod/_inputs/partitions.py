@@ -68,7 +68,7 @@ def resident(part: Any, number: int, header: Any, *, checked: bool) -> Resident:
 
 
 def check_partition(part: Any, header: Any) -> None:
-    """A partition is what the collection says it is: of that kind, with those columns."""
+    """Check that a partition has the kind and the columns that the collection declares."""
     is_frame, n_columns = hasattr(header, "columns"), header.shape[1]
     needed = ("ndim", "shape", "columns") if is_frame else ("ndim", "shape")
     if not all(hasattr(part, name) for name in needed):

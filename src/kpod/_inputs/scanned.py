@@ -49,7 +49,7 @@ class ScannedTable:
         self.files = list(files)
         self.scaler_ = scaler
         self.notes = Notes()
-        self.measured: Any = None  # as a table of the engine, by whoever went over all rows last
+        self.measured: Any = None  # as a table of the engine, by the last pass over all rows
         self._check = check
         self._release = None if release is None else weakref.finalize(self, release)
 

@@ -147,7 +147,7 @@ def in_order(values: Any, dtype: Any = None) -> AnyFloats:
 
 
 def name_columns(which: Any, names: Any) -> str:
-    """Columns as a user knows them: by name where there is one, else by position."""
+    """Columns by name where there is one, else by position."""
     return some([str(j) if names is None else repr(str(names[j])) for j in which])
 
 

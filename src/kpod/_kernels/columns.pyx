@@ -37,7 +37,7 @@ def interleave(
     int64_t[::1] gaps,         # INOUT (p,) how many are missing or NaN
     uint8_t[::1] whole,        # INOUT (p,) whether all are whole numbers
 ):
-    """Columns side by side, as rows; and what there is to know of each."""
+    """Columns side by side, as rows; and statistics of each."""
     cdef Py_ssize_t n = out.shape[0], p = out.shape[1], j
     cdef const real[::1] column
     cdef const uint8_t[::1] bitmap

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
-"""Assign rows to their nearest centers, passing over those whose bounds say that nothing changes.
+"""Assign rows to their nearest centers, skipping those whose bounds prove that nothing changes.
 
 Distances run over a row's entries and, in vector registers, over the centers side by side: only
 what was observed costs time, nothing cancels, and no copy of the table is filled in. With few
@@ -30,7 +30,7 @@ cdef double DOUBLE = 2.0 ** -53
 LEVELS = ("portable", "avx2", "avx512")[:highest_level() + 1]
 kpod_level = len(LEVELS) - 1
 
-# Rows that say how much of a block is observed.
+# Rows from which the observed share of a block is estimated.
 cdef Py_ssize_t SHARE_ROWS = 32
 
 # Rows of one call, which are numbered in 32 bits.

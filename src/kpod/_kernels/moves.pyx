@@ -325,7 +325,7 @@ cdef void renew(
     Sums totals,
     Py_ssize_t label,
     const double* prior,          # IN (2, p) weight that never moves, and its sum
-    const double* fallback,       # IN (p,) the center of a column nobody supports
+    const double* fallback,       # IN (p,) the center of a column without observations
     double* centers,
     double* counts,
 ) noexcept nogil:
@@ -407,7 +407,7 @@ def move(
     Rows rows,
     const Py_ssize_t[::1] candidates,  # IN rows to try, in this order
     const double[:, ::1] prior,   # IN (2, p) weight of each column that never moves, and its sum
-    const double[::1] fallback,   # IN (p,) the center of a column nobody supports
+    const double[::1] fallback,   # IN (p,) the center of a column without observations
     int32_t[::1] labels,          # INOUT (n_rows,)
     double[:, ::1] centers,       # INOUT (k, p)
     double[:, ::1] counts,        # INOUT (k, p) with what never moves

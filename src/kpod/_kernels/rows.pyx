@@ -253,7 +253,7 @@ cdef class Sums:
 def means(
     Sums totals,
     const double[:, ::1] prior,   # IN (2, p) weight of each column that never moves, and its sum
-    const double[::1] fallback,   # IN (p,) the center of a column nobody supports
+    const double[::1] fallback,   # IN (p,) the center of a column without observations
     double[:, ::1] centers,       # OUT (k, p)
     double[:, ::1] counts,        # OUT (k, p) with what never moves
 ):

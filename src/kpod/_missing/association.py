@@ -17,13 +17,13 @@ LEVEL = 0.01
 UNCLEAR = 0.05
 """Of the tests: the chance at most of saying that gaps are related where they are not."""
 RELATED = 0.1
-"""A correlation of gaps, and half a difference in standard deviations, below which nothing is said."""
+"""A correlation of gaps, and half a difference in standard deviations, below which nothing is reported."""
 STRONG, MATTERS = 0.5, 0.05
 """A difference in standard deviations that calls for an explanation, and a share missing that does."""
 TOGETHER = 0.9
-"""A correlation of gaps from which columns are said to be missing together."""
+"""A correlation of gaps from which columns are reported as missing together."""
 IN_TURN = 0.5
-"""The same below 0, from which one column is said to be missing where another is present."""
+"""The same below 0, from which one column is reported as missing where another is present."""
 UNEVEN = 2.0
 """The number of gaps per row varies so many times as much as independent gaps would."""
 
@@ -85,8 +85,8 @@ def _by_label(gaps: Gaps, labels: Any) -> tuple[list[str], Floats, GapTest | Non
     drawn = _sample(len(groups), MOST_PERMUTED)
     test = compare_gaps(gaps[kept][drawn], groups[drawn], np.random.default_rng(0))
     numbers = np.issubdtype(names.dtype, np.integer)
-    said = [f"cluster {name}" if numbers else str(name) for name in names]
-    return said, counts / sizes[:, None], test
+    parts = [f"cluster {name}" if numbers else str(name) for name in names]
+    return parts, counts / sizes[:, None], test
 
 
 def _in_a_group(labels: Any) -> Gaps:

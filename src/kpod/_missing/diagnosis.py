@@ -1,4 +1,4 @@
-"""What the gaps of a table say: how many, where, which go together, and with what they go.
+"""The gaps of a table: how many, where, which go together, and with what they go.
 
 Everything is worked out from two matrices over (a sample of) the rows: which entries are missing, and
 the standardised values of the others. Nothing is fitted to the table but, for Little's test, one
@@ -231,11 +231,11 @@ def by_source(values: Floats, names: list[str]) -> tuple[Floats, list[str]]:
     of_more = groups.sizes > 2
     out[:, of_more] = np.where(np.isnan(out[:, of_more]), np.nan, 0.0)
     last = groups.starts + groups.sizes - 1
-    said = [
+    parts = [
         f"{names[j]} to {names[end]}" if more else names[j]
         for j, end, more in zip(groups.starts, last, of_more, strict=True)
     ]
-    return out, said
+    return out, parts
 
 
 @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R

@@ -109,7 +109,7 @@ def normal_by_em(x: Floats, kept: Gaps, which: Positions) -> tuple[Floats, Float
     rows = np.bincount(which, minlength=len(kept)).astype(np.float64)
     for _ in range(EM_STEPS):
         inverse = _inverses(kept, covariance)
-        weights = covariance @ inverse  # of each pattern: what observed deviations say of every column
+        weights = covariance @ inverse  # of each pattern: from observed deviations to every column
         residual = np.where(kept[which], filled - mean, 0.0)
         expected = np.einsum("nij,nj->ni", weights[which], residual)
         spare = covariance - weights @ covariance

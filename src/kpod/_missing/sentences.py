@@ -31,24 +31,24 @@ MOST_SAID = 3
 
 def sentences(found: Diagnosis) -> list[str]:
     """The findings in plain words."""
-    said = [_how_much(found)]
+    items = [_how_much(found)]
     if not found.missing.any():
-        return said
+        return items
     parts = []
     if found.n_compared < found.n_rows:
         parts.append(f"{counted(found.n_compared, 'row')} drawn at random")
     if len(found.columns) < len(found.names):
         parts.append(f"the {counted(len(found.columns), 'column')} whose gaps vary most")
     if parts:
-        said.append(f"The following is based on {listed(parts)}.")
+        items.append(f"The following is based on {listed(parts)}.")
     by_value = _value_sentences(found)
-    said += [*_together_sentences(found), *by_value]
+    items += [*_together_sentences(found), *by_value]
     if found.uneven_rows > UNEVEN:
-        said.append(_uneven_sentence(found))
-    said.append(_little_sentence(found.little, related=bool(by_value)))
+        items.append(_uneven_sentence(found))
+    items.append(_little_sentence(found.little, related=bool(by_value)))
     if found.group_test is not None:
-        said.append(_group_sentence(found, found.group_test))
-    return said
+        items.append(_group_sentence(found, found.group_test))
+    return items
 
 
 def _how_much(found: Diagnosis) -> str:
@@ -69,7 +69,7 @@ def _how_much(found: Diagnosis) -> str:
 def _together_sentences(found: Diagnosis) -> list[str]:
     names = [found.names[j] for j in found.columns]
     blocks = _blocks(found.together)
-    said = [
+    parts = [
         f"{some([names[j] for j in block])} are nearly always missing together."
         for block in sorted(blocks, key=len, reverse=True)[:MOST_SAID]
         if len(block) > 1
@@ -87,8 +87,8 @@ def _together_sentences(found: Diagnosis) -> list[str]:
             if sign * rest[i, j] >= least
         ]
         if pairs:
-            said.append(f"{text}: {listed(pairs[:MOST_SAID])}.")
-    return said
+            parts.append(f"{text}: {listed(pairs[:MOST_SAID])}.")
+    return parts
 
 
 def _blocks(together: Floats) -> list[list[int]]:
@@ -106,7 +106,7 @@ def _blocks(together: Floats) -> list[list[int]]:
 
 def _value_sentences(found: Diagnosis) -> list[str]:
     names = [found.names[j] for j in found.columns]
-    said = []
+    parts = []
     for j, other in _largest(found.values)[:MOST_SAID]:
         difference = found.values[j, other]
         if abs(difference) < 2 * RELATED:
@@ -116,8 +116,8 @@ def _value_sentences(found: Diagnosis) -> list[str]:
             how = f"are {'higher' if difference > 0 else 'lower'} in {names[other]}"
         else:
             how = f"{'more' if difference > 0 else 'less'} often have {names[other]} {level}"
-        said.append(f"Rows that lack {names[j]} {how}, by {abs(difference):.1f} standard deviations.")
-    return said
+        parts.append(f"Rows that lack {names[j]} {how}, by {abs(difference):.1f} standard deviations.")
+    return parts
 
 
 def _little_sentence(little: LittleTest, *, related: bool) -> str:
@@ -140,15 +140,15 @@ def _little_sentence(little: LittleTest, *, related: bool) -> str:
 
 
 def _uneven_sentence(found: Diagnosis) -> str:
-    """On rows with many gaps; how many they are is said where it is one, or nothing stands out."""
+    """On rows with many gaps; how many there are is stated if there is one, or if nothing stands out."""
     who = {0: "", 1: "One row has far more gaps than the others: "}.get(
         found.n_uneven_rows, "Some rows have far more gaps than others: "
     )
-    said = (
+    text = (
         f"{who}the number of gaps per row varies {found.uneven_rows:.1f} times as much as it would if gaps "
         "were independent."
     )
-    return said[0].upper() + said[1:]
+    return text[0].upper() + text[1:]
 
 
 def _group_sentence(found: Diagnosis, test: GapTest) -> str:

@@ -1,10 +1,10 @@
-r"""Wild cells: entries that no cluster expects, given the rest of their row, count as gaps, at a price.
+r"""Outlying cells: entries that no cluster expects, given the rest of their row, count as gaps, at a price.
 
 An entry that comes from anywhere in the range of its column, with probability :math:`\epsilon`, has the
-density :math:`\epsilon / \text{range}`; it is wild where the mixture gives it less, given the clean entries
-of the row. That conditional density needs no second pass: with posterior :math:`r_l` of the row and density
-:math:`p_l(x_j \mid \text{rest})` in each cluster it is :math:`1 / \sum_l r_l / p_l(x_j \mid \text{rest})`.
-After cellGMM (Zaccaria et al. 2024, arXiv:2409.07881).
+density :math:`\epsilon / \text{range}`; it is an outlier where the mixture gives it less, given the clean
+entries of the row. That conditional density needs no second pass: with posterior :math:`r_l` of the row and
+density :math:`p_l(x_j \mid \text{rest})` in each cluster it is
+:math:`1 / \sum_l r_l / p_l(x_j \mid \text{rest})`. After cellGMM (Zaccaria et al. 2024, arXiv:2409.07881).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kpod._mixture.em.parameters import Parameters
 
 Mask = NDArray[np.bool_]
 
-SHARE = 0.01  # of the entries are wild
+SHARE = 0.01  # of the entries are outliers
 FAR = 4.0  # robust standard deviations from the median, at which an entry is suspected
 ROUNDS = 3
 LOG_2_PI = float(np.log(2 * np.pi))
@@ -30,7 +30,7 @@ LOG_2_PI = float(np.log(2 * np.pi))
 
 @dataclass(frozen=True)
 class Prices:
-    """What is wild: the middle and the spread of each column by its quartiles, and its range."""
+    """What counts as an outlier: the middle and the spread of each column by its quartiles, and its range."""
 
     middle: Floats
     spread: Floats
@@ -47,7 +47,7 @@ class Prices:
                 continue
             low, middle, high = np.percentile(seen, [25, 50, 75])
             spread, deviation = (high - low) / 1.349, float(seen.std())
-            # Of a column of few values, half of which are equal, quartiles say nothing.
+            # Quartiles are useless for a column of few values, half of which are equal.
             spread = spread if spread > 0.05 * deviation else deviation
             out[:, j] = middle, spread or 1.0, float(seen.max() - seen.min()) or 1.0
         return cls(*out)
@@ -58,15 +58,15 @@ class Prices:
 
     @property
     def log(self) -> Floats:
-        """The log density of a wild entry of each column."""
+        """The log density of an outlying entry of each column."""
         return np.log(SHARE) - np.log(self.range)
 
     def suspects(self, values: Floats) -> Mask:
         with np.errstate(invalid="ignore"):
             return keep_rows(np.abs(values - self.middle) > FAR * self.spread, values)
 
-    def wild(self, values: Floats, parameters: Parameters) -> Mask:
-        """The wild cells of the rows of a dense table: a function of each row alone."""
+    def outliers(self, values: Floats, parameters: Parameters) -> Mask:
+        """The outlying cells of the rows of a dense table: a function of each row alone."""
         found = self.suspects(values)
         for _ in range(ROUNDS):
             logs = conditional_log_densities(values, found, parameters)
@@ -77,16 +77,16 @@ class Prices:
             found = now
         return found
 
-    def log_density(self, values: Floats, wild: Mask) -> Floats:
-        """What being wild, or clean, adds to the log density of each row."""
-        clean = (~np.isnan(values) & ~wild).sum(axis=1)
-        return clean * np.log1p(-SHARE) + wild @ self.log
+    def log_density(self, values: Floats, outliers: Mask) -> Floats:
+        """What outlying and clean cells add to the log density of each row."""
+        clean = (~np.isnan(values) & ~outliers).sum(axis=1)
+        return clean * np.log1p(-SHARE) + outliers @ self.log
 
 
-def keep_rows(wild: Mask, values: Floats) -> Mask:
+def keep_rows(outliers: Mask, values: Floats) -> Mask:
     """Where nothing of a row would be left, all of it stays."""
-    wild = wild & ~np.isnan(values)
-    return wild & (wild.sum(axis=1) < (~np.isnan(values)).sum(axis=1))[:, None]
+    outliers = outliers & ~np.isnan(values)
+    return outliers & (outliers.sum(axis=1) < (~np.isnan(values)).sum(axis=1))[:, None]
 
 
 def conditional_log_densities(values: Floats, ignored: Mask, parameters: Parameters) -> Floats:
@@ -102,7 +102,7 @@ def conditional_log_densities(values: Floats, ignored: Mask, parameters: Paramet
             leave_out(clean[given.rows], parameters, error, variance)
         else:
             noise = given.noise**2
-            # An entry takes part in what the factors are: without it, they say less.
+            # An entry takes part in what the factors are: without it, they are less certain.
             left = np.where(own[:, None], np.maximum(2 - variance / noise, 1e-9), 1.0)
             error, variance = error / left, np.where(own[:, None], noise / left, variance)
         density = -0.5 * (LOG_2_PI + np.log(variance) + error**2 / variance)
@@ -128,6 +128,6 @@ def leave_out(values: Floats, parameters: Parameters, error: Floats, variance: F
             variance[at] = 1 / diagonal
 
 
-def bitmap(wild: Mask) -> NDArray[np.uint8]:
+def bitmap(outliers: Mask) -> NDArray[np.uint8]:
     """As `Rows` takes entries of a dense block that are not to be looked at."""
-    return np.ascontiguousarray(np.packbits(wild, axis=1, bitorder="little")).ravel()
+    return np.ascontiguousarray(np.packbits(outliers, axis=1, bitorder="little")).ravel()

@@ -18,7 +18,7 @@ from kpod._mixture.em.parameters import Parameters, Prior
 from kpod._mixture.search import AUTO_STARTS, Search, candidates
 from kpod._mixture.shape import Shape
 from kpod._mixture.starts import Sample, standardised, standardised_sample
-from kpod._mixture.uninformative_columns import can_be_silent, select, silent_columns
+from kpod._mixture.uninformative_columns import can_tie_columns, select, uninformative_columns
 
 FEW_VALUES = 20  # a column of no more is not continuous,
 GLANCE = 200  # and one that has more in so many rows is
@@ -29,7 +29,7 @@ STEP_VARIANCE = 1 / 6  # of the step between its values, the least that a cluste
 class Options:
     """What is fitted, and for how long.
 
-    `gaps` says whether they count; `outlier_cells` and `select_columns` are True, False or "auto".
+    `gaps`: with informative missingness; `outlier_cells` and `select_columns` are True, False or "auto".
     """
 
     n_components: int
@@ -53,7 +53,7 @@ class Options:
 class Fitted:
     """The mixture, in the units of the table, and what it rests on.
 
-    `prices` say what cells are wild, if any are; `within.silent` which columns say nothing.
+    `prices` say which cells are outliers, if any are; `within.uninformative` which columns are uninformative.
     """
 
     solution: Solution
@@ -94,7 +94,7 @@ def fit_mixture(
     if options.outlier_cells:
         prices = Prices.of(table.entries(sample.rows))
         if best is None or prices.suspects(table.entries(sample.rows)).any():
-            robust = without_wild_cells(sample, prices, table, options, executor, rng, kept)
+            robust = without_outlier_cells(sample, prices, table, options, executor, rng, kept)
             best = robust if best is None or robust.bic < best.bic else best
     assert best is not None
     return on_all_rows(best, table, executor, options)
@@ -123,7 +123,7 @@ def attempt(
     )
     shapes = candidates(options.covariance_type, options.n_factors, int(table.live.sum()))
     if options.select_columns is True:
-        shapes = [[shape for shape in chain if can_be_silent(shape)] for chain in shapes]
+        shapes = [[shape for shape in chain if can_tie_columns(shape)] for chain in shapes]
     if shape is None:
         alone = [shape for chain in shapes for shape in chain]
         shape = alone[0] if len(alone) == 1 else search.choose(shapes, options.n_starts)
@@ -135,7 +135,7 @@ def attempt(
         )
         search.tried[shape], search.solutions[shape] = found.bic(search.n_rows, within), found
     if options.select_columns:
-        selected = with_silent_columns(search, shape, found, options)
+        selected = with_tied_columns(search, shape, found, options)
         if selected is not None:
             found, within = selected
     assert found is not None
@@ -143,31 +143,31 @@ def attempt(
     return Attempt(sample, search, found, within, bic - 2 * sample.log_likelihood(found.log_likelihood))
 
 
-def with_silent_columns(
+def with_tied_columns(
     search: Search, shape: Shape, found: Solution | None, options: Options
 ) -> tuple[Solution, Constraints] | None:
-    """The mixture whose columns that say nothing are tied, where it is better than what was found.
+    """The mixture with its uninformative columns tied, if it is better than what was found.
 
-    Tying columns that say nothing costs as much likelihood as there are parameters less, in the mean; what
+    Tying uninformative columns costs as much likelihood as there are parameters less, in the mean; what
     costs more than twice that has found other clusters, which happen to leave some columns alone.
     """
-    tried = filter(can_be_silent, {shape: 0.0} | search.tried)
+    tried = filter(can_tie_columns, {shape: 0.0} | search.tried)
     of = min(tried, key=lambda s: search.tried.get(s, 0.0), default=None)
-    if of is None or (found is not None and not silent_columns(search, of).any()):
+    if of is None or (found is not None and not uninformative_columns(search, of).any()):
         return None
     other, within = select(search, of)
     other = run(search.sample.entries, of, other.parameters, within, options.max_iter, options.tol)
     if found is None:
         return other, within
     k, p = other.parameters.means.shape
-    assert within.silent is not None
-    n_tied = of.n_parameters(k, p) - of.n_parameters(k, p, int(within.silent.sum()))
+    assert within.uninformative is not None
+    n_tied = of.n_parameters(k, p) - of.n_parameters(k, p, int(within.uninformative.sum()))
     cost = search.solutions[of].log_likelihood - other.log_likelihood
     better = other.bic(search.n_rows, within) < found.bic(search.n_rows, search.within)
     return (other, within) if better and cost <= n_tied else None
 
 
-def without_wild_cells(
+def without_outlier_cells(
     sample: Sample,
     prices: Prices,
     table: Table,
@@ -176,22 +176,22 @@ def without_wild_cells(
     rng: np.random.Generator,
     clusterings: list[Labels],
 ) -> Attempt:
-    """The best mixture of a sample without its wild cells, which are found anew in every round."""
+    """The best mixture of a sample without its outlying cells, which are found anew in every round."""
     values = table.entries(sample.rows)
     weights = np.ones(len(values)) if table.weights is None else table.weights[sample.rows]
-    wild, best, shape = prices.suspects(values), None, None
+    outliers, best, shape = prices.suspects(values), None, None
     for number in range(ROUNDS):
-        clean = np.where(wild, np.nan, values)
+        clean = np.where(outliers, np.nan, values)
         means, variances = moments(clean, weights)
         part = standardised(table, sample.rows, clean, means, variances)
         few = options if number == 0 else replace(options, n_init=1)
         now = attempt(part, table, few, executor, rng, clusterings, shape)
-        paid = float(weights @ prices.log_density(values, wild))
+        paid = float(weights @ prices.log_density(values, outliers))
         now = replace(now, bic=now.bic - 2 * paid, prices=prices)
         best = now if best is None or now.bic < best.bic else best
-        before, wild = wild, prices.wild(values, part.in_table(now.solution.parameters))
+        before, outliers = outliers, prices.outliers(values, part.in_table(now.solution.parameters))
         clusterings, shape = [now.labels], now.solution.shape
-        if (wild == before).all():
+        if (outliers == before).all():
             break
     assert best is not None
     return best
@@ -210,7 +210,7 @@ def on_all_rows(best: Attempt, table: Table, executor: Executor, options: Option
     shape, found, sample = best.solution.shape, best.solution, best.sample
     within = in_table(best.within, sample)
     start = sample.in_table(found.parameters)
-    ignored = None if best.prices is None else wild_bitmaps(table, best.prices, start)
+    ignored = None if best.prices is None else outlier_bitmaps(table, best.prices, start)
     left = max(1, options.max_iter - len(found.trace) + 1)
     solution = run(Entries(table, executor, ignored), shape, start, within, left, options.tol)
     if sample.table.n_rows == table.n_rows and ignored is None:  # the same likelihood, in other units
@@ -222,14 +222,14 @@ def on_all_rows(best: Attempt, table: Table, executor: Executor, options: Option
     return Fitted(solution, within, bics, best.prices)
 
 
-def wild_bitmaps(table: Table, prices: Prices, parameters: Parameters) -> list[NDArray[np.uint8]]:
-    """The wild cells of each block, and what is hidden of it, as `Entries` takes them."""
+def outlier_bitmaps(table: Table, prices: Prices, parameters: Parameters) -> list[NDArray[np.uint8]]:
+    """The outlying cells of each block, and what is hidden of it, as `Entries` takes them."""
     blocks = (block.entries(np.arange(block.n_rows)) for block in table.blocks)
-    return [bitmap(np.isnan(entries) | prices.wild(entries, parameters)) for entries in blocks]
+    return [bitmap(np.isnan(entries) | prices.outliers(entries, parameters)) for entries in blocks]
 
 
 def constraints_of(sample: Sample, table: Table, options: Options) -> Constraints:
-    """Floors of the variances, what nothing is known of and what gaps say, in the units of the sample."""
+    """Floors and fallbacks of the parameters, and rates of gaps, in the units of the sample."""
     of = sample.table
     floor = smallest_variances(of.variances, of.live, options.reg_covar)
     observed = None

@@ -1,4 +1,4 @@
-"""Are the clusters as round as probabilities of k-means assume? Mixtures that need not be round are asked.
+"""Are the clusters as round as probabilities of k-means assume? Compared with mixtures that need not be.
 
 `KPOD(probability=True)` assumes one variance for all columns and clusters. Mixtures with variances of each
 cluster and column, with correlated columns, and with both are fitted from its clusters; where one of them is

@@ -114,7 +114,7 @@ class Search:
         """The shape with the least BIC: chains of shapes are followed for as long as the next is better.
 
         Rows far apart are tried with variances in common first, and where that ends is a start for all. The
-        first chain with factors says with how many the others begin.
+        first chain with factors decides with how many the others begin.
         """
         if n_starts > len(self.clusterings) and self.k > 1:
             first = self.fit(Shape("tied_diag"), n_starts, TRIAL_STEPS, TRIAL_TOL)

@@ -49,16 +49,16 @@ class Shape:
             return Shape("tied", self.n_factors)
         return Shape("tied_spherical" if self.round else "tied_diag")
 
-    def n_parameters(self, k: int, p: int, n_silent: int = 0) -> float:
-        """Of k clusters and p columns, `n_silent` of which have the same mean and variance in all."""
-        means = k * (p - n_silent) + n_silent
+    def n_parameters(self, k: int, p: int, n_uninformative: int = 0) -> float:
+        """Of k clusters and p columns, `n_uninformative` of which have the same mean and variance in all."""
+        means = k * (p - n_uninformative) + n_uninformative
         times = k if self.own_variances else 1
         if self.whole:
             covariances = times * p * (p + 1) / 2
         elif self.round:
             covariances = times
         else:
-            covariances = times * (p - n_silent) + n_silent
+            covariances = times * (p - n_uninformative) + n_uninformative
         loadings = p * self.q - self.q * (self.q - 1) / 2
         return k - 1 + means + covariances + (k if self.own_loadings else 1) * loadings
 

@@ -1,6 +1,6 @@
 r"""Skewed columns: whether a monotone transform by column makes the values of each cluster more normal.
 
-Gaussian clusters of several spreads describe a long tail on one side well, and say nothing of groups. So
+Gaussian clusters of several spreads describe a long tail on one side well, and are no evidence of groups. So
 columns are asked what the power transform of Yeo & Johnson (2000),
 :math:`T(x) = ((1 + x)^\lambda - 1) / \lambda` for :math:`x \ge 0` and
 :math:`-((1 - x)^{2 - \lambda} - 1) / (2 - \lambda)` below, adds to the log-likelihood of their entries, given

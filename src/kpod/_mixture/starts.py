@@ -3,7 +3,7 @@
 k-means divides what is large, so that its clusters are a poor start where groups differ in size or spread.
 EM from rows far apart, with half of the variances and correlations of the whole table around each, finds
 small groups as well; it is run for a few steps from many such rows, and goes on from the best of them.
-Columns are in units of their standard deviations here, so that the unit of a column says nothing.
+Columns are in units of their standard deviations here, so that the unit of a column does not matter.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def most_rows(n_columns: int) -> int:
 
 
 def standardised_sample(table: Table, rng: np.random.Generator, *, together: bool = False) -> Sample:
-    """Rows that say anything, all or some, in units of the columns' standard deviations.
+    """Rows with any information, all or some, in units of the columns' standard deviations.
 
     With `together`, in one unit for all columns.
     """

@@ -1,9 +1,9 @@
 r"""Heavy tails: rows with scales of their own, which no Gaussian has.
 
 A row of scale :math:`1 / u`, with :math:`u \sim \text{Gamma}(\nu / 2, \nu / 2)`, around the center of its
-cluster has a t density with :math:`\nu` degrees of freedom. Gaussian clusters of several spreads, one on top
-of the other, describe such tails well, and say nothing of groups. So they are compared with round clusters
-that have a t density, and their own rows are asked whether a t density would fit them better.
+cluster has a t density with :math:`\nu` degrees of freedom. Gaussian clusters of several spreads, one on
+top of the other, describe such tails well, and are no evidence of groups. So they are compared with round
+clusters that have a t density, and judged by whether a t density fits their own rows better.
 """
 
 from __future__ import annotations

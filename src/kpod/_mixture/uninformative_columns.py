@@ -1,7 +1,7 @@
-"""Columns that say nothing of the clusters: one mean and variance for all, where BIC says so.
+"""Columns that are uninformative about the clusters: one mean and variance for all, if BIC says so.
 
-Whether a column says anything is asked anew every few steps of EM, given the posteriors: by what its own
-means and variances add to the likelihood, against log(n) for each of them.
+Every few steps of EM, given the posteriors, each column is tested again: what its own means and variances
+add to the likelihood, against log(n) for each of them.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from kpod._mixture.shape import Shape
 from kpod._mixture.starts import around, one_cluster
 
 ROUNDS, STEPS = 8, 4
-FEWEST = 2  # columns that say something, in any case
+FEWEST = 2  # columns that are informative, in any case
 SEEDS = 6
 MANY = 0.2  # of the columns: clusters without them may be others, and are looked for from more starts
 
 
-def can_be_silent(shape: Shape) -> bool:
+def can_tie_columns(shape: Shape) -> bool:
     """Whether columns of the shape can have all in common."""
     return not shape.whole and not shape.round and not shape.own_loadings
 
 
-def silent_columns(search: Search, shape: Shape) -> NDArray[np.bool_]:
-    """Which columns say nothing in the fit of a shape that was tried."""
+def uninformative_columns(search: Search, shape: Shape) -> NDArray[np.bool_]:
+    """Which columns are uninformative in the fit of a shape that was tried."""
     parameters = search.solutions[shape].parameters
     sums = search.sample.entries.sums(parameters)
-    return says_nothing(shape, parameters, sums, search.constraints(shape))
+    return are_uninformative(shape, parameters, sums, search.constraints(shape))
 
 
 def select(search: Search, shape: Shape) -> tuple[Solution, Constraints]:
-    """The best mixture of a shape by BIC, with the columns that say nothing tied."""
+    """The best mixture of a shape by BIC, with its uninformative columns tied."""
     entries, within = search.sample.entries, search.constraints(shape)
     one = one_cluster(entries, shape, within)
     starts = [search.start(shape, labels, within) for labels in search.clusterings[:TRIAL_CLUSTERINGS]]
-    silent = 0.0 if shape not in search.solutions else silent_columns(search, shape).mean()
+    share = 0.0 if shape not in search.solutions else uninformative_columns(search, shape).mean()
     if shape in search.solutions:
-        starts = [search.solutions[shape].parameters, *(starts if silent >= MANY else [])]
-    if search.k > 1 and (silent >= MANY or shape not in search.solutions):
+        starts = [search.solutions[shape].parameters, *(starts if share >= MANY else [])]
+    if search.k > 1 and (share >= MANY or shape not in search.solutions):
         starts += [around(m, one, shape) for m in search.sample.means_far_apart(search.k, SEEDS, search.rng)]
     found = search.executor.map(lambda start: selected(search, shape, start, within), starts)
     return min(found, key=lambda pair: pair[0].bic(search.n_rows, pair[1]))
@@ -55,28 +55,32 @@ def select(search: Search, shape: Shape) -> tuple[Solution, Constraints]:
 def selected(
     search: Search, shape: Shape, start: Parameters, within: Constraints
 ) -> tuple[Solution, Constraints]:
-    """EM from one start, with what says nothing found on the way."""
+    """EM from one start, finding the uninformative columns on the way."""
     entries, parameters = search.sample.entries, start
     for number in range(ROUNDS):
         solution = run(entries, shape, parameters, within, STEPS, 0.0)
-        silent = says_nothing(shape, solution.parameters, entries.sums(solution.parameters), within)
-        parameters = in_common(solution.parameters, silent)
-        if number and within.silent is not None and (silent == within.silent).all():
+        uninformative = are_uninformative(
+            shape, solution.parameters, entries.sums(solution.parameters), within
+        )
+        parameters = with_common_values(solution.parameters, uninformative)
+        if number and within.uninformative is not None and (uninformative == within.uninformative).all():
             break
-        within = replace(within, silent=silent)
+        within = replace(within, uninformative=uninformative)
     return run(entries, shape, parameters, within, TRIAL_STEPS, TRIAL_TOL), within
 
 
-def in_common(parameters: Parameters, silent: NDArray[np.bool_]) -> Parameters:
-    """With the silent columns' means and variances the same in all clusters."""
+def with_common_values(parameters: Parameters, uninformative: NDArray[np.bool_]) -> Parameters:
+    """With the uninformative columns' means and variances the same in all clusters."""
 
     def tied(of_columns: Floats) -> Floats:
-        return np.where(silent, parameters.shares @ of_columns, of_columns)
+        return np.where(uninformative, parameters.shares @ of_columns, of_columns)
 
     return replace(parameters, means=tied(parameters.means), variances=tied(parameters.variances))
 
 
-def says_nothing(shape: Shape, parameters: Parameters, sums: Sums, within: Constraints) -> NDArray[np.bool_]:
+def are_uninformative(
+    shape: Shape, parameters: Parameters, sums: Sums, within: Constraints
+) -> NDArray[np.bool_]:
     """Which columns' own means and variances are not worth their price."""
     k, q = parameters.k, parameters.q
     columns = sums.parts[0][:, :, :k].transpose(1, 2, 0)
@@ -102,6 +106,6 @@ def says_nothing(shape: Shape, parameters: Parameters, sums: Sums, within: Const
         own = np.maximum(residual.sum(axis=0) / count, within.floor)
         gain = count * (np.log(common) - np.log(own))
     price = (k - 1) * (2 if shape.own_variances else 1) * np.log(np.maximum(count, 2.0))
-    silent = gain < price
-    silent[np.argsort(price - gain)[:FEWEST]] = False
-    return silent
+    uninformative = gain < price
+    uninformative[np.argsort(price - gain)[:FEWEST]] = False
+    return uninformative

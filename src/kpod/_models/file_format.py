@@ -1,6 +1,6 @@
 """Model files that are safe to open: JSON and arrays in a zip archive, never pickles.
 
-`kpod.json` says what the file is before anything else is looked at, `model.json` holds the model as plain
+`kpod.json` identifies the file before anything else is looked at, `model.json` holds the model as plain
 values (values.py), and its arrays lie beside it in NumPy's own format. The same model gives the same bytes.
 Nothing but the classes of saved_classes.py is made from a file. Nothing in it is compressed, and sizes are
 checked before anything is read: a file from elsewhere can neither run code nor, if small, fill the memory.
@@ -50,7 +50,7 @@ class Model:
     named: bool = True
     """Whether the columns had names; those of an array are made up."""
     kinds: list[str] = field(default_factory=list)
-    """Of each column, one of `KINDS`; empty where nobody knows."""
+    """Of each column, one of `KINDS`; empty if unknown."""
 
 
 class NewerError(Exception):

@@ -81,7 +81,7 @@ class Attribute:
         return self.kinds == "any" or kind in self.kinds or (value is None and "none" in self.flags)
 
     def is_shape(self, shape: tuple[int, ...], sizes: dict[str, Any]) -> bool:
-        """Whether the lengths are those of the axes; the first attribute with an axis says how long it is."""
+        """Whether the lengths are those of the axes; the first attribute with an axis sets its length."""
         expected = [sizes.setdefault(*pair) for pair in zip(self.axes, shape, strict=False)]
         return (expected == list(shape) and len(self.axes) == len(shape)) or (
             "scalar" in self.flags and not shape
@@ -333,7 +333,7 @@ def parameters_of(made: Any, entry: Entry) -> dict[str, Any]:
 
 
 def make(name: str, state: Mapping[str, Any]) -> Any:
-    """An object of a class that is listed, from attributes that are; what a file lacks is at its default."""
+    """An object of a class that is listed, from attributes that are; absent ones have defaults."""
     kind = class_of(name)
     entry, parameters = CLASSES[name], signature(kind).parameters
     unknown = [key for key in state if key not in parameters and key not in entry.described]

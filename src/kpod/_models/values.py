@@ -1,7 +1,7 @@
 """Plain values as JSON and arrays: what a model is made of, written so that it comes back exactly.
 
 JSON has null, truth values, text, lists, integers and finite numbers of its own. Everything else is an object
-with one key that says what it is: {"tuple": [...]}, {"dict": [[key, value], ...]}, {"float": "nan"},
+with one key for its type: {"tuple": [...]}, {"dict": [[key, value], ...]}, {"float": "nan"},
 {"int64": 3}, {"array": "0.npy"}, {"KPOD": {"n_clusters": 3, ...}}. Nothing is imported or called by its name:
 names are looked up here and in the registry.
 """

@@ -1,4 +1,4 @@
-"""What a report says, as plain values: facts, clusters, columns, gaps, and why there are so many clusters."""
+"""The content of a report as plain values: facts, clusters, columns, gaps, the choice of their number."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sixth_fact(c: Clustering) -> tuple[str, str]:
 
 
 def mixture(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, Any] | None:
-    """What a mixture says of its clusters beside their centers."""
+    """What a mixture has beside the centers of its clusters."""
     if not is_mixture(c.kpod):
         return None
     return {
@@ -53,14 +53,14 @@ def mixture(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str, 
         "chosen": mixture_spread.how_chosen(c.kpod),
         "own_spreads": c.kpod._shape().own_variances,
         "correlations": mixture_spread.correlation_sentences(c),
-        "silent": mixture_spread.silent_sentence(c),
+        "uninformative": mixture_spread.uninformative_sentence(c),
         "cells": [
             {
                 "row": str(cell.row + 1 if row_names is None else row_names[cell.row]),
                 "column": c.label(cell.column),
                 "shown": c.shown(cell.column, cell.value),
             }
-            for cell in mixture_spread.wild_cells_of(c)
+            for cell in mixture_spread.outlier_cells_of(c)
         ],
     }
 
@@ -85,7 +85,7 @@ def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
 
 
 def contrast_text(c: Clustering, cluster: int) -> str:
-    """How a cluster differs from the nearest other one; empty where its sentence says so, or without one."""
+    """How a cluster differs from the nearest other one; empty if its sentence has that, or there is none."""
     contrast = c.contrast(cluster)
     return "" if contrast is None or c.is_like_nearest(cluster) else contrast_clause(contrast)
 
@@ -94,13 +94,13 @@ def columns(c: Clustering) -> list[dict[str, Any]]:
     """A line for each column, those that separate most first; of very many, only those."""
     (means, stds), (lows, highs) = c.moments, c.table.ranges
     around = mixture_spread.spreads(c)
-    silent = set(mixture_spread.silent_columns(c))
+    uninformative = set(mixture_spread.uninformative_columns(c))
     out: list[dict[str, Any]] = []
     for j in c.by_separation[:MOST_COLUMNS]:
         out.append({
             "name": c.label(j),
             "means_of": c.means_of[j],
-            "silent": j in silent,
+            "uninformative": j in uninformative,
             "separation": float(c.separation[j]),
             "missing": float(c.missing_by_column[j]),
             "mean": float(means[j]),

@@ -15,13 +15,13 @@ from kpod._findings.unused_column_profiles import UnusedColumn
 
 MOST_ENTRIES = 200_000
 """Of all rows and columns together; a page of two thousand rows has a hundred columns."""
-MOST_ASIDE = 12
+MOST_UNUSED = 12
 AT_ONCE = 400_000
 LONGEST = 60
 
 
 def members(
-    c: Clustering, rows: Positions, row_names: Sequence[Any] | None, aside: Sequence[UnusedColumn]
+    c: Clustering, rows: Positions, row_names: Sequence[Any] | None, unused: Sequence[UnusedColumn]
 ) -> dict[str, Any]:
     """The rows, cluster by cluster, and the columns that separate most; then columns that were not clustered.
 
@@ -31,7 +31,7 @@ def members(
     shown = columns_shown(c, max(1, MOST_ENTRIES // max(1, len(rows))))
     values = entries(c, rows, sorted({j for group in shown for j in group}))
     columns = [column_of(c, group, values) for group in shown]
-    columns += [aside_of(column, rows) for column in aside[:MOST_ASIDE]]
+    columns += [as_member_column(column, rows) for column in unused[:MOST_UNUSED]]
     named = row_names if row_names is not None else range(1, len(c.labels) + 1)
     return {
         "n_rows": len(c.labels),
@@ -77,7 +77,7 @@ def words(c: Clustering, group: Sequence[int], values: dict[int, Floats]) -> Ite
             yield brief(level.name if np.nanmax(row) > 0.5 or level.other is None else level.other)
 
 
-def aside_of(column: UnusedColumn, rows: Positions) -> dict[str, Any]:
+def as_member_column(column: UnusedColumn, rows: Positions) -> dict[str, Any]:
     if column.values is None:
         assert column.codes is not None
         codes: Labels = column.codes[rows]

@@ -1,6 +1,6 @@
 """The report: one HTML file that needs nothing else.
 
-What is to be said is gathered in a plain dictionary (`Report.data`), which an auto-escaping
+The content is collected in a plain dictionary (`Report.data`), which an auto-escaping
 Jinja2 template turns into HTML; pictures are SVG inside it. A small script lets the reader point at rows,
 list the members of a cluster and sort tables; without it, everything but that is there.
 """
@@ -133,7 +133,7 @@ def report(
         row_names = [f"row {position + 1}" for position in here.rows]
     elif spread and here.rows is None:
         settings["numbers of rows"] = "those of the rows as they came from Spark, which keeps no order"
-    aside = asides_of(profile, len(clustering.labels)) if profile is not None else []
+    unused = unused_columns_of(profile, len(clustering.labels)) if profile is not None else []
     choice = getattr(clustering.kpod, "choice_", None)
     if choice is not None and choice.n_hidden_ == 0:  # nothing was tried
         choice = None
@@ -141,12 +141,12 @@ def report(
         clustering,
         title=title,
         settings=settings,
-        aside=aside,
+        unused=unused,
         row_names=row_names,
         cautions=Notes(
             caution
             for caution in cautions(clustering, row_names, stability)
-            if not (spread and caution.kind == NOT_FITTED_ON)  # of rows drawn from it, nobody knows
+            if not (spread and caution.kind == NOT_FITTED_ON)  # of rows drawn from it, that is unknown
         ),
         sure=how_sure(clustering, row_names),
         choice=choice,
@@ -155,7 +155,7 @@ def report(
     )
 
 
-def asides_of(frame: Any, n_rows: int) -> list[UnusedColumn]:
+def unused_columns_of(frame: Any, n_rows: int) -> list[UnusedColumn]:
     """The columns of a data frame, for their profiles."""
     from kpod._columns.preparing.columns_in_use import ColumnUsage
     from kpod._columns.preparing.frames import table_of
@@ -179,7 +179,7 @@ class Report:
         settings: dict[str, str],
         source: dict[str, str] | None = None,
         row_names: Sequence[Any] | None = None,
-        aside: Sequence[UnusedColumn] = (),
+        unused: Sequence[UnusedColumn] = (),
         notes: Sequence[str] = (),
         cautions: Notes,
         sure: dict[str, Any] | None = None,
@@ -191,7 +191,7 @@ class Report:
         other_numbers: Sequence[str] = (),
         outcome: dict[str, Any] | None = None,
     ) -> None:
-        self.aside, self.notes, self.choice, self.stability = aside, notes, choice, stability
+        self.unused, self.notes, self.choice, self.stability = unused, notes, choice, stability
         self.cautions, self.sure, self.verdict = cautions, sure, verdict
         self.rule, self.other_numbers, self.outcome = rule, other_numbers, outcome
         self.clustering = clustering
@@ -209,10 +209,10 @@ class Report:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """Everything the report says, as plain values."""
+        """The content of the report, as plain values."""
         c = self.clustering
         missing = c.source.share_missing
-        profiles = profile_of(self.aside, c.labels, c.k)[:MOST_PROFILES]
+        profiles = profile_of(self.unused, c.labels, c.k)[:MOST_PROFILES]
         shown = {one["name"] for one in profiles}
         return {
             "title": self.title,
@@ -227,7 +227,7 @@ class Report:
             "clusters": clusters(c, self.row_names),
             "notes": list(self.notes),
             "profiles": profiles,
-            "profiles_left_out": [aside.name for aside in self.aside if aside.name not in shown],
+            "profiles_left_out": [unused.name for unused in self.unused if unused.name not in shown],
             "cautions": [{"title": title(one), "text": one.text} for one in self.cautions],
             "sure": self.sure,
             "starts": starts_of(c),
@@ -244,7 +244,7 @@ class Report:
 
     def _members(self) -> dict[str, Any] | None:
         rows = self.rows.rows if self.with_rows else None
-        return None if rows is None else members(self.clustering, rows, self.row_names, self.aside)
+        return None if rows is None else members(self.clustering, rows, self.row_names, self.unused)
 
     @cached_property
     def html(self) -> str:

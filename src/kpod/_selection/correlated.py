@@ -21,9 +21,9 @@ from kpod._mixture.em.parameters import Parameters
 from kpod._selection import holdout
 from kpod._selection.hidden_values import PLAIN, Covered, HiddenEntries
 from kpod._selection.holdout import Errors, Fold, above, lowest, smallest_within
-from kpod._selection.missingness_likelihood import surprise_of_gaps
+from kpod._selection.missingness_likelihood import missingness_deviance
 from kpod._selection.race import extended, is_out
-from kpod._selection.trials import NOISE, Ticker, Trials, counted, work_of_fit
+from kpod._selection.trials import NOISE, StepCounter, Trials, counted, work_of_fit
 
 MOST_MIXTURE_ENTRIES = 200_000
 MOST_GAP_CELLS = 5_000_000  # observed or not, of all folds that gaps are predicted in
@@ -138,7 +138,7 @@ class Mixtures:
     executor : what folds are shared out by
     trials : the same numbers of clusters with centers alone
     fold_labels : the labels of these, of a number of clusters and so many folds
-    ticker : told of every step
+    counter : advanced with every step
     """
 
     def __init__(
@@ -149,9 +149,9 @@ class Mixtures:
         executor: Executor,
         trials: Trials,
         fold_labels: Callable[[int, int], list[Labels]],
-        ticker: Ticker,
+        counter: StepCounter,
     ) -> None:
-        self.rows, self.executor, self.trials, self.ticker = rows, executor, trials, ticker
+        self.rows, self.executor, self.trials, self.counter = rows, executor, trials, counter
         self.fold_labels = fold_labels
         table = trials.table
         self.weights = None if table.weights is None else table.weights[rows]
@@ -182,10 +182,10 @@ class Mixtures:
         on_values = self.errors_on_values(fitted)
         if not self.trials.gaps:
             return on_values
-        surprises = self.surprises(fitted)
+        deviances = self.deviances(fitted)
 
         def with_gaps(errors: Errors, n_folds: int) -> Errors:
-            return self.trials.with_gaps(errors, np.mean(surprises[:n_folds], axis=0))
+            return self.trials.with_gaps(errors, np.mean(deviances[:n_folds], axis=0))
 
         first = tuple(with_gaps(errors, n) for n, errors in enumerate(on_values.first, 1))
         return replace(with_gaps(on_values, len(fitted)), first=first)
@@ -209,40 +209,40 @@ class Mixtures:
         shape = len(self.rows), len(self.groups.source)
         return holdout.add_up(shape, self.folds[: len(squared)], squared, self.weights, self.groups)
 
-    def surprises(self, fitted: list[Parameters]) -> list[Floats]:
+    def deviances(self, fitted: list[Parameters]) -> list[Floats]:
         """How unexpected the gaps of each row are, in some folds."""
         some = range(min(len(fitted), self.n_gap_folds))
-        return self.executor.map(lambda number: self.surprise(number, fitted[number]), some)
+        return self.executor.map(lambda number: self.deviance(number, fitted[number]), some)
 
     @cached_property
     def n_gap_folds(self) -> int:
         """In how many folds gaps are judged at the most."""
         return max(1, MOST_GAP_CELLS // (len(self.rows) * self.groups.n_sources))
 
-    def surprise(self, number: int, fitted: Parameters) -> Floats:
+    def deviance(self, number: int, fitted: Parameters) -> Floats:
         """How unexpected the gaps of each row are, in one fold."""
         weights = np.ones(len(self.rows)) if self.weights is None else self.weights
         rates = self.seen_rates
         assert rates is not None
         assert fitted.rates is not None
-        speaks = np.flatnonzero((rates > 0) & (rates < 1) & self.groups.first)
-        return surprise_of_gaps(
-            self.seen, self.covered[number].posterior(fitted), fitted.rates, weights, speaks
+        informative = np.flatnonzero((rates > 0) & (rates < 1) & self.groups.first)
+        return missingness_deviance(
+            self.seen, self.covered[number].posterior(fitted), fitted.rates, weights, informative
         )
 
     def of_labels(self, labels: list[Labels], k: int) -> tuple[Errors, Floats]:
         """What k clusters with gaps of their own fail to predict on the first folds: values, and gaps.
 
-        A row whose values say little of its cluster is predicted by all clusters that its gaps allow.
+        A row whose values leave its cluster open is predicted by all clusters that its gaps allow.
         """
-        squared, surprises = self.by_labels.setdefault(k, ([], []))
+        squared, deviances = self.by_labels.setdefault(k, ([], []))
         with one_thread():
             for number in range(len(squared), len(labels)):
                 fitted = self.covered[number].round_from_labels(labels[number][self.rows], k)
                 squared.append(self.squared_errors(number, fitted))
                 if number < self.n_gap_folds:
-                    surprises.append(self.surprise(number, fitted))
-        return self.add_up(squared[: len(labels)]), np.mean(surprises[: len(labels)], axis=0)
+                    deviances.append(self.deviance(number, fitted))
+        return self.add_up(squared[: len(labels)]), np.mean(deviances[: len(labels)], axis=0)
 
     def at(self, k: int) -> Correlated:
         """With k clusters: on all folds, unless the first few show that another number is better by far."""
@@ -270,8 +270,8 @@ class Mixtures:
             if before >= most:
                 break
             q = min(q, most)  # noqa: PLW2901
-            self.ticker.plan(1)
-            self.ticker.tell(f"{counted(k)}, correlated")
+            self.counter.plan(1)
+            self.counter.advance(f"{counted(k)}, correlated")
             errors = self.errors(path.common(q, before, n_folds))
             if n_folds == len(self.folds):
                 waited += self.waited_for(k, waited)
@@ -299,7 +299,7 @@ class Mixtures:
     def waited_for(self, k: int, steps: int, *, all_steps: bool = False) -> int:
         """Count a step of the mixtures of k clusters, or all that are left, among those planned."""
         more = max(0, STEPS_EXPECTED - steps if all_steps else min(1, STEPS_EXPECTED - steps))
-        self.ticker.step(more * work_of_fit(k))
+        self.counter.step(more * work_of_fit(k))
         return more
 
     def verdict(self, by_centers: int) -> NumberVerdict:
@@ -307,14 +307,14 @@ class Mixtures:
         tried = self.tried
         fewer = sorted((k for k in self.trials.by_k if k < by_centers), reverse=True)
         fewer = [k for k in fewer if k <= FIRST_CORRELATED]
-        self.ticker.plan(0, STEPS_EXPECTED * sum(map(work_of_fit, [by_centers, *fewer])))
+        self.counter.plan(0, STEPS_EXPECTED * sum(map(work_of_fit, [by_centers, *fewer])))
         tried[by_centers] = self.at(by_centers)
         hopeless = 0
         for k in fewer:
             tried[k] = self.at(k)
             best = lowest(c.best for c in tried.values())
             hopeless = hopeless + 1 if above(tried[k].best, best) > HOPELESS else 0
-            if hopeless == 2 or self.ticker.is_late:
+            if hopeless == 2 or self.counter.is_late:
                 break
         common = {k: c.common for k, c in tried.items()}
         own = {k: c.best for k, c in tried.items()}
@@ -334,7 +334,7 @@ class Mixtures:
             return NumberVerdict(k, by_centers, False, self.trials.errors, None, doubt, self.best_errors)
         # Would more clusters than centers ask for help, too? Then neither number is to be trusted.
         more = min((n for n in self.trials.by_k if n > by_centers), default=None)
-        if k == by_centers and more is not None and not doubt and not self.ticker.is_late:
+        if k == by_centers and more is not None and not doubt and not self.counter.is_late:
             beyond = self.at(more)
             if above(curve[k], beyond.own if kind == "own" else beyond.common) > NOISE:
                 tried[more] = beyond

@@ -1,7 +1,7 @@
 """With how many clusters of any shape are rows expected best? Held-out log density of normal scores.
 
 Squared errors see groups that differ in their centers, and no others: not spreads, and little where some
-cells are wild. So where clusters may have any shape, the number is asked for a second time, by the log
+cells are outliers. So where clusters may have any shape, the number is chosen a second time, by the log
 density of rows that were held out. What columns look like on their own must not make clusters: each column is
 replaced by normal scores, ties broken at random, so that one group whose columns have any distribution and
 any common factors is one normal cluster. One cluster may have heavy tails as well (a t density), so that rows

@@ -74,8 +74,8 @@ class Covered:
         floor[n_columns:] = 1.0
         observed = None
         if seen_rates is not None:
-            speaks = (seen_rates > 0) & (seen_rates < 1) & groups.first
-            observed = np.where(speaks, seen_rates, 0.5)
+            informative = (seen_rates > 0) & (seen_rates < 1) & groups.first
+            observed = np.where(informative, seen_rates, 0.5)
             observed = np.concatenate([observed, observed[shadowed]])
         within = Constraints(
             floor, table.fallback, Prior(), observed=observed, shadowed=shadowed, loading_rows=LOADING_ROWS

@@ -1,13 +1,13 @@
-"""Whether the gaps of a table speak of its clusters: asked of the table itself.
+"""Whether missingness is informative about the clusters, decided from the table itself.
 
-Four questions, asked of (a sample of) the rows with ordinary fits:
+Four questions, answered with ordinary fits of (a sample of) the rows:
 
 1. Do the clusters of the values differ in which values are missing? If not, there is nothing to use.
 2. Are gaps of different columns correlated *within* those clusters (modules, dropout, rows that answer
    little)? The model takes them to be independent there, and would count one piece of news many times.
 3. **Columns are left out, values and gaps alike**, and clusters are found from the others, once with
    their gaps and once without. Which clusters predict the values of a column that they have not seen
-   better? Gaps that speak of something else than the clusters (a driver, a nuisance group, a module)
+   better? Gaps that depend on something else than the clusters (a driver, a nuisance group, a module)
    predict the gaps of a column, but not its values. Where the number of clusters is open, too, the clusters
    without gaps are those that would be taken, or as many as with gaps, whichever predict better.
 4. Do the clusters found with the gaps still know what the plain ones knew of the left-out columns? Gaps
@@ -230,7 +230,7 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> Missingne
     tied = together > TOGETHER
     better = median < 0 and (t < -CLEARLY and n_better >= MOST * n if tied else t < -AT_LEAST)
     use = better and lost <= MOST_LOST
-    lack = f"the clusters differ in which values are missing (p = {p:.2f})"
+    differ = f"the clusters differ in which values are missing (p = {p:.2f})"
     only = "only " if 2 * n_better <= n else ""
     change_text = "stays the same"
     if abs(median) > SMALLEST:
@@ -240,19 +240,19 @@ def verdict(change: Floats, lost: float, p: float, together: float) -> Missingne
         f"error {change_text})"
     )
     if use:
-        reason = f"{lack}, and {found}"
+        reason = f"{differ}, and {found}"
     elif better:
         reason = (
-            f"{lack}, and {found}, but they miss {percent(lost)} of what clusters of the values alone "
+            f"{differ}, and {found}, but they miss {percent(lost)} of what clusters of the values alone "
             "explain: the gaps follow something else"
         )
     elif tied and median < 0:
         reason = (
-            f"{lack}, but gaps of different columns are correlated within them, {together:.1f} times as "
+            f"{differ}, but gaps of different columns are correlated within them, {together:.1f} times as "
             f"strongly as by chance, and {found}, which is not enough in that case"
         )
     else:
-        reason = f"{lack}, but {found}"
+        reason = f"{differ}, but {found}"
     return MissingnessDecision(use, reason, p, together, n, n_better, median, lost)
 
 

@@ -1,4 +1,4 @@
-"""How unexpected it is which entries of a row are missing."""
+"""Minus twice the log-likelihood of which entries of a row are missing."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from kpod._mixture.em.parameters import SMALLEST_RATE
 COLUMNS_AT_ONCE = 256
 
 
-def surprise_of_gaps(
-    seen: Any, posterior: Floats, rates: Floats, weights: Floats, speaks: Positions
+def missingness_deviance(
+    seen: Any, posterior: Floats, rates: Floats, weights: Floats, informative: Positions
 ) -> Floats:
-    r"""How unexpected it is what each row lacks (n,).
+    r"""The deviance of which entries of each row are missing (n,).
 
     .. math:: -2 \sum_j \log \sum_l P(l \mid \text{row } i \text{ but for the gap in } j)\, P(o_{ij} \mid l)
 
     Each row is left out of the rates that it is judged by. `seen` is the mask (n, p), dense or CSR, of which
-    the columns `speaks` count; `posterior` (n, k) and `rates` (k, p) are those of a mixture.
+    the columns `informative` count; `posterior` (n, k) and `rates` (k, p) are those of a mixture.
     """
     r = posterior * weights[:, None]
     total = r.sum(axis=0)
     per = posterior / (total - r + 1)
     out = np.zeros(len(posterior))
-    for start in range(0, len(speaks), COLUMNS_AT_ONCE):
-        some = speaks[start : start + COLUMNS_AT_ONCE]
+    for start in range(0, len(informative), COLUMNS_AT_ONCE):
+        some = informative[start : start + COLUMNS_AT_ONCE]
         here = seen[:, some]
         here = here.toarray() if sparse.issparse(here) else here
         overall = (weights @ here) / max(float(weights.sum()), 1e-300)

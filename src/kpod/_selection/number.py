@@ -136,11 +136,11 @@ def _number(value: float, form: str) -> str:
 def conclusion(search: Search, among: Any = None, *, shapes: Shapes = "offered") -> KChoice:
     """What comes of trying some numbers of clusters, None for "auto": in numbers and in words.
 
-    What shape they have is said later where shapes are compared.
+    Their shape is described later, if shapes are compared.
     """
     extendable = search.try_all("auto" if among is None else among)
     verdict = search.verdict()
-    late = search.ticker.is_late
+    late = search.counter.is_late
     search.settle(verdict.k)
     reason = TIME_IS_UP if late else why_unclear(search, verdict, extendable)
     numbers = sorted(search.trials.by_k)
@@ -176,7 +176,7 @@ def conclusion(search: Search, among: Any = None, *, shapes: Shapes = "offered")
 
 
 def too_little(reason: str) -> KChoice:
-    """One cluster, for want of entries to hide."""
+    """One cluster, because there are too few entries to hide."""
     empty = {name: np.array([np.nan]) for name in COLUMNS}
     return KChoice(
         best_k_=1,
@@ -240,7 +240,7 @@ def rival(curve: dict[int, Errors], k: int) -> int | None:
 
 
 def in_words(search: Search, verdict: NumberVerdict, reason: str, shapes: Shapes) -> str:
-    """The finding as a reader without statistics would want it."""
+    """The finding in plain words, without statistics."""
     k, curve = verdict.k, verdict.curve
     them = "them and the gaps" if search.gaps else "them"
     sentences = []

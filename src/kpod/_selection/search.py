@@ -1,6 +1,6 @@
 """The search behind `choose_k`: what is tried, on which hidden entries, and which number that makes.
 
-Every number of clusters is judged by the squared error on the same hidden entries; `NumberVerdict` says what
+Every number of clusters is judged by the squared error on the same hidden entries; `NumberVerdict` is what
 follows. The constants were chosen on tables of other seeds than those of `python -m benchmarks choose`.
 """
 
@@ -27,7 +27,7 @@ from kpod._selection.correlated import Mixtures, NumberVerdict, most_mixture_row
 from kpod._selection.holdout import Errors, Fold, smallest_within
 from kpod._selection.race import Fit, Race, extended
 from kpod._selection.separation import n_apart
-from kpod._selection.trials import NOISE, Ticker, Trial, Trials, counted, work_of_fit
+from kpod._selection.trials import NOISE, StepCounter, Trial, Trials, counted, work_of_fit
 from kpod.metrics import silhouette_scores
 
 FIRST_RANGE = 10  # "auto" looks at 1 to 10 first,
@@ -35,7 +35,7 @@ LAST_RANGE = 40  # and at up to 40 while more clusters keep helping
 MOST_ROWS = 20_000
 MOST_SILHOUETTE_ROWS = 1_000
 STARTS = 3
-MANY_ENTRIES = 20_000  # observed, beyond which half the folds tell as much as is needed
+MANY_ENTRIES = 20_000  # observed, beyond which half the folds are enough
 LEAST_HIDDEN = 20
 SHRINKAGES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # in rows of mean weight
 
@@ -74,7 +74,7 @@ class Search:
     usable: int  # rows of the whole table that it could rest on
     folds: list[Fold]
     trials: Trials
-    ticker: Ticker = field(default_factory=Ticker)
+    counter: StepCounter = field(default_factory=StepCounter)
     extend: Callable[[int], bool] | None = None  # whether to try more clusters than so many, if they help
     settled: dict[int, Solution] = field(default_factory=dict)  # by number, with all starts
 
@@ -118,8 +118,8 @@ class Search:
                 f"least {LEAST_HIDDEN} are needed (n_samples = {table.n_rows}; every row must keep one entry "
                 f"and every column two). {YOURSELF}"
             )
-        trials, ticker = Trials(table, gaps), Ticker(progress, wait, deadline)
-        return cls(values, table, executor, fitter, shrinkage, len(usable), folds, trials, ticker, extend)
+        trials, counter = Trials(table, gaps), StepCounter(progress, wait, deadline)
+        return cls(values, table, executor, fitter, shrinkage, len(usable), folds, trials, counter, extend)
 
     def with_shrinkage(self, shrinkage: float) -> Search:
         """The same search from the beginning, on the same folds, with another shrinkage."""
@@ -140,13 +140,13 @@ class Search:
         """The numbers of clusters that were tried, on the folds."""
 
         def done(k: int) -> None:
-            self.ticker.tell(counted(k), work_of_fit(k))
+            self.counter.advance(counted(k), work_of_fit(k))
 
         def dropped(k: int, n_folds: int) -> None:
-            self.ticker.skip(n_folds, work_of_fit(k))
+            self.counter.skip(n_folds, work_of_fit(k))
 
         compare = self.errors_with_gaps if self.gaps else None
-        return Race(self.folds, self.executor, done, dropped, lambda: self.ticker.is_late, compare)
+        return Race(self.folds, self.executor, done, dropped, lambda: self.counter.is_late, compare)
 
     def fit_of(self, k: int, shrinkage: float) -> Fit:
         """How folds are fitted."""
@@ -156,20 +156,20 @@ class Search:
     def try_centers(self, ks: Iterable[int]) -> None:
         """Hold entries out and predict them by the centers, for each of some numbers of clusters."""
         ks = list(ks)
-        self.ticker.plan_fits(ks, len(self.folds) + 1)
+        self.counter.plan_fits(ks, len(self.folds) + 1)
         self.race.run({k: self.fit_of(k, self.shrinkage) for k in ks})
-        errors, surprises = self.errors_and_surprises() if self.gaps else (self.race.errors, {})
+        errors, deviances = self.errors_and_deviances() if self.gaps else (self.race.errors, {})
         for k, trial in self.trials.by_k.items():
-            trial.errors, trial.surprise = errors[k], surprises.get(k)
+            trial.errors, trial.deviance = errors[k], deviances.get(k)
         for k in ks:
             if k not in errors:
-                self.ticker.skip(1, work_of_fit(k))  # there was no time for it
+                self.counter.skip(1, work_of_fit(k))  # there was no time for it
         for k in ks:
             if k in errors:
-                self.trials.by_k[k] = Trial(errors[k], surprises.get(k), self.fit_whole(k))
-                self.ticker.tell(counted(k), work_of_fit(k))
+                self.trials.by_k[k] = Trial(errors[k], deviances.get(k), self.fit_whole(k))
+                self.counter.advance(counted(k), work_of_fit(k))
 
-    def errors_and_surprises(self) -> tuple[dict[int, Errors], dict[int, Floats]]:
+    def errors_and_deviances(self) -> tuple[dict[int, Errors], dict[int, Floats]]:
         """What clusters with gaps of their own fail to predict: values on all folds, and gaps.
 
         Of a number that was dropped, the values by its distance from the best.
@@ -178,13 +178,13 @@ class Search:
         most = max(n_folds.values())
         in_all = self.errors_with_gaps([k for k, n in n_folds.items() if n == most], most)
         best = min(in_all, key=lambda k: in_all[k].mean)
-        errors, surprises = {}, {}
+        errors, deviances = {}, {}
         for k, n in n_folds.items():
-            errors[k], surprises[k] = self.of_fold_labels(k, n)
+            errors[k], deviances[k] = self.of_fold_labels(k, n)
             if n < most:
                 some, every = (self.of_fold_labels(best, number)[0] for number in (n, most))
                 errors[k] = extended(errors[k], some, every)
-        return errors, surprises
+        return errors, deviances
 
     def errors_with_gaps(self, ks: Sequence[int], n_folds: int) -> dict[int, Errors]:
         """What some numbers of clusters fail to predict on the first folds, values and gaps in one."""
@@ -198,7 +198,7 @@ class Search:
 
     def fold_labels(self, k: int, n_folds: int) -> list[Labels]:
         """The labels of the first folds; a number that was dropped has not all of them yet."""
-        self.ticker.plan(max(0, n_folds - self.race.runners[k].n_folds))
+        self.counter.plan(max(0, n_folds - self.race.runners[k].n_folds))
         return self.race.labels(k, n_folds)
 
     def fit_whole(self, k: int) -> Solution:
@@ -221,7 +221,7 @@ class Search:
         self.try_centers(ks)
         while extendable and self.trials.choice == max(self.trials.by_k) < self.most:
             end = max(self.trials.by_k)
-            if self.ticker.is_late:
+            if self.counter.is_late:
                 break
             if self.extend is not None and not self.extend(end):
                 break
@@ -233,13 +233,13 @@ class Search:
         weights = self.table.weights
         unit = 1.0 if weights is None else float(weights.mean())
         tried = [unit * shrinkage for shrinkage in SHRINKAGES]
-        self.ticker.plan_fits([k] * len(tried), len(self.folds))
+        self.counter.plan_fits([k] * len(tried), len(self.folds))
         work = work_of_fit(k)
         race = Race(
             self.folds,
             self.executor,
-            lambda _: self.ticker.tell(counted(k), work),
-            lambda _, n: self.ticker.skip(n, work),
+            lambda _: self.counter.advance(counted(k), work),
+            lambda _, n: self.counter.skip(n, work),
         )
         race.run({shrinkage: self.fit_of(k, shrinkage) for shrinkage in tried})
         return smallest_within(race.errors, NOISE)
@@ -250,7 +250,7 @@ class Search:
         n = self.table.n_rows
         rows = np.linspace(0, n - 1, min(n, most_mixture_rows(self.table))).astype(np.intp)
         return Mixtures(
-            self.values, rows, self.folds, self.executor, self.trials, self.fold_labels, self.ticker
+            self.values, rows, self.folds, self.executor, self.trials, self.fold_labels, self.counter
         )
 
     def loss(self, k: int) -> float:
@@ -277,7 +277,7 @@ class Search:
 
     def verdict(self) -> NumberVerdict:
         by_centers = self.trials.choice
-        if by_centers == 1 or self.ticker.is_late:
+        if by_centers == 1 or self.counter.is_late:
             return NumberVerdict(by_centers, by_centers, False, self.trials.errors, None, "")
         with one_thread():
             return self.mixtures.verdict(by_centers)

@@ -21,7 +21,7 @@ from kpod._mixture.tails import log_densities
 
 AS_DENSE = 0.9  # of the density around the centers: at the border of two groups it is less
 AT_BORDER, AROUND = 0.15, (0.35, 0.65)  # from the border, in distances of the centers
-FEWEST = 8  # rows of two clusters that can tell
+FEWEST = 8  # rows of two clusters, below which they are not judged
 
 
 def n_apart(X: Any, labels: Labels, centers: Floats) -> int:
@@ -51,7 +51,7 @@ def n_apart(X: Any, labels: Labels, centers: Floats) -> int:
 
 
 def n_apart_in_shape(values: Floats, labels: Labels, parameters: Parameters) -> int:
-    """The same for the clusters of a mixture, along the line that tells two of them apart.
+    """The same for the clusters of a mixture, along the line that separates two of them.
 
     `values` are dense with NaN, in the units of the parameters.
     """

@@ -31,11 +31,11 @@ def work_of_fit(k: int) -> float:
 class Trial:
     """What is known about one number of clusters: on hidden entries, and on all that is observed.
 
-    Where gaps count, also how unexpected those of each row are.
+    With informative missingness, also the deviance of the gaps of each row.
     """
 
     errors: Errors
-    surprise: Floats | None
+    deviance: Floats | None
     whole: Solution  # from one start, that of the first fold, until the number is settled
 
 
@@ -47,35 +47,35 @@ class Trials:
     gaps: bool = False  # whether they count in the clustering, and so in the errors
     by_k: dict[int, Trial] = field(default_factory=dict)
 
-    def with_gaps(self, errors: Errors, surprise: Floats | None, variance: float | None = None) -> Errors:
-        r"""Errors on hidden values, and what was unexpected about gaps, as parts of one likelihood.
+    def with_gaps(self, errors: Errors, deviance: Floats | None, variance: float | None = None) -> Errors:
+        r"""Errors on hidden values, and the deviance of gaps, as parts of one likelihood.
 
         A squared error e is worth :math:`e / \sigma^2` of minus twice the log-likelihood, so what gaps add is
         taken :math:`\sigma^2` times, the variance, or the smallest mean error so far; and by the share of the
         observed values that was hidden.
         """
-        if surprise is None:
+        if deviance is None:
             return errors
         if variance is None:
             variance = min(trial.errors.mean for trial in self.by_k.values())
         share = errors.count / float(self.table.about.weights[self.table.groups.first].sum())
         weights = 1.0 if self.table.weights is None else self.table.weights
-        return errors.plus(variance * share * weights * surprise)
+        return errors.plus(variance * share * weights * deviance)
 
     @property
     def errors(self) -> dict[int, Errors]:
         """What each number of clusters fails to predict."""
-        return {k: self.with_gaps(trial.errors, trial.surprise) for k, trial in self.by_k.items()}
+        return {k: self.with_gaps(trial.errors, trial.deviance) for k, trial in self.by_k.items()}
 
     @property
     def choice(self) -> int:
-        """The number of clusters that centers ask for."""
+        """The number of clusters by the errors of centers."""
         return smallest_within(self.errors, NOISE)
 
 
 @dataclass
-class Ticker:
-    """Counts what is done of what is planned, and tells who wants to know; several threads may call it."""
+class StepCounter:
+    """Counts steps done and planned, and reports them to the callback; several threads may call it."""
 
     progress: Progress | None = None
     wait: Wait | None = None
@@ -99,7 +99,7 @@ class Ticker:
         ks = list(ks)
         self.plan(len(ks) * times, times * sum(map(work_of_fit, ks)))
 
-    def tell(self, text: str, work: float = 0.0) -> None:
+    def advance(self, text: str, work: float = 0.0) -> None:
         with self._lock:
             self.done += 1
             if self.progress:

@@ -19,7 +19,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class File(click.Path):
-    """The name of a file; what cannot be read or written is said later, in our own words."""
+    """The name of a file; errors of reading and writing are worded later."""
 
     def __init__(self) -> None:
         super().__init__(allow_dash=True, readable=False)
@@ -333,7 +333,7 @@ def opened(data: Sequence[str], options: dict[str, Any], progress: Any) -> Itera
     table = open_table(
         list(data),
         columns=options.get("columns", ()),
-        aside=(*options.get("exclude", ()), *options.get("ids", ())),
+        exclude=(*options.get("exclude", ()), *options.get("ids", ())),
         weight=options.get("weight"),
         progress=progress,
         **reading_options(options),

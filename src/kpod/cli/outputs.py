@@ -24,7 +24,7 @@ def output_for(output: str | None, as_json: bool) -> str | None:
 
 
 def check_stdout(advice: str = "") -> None:
-    """Python has no standard output where the shell closed it, and writes to it say nothing."""
+    """Python has no standard output where the shell closed it, and writes to it are ignored."""
     if sys.stdout is None:
         raise InputError(f"standard output is closed{advice}.")
 

@@ -1,7 +1,7 @@
 """A line about what is going on: for a person who has waited two seconds at a terminal, and for a log.
 
 At a terminal it is one line that changes. In a pipe or a log it is a line now and then, or with --log-json
-every step as a JSON object. That a choice will take long is said in any case, so that it can be stopped.
+every step as a JSON object. That a choice will take long is always announced, so that it can be stopped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 PATIENCE = 2.0
 BETWEEN_LINES = 60.0
-"""Seconds from one line to the next where nobody looks on."""
+"""Seconds from one line to the next without a terminal."""
 BETWEEN_OBJECTS = 1.0
 """And of --log-json, for as long as what is being done stays the same."""
 
@@ -30,7 +30,7 @@ class Progress:
         self.quiet, self.log_json = quiet, log_json
         self.visible = not quiet and not log_json and sys.stderr.isatty()
         self.text = self.stage = ""
-        self.began = self.said = time.monotonic()
+        self.began = self.last_shown = time.monotonic()
         self.status: Any = None
         self.timer: threading.Timer | None = None
 
@@ -62,22 +62,22 @@ class Progress:
             self.status.update(self.text)
         elif self.log_json:
             self.log(done, total, text)
-        elif not self.visible and not self.quiet and time.monotonic() - self.said >= BETWEEN_LINES:
-            self.said = time.monotonic()
-            print(f"kpod: {self.said - self.began:.0f} s: {text}", file=sys.stderr, flush=True)
+        elif not self.visible and not self.quiet and time.monotonic() - self.last_shown >= BETWEEN_LINES:
+            self.last_shown = time.monotonic()
+            print(f"kpod: {self.last_shown - self.began:.0f} s: {text}", file=sys.stderr, flush=True)
 
     def log(self, done: int, total: int, text: str) -> None:
         """A JSON object on a line: at once where something begins, else one a second."""
         stage, now = text.partition(",")[0], time.monotonic()
-        if stage == self.stage and now - self.said < BETWEEN_OBJECTS:
+        if stage == self.stage and now - self.last_shown < BETWEEN_OBJECTS:
             return
-        self.stage, self.said = stage, now
+        self.stage, self.last_shown = stage, now
         content = {"seconds": round(now - self.began, 3), "stage": stage, "text": text}
         content |= {"done": int(done), "total": int(total)} if total else {}
         print(json.dumps(content, ensure_ascii=False), file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
-        """Something that has to be known now, also by those who read it from a pipe or a log."""
+        """A message that is shown at once, also in a pipe or a log."""
         if self.status:
             self.status.console.print(text)
         elif self.log_json:

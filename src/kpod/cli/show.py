@@ -12,7 +12,7 @@ from kpod._analysis.text import (
     dialect_text,
     divide_anyway,
     fit_lines,
-    marks_text,
+    missing_codes_text,
     table_lines,
 )
 from kpod._common.errors import printable
@@ -66,7 +66,7 @@ def show(described: dict[str, Any]) -> None:
             f"{c['missing']:,}",
             percent(c["missing_share"], 1),
             *ends,
-            marks_text(c["marks"]),
+            missing_codes_text(c["marks"]),
         )
     out.print(columns)
     left = len(described["columns"]) - MOST_LINES
@@ -162,7 +162,7 @@ def role_text(column: dict[str, Any]) -> str:
 
 
 def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
-    """What there is to say about a table, a heading for each question, for someone who sees it first."""
+    """The description of a table, a heading for each question, for someone who sees it first."""
     from rich.padding import Padding
     from sklearn.metrics import adjusted_rand_score
 

@@ -104,10 +104,10 @@ class CentersDisplay(Display):
                 ax.add_patch(frame)
                 if count > 0:
                     ax.add_patch(tile)
-                said = f"{round(difference, 1) + 0:+.1f}" if count > 0 else "–"  # noqa: RUF001
+                text = f"{round(difference, 1) + 0:+.1f}" if count > 0 else "–"  # noqa: RUF001
                 if count > 0 and self.texts is not None and self.texts[cluster][j]:
-                    said = self.texts[cluster][j]
-                ax.text(cluster - 0.06, j, said, va="center", ha="left", fontsize=9.5, color=INK)
+                    text = self.texts[cluster][j]
+                ax.text(cluster - 0.06, j, text, va="center", ha="left", fontsize=9.5, color=INK)
                 ax.text(
                     cluster + 0.46,
                     j,

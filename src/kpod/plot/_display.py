@@ -101,7 +101,7 @@ class Display:
 
 
 def tidy(ax: Any, *, grid: str | None = None) -> None:
-    """Leave out what says nothing."""
+    """Leave out decoration."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(FAINT)
     ax.tick_params(colors=MUTED, labelcolor=INK, length=3)

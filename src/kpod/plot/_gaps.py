@@ -125,8 +125,8 @@ class GapsDisplay(Display):
             axis="x", labelrotation=90 if crowded(self.names) else 0, labelsize=9 if n_columns <= 30 else 7
         )
         rows = counted(self.n_rows, "row")
-        said = f"{percent(self.missing)} of the entries missing (dark)" if self.missing else "nothing missing"
-        heading(ax, f"{rows}, {said}")
+        text = f"{percent(self.missing)} of the entries missing (dark)" if self.missing else "nothing missing"
+        heading(ax, f"{rows}, {text}")
 
 
 def crowded(names: list[str]) -> bool:

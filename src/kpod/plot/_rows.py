@@ -170,7 +170,7 @@ class RowsDisplay(Display):
 def expected_rows(c: Clustering, which: Positions) -> Floats:
     """Some rows as the model sees them: without the entries that no cluster expects."""
     values = c.values.rows(which)
-    cells = c.wild_cells[np.isin(c.wild_cells[:, 0], which)]
+    cells = c.outlier_cells[np.isin(c.outlier_cells[:, 0], which)]
     values[np.searchsorted(which, cells[:, 0]), cells[:, 1]] = np.nan
     return values
 

@@ -1,6 +1,6 @@
-"""The ways in which dates are written: one grammar, which tells columns of dates and reads them.
+"""The ways in which dates are written: one grammar, which recognises columns of dates and reads them.
 
-What a notation leaves open, whether 03/04/2024 is in March or in April, is for the whole column to say.
+What a notation leaves open, whether 03/04/2024 is in March or in April, is decided by the whole column.
 """
 
 from __future__ import annotations

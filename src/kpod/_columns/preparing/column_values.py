@@ -16,7 +16,7 @@ from kpod._common.typing import Floats
 if TYPE_CHECKING:
     from kpod._columns.preparing.columns_in_use import ColumnUsage
 
-TICKED = "ticked"
+CHECK_BOX = "check boxes"
 
 
 def decoded(values: Any) -> Any:
@@ -28,7 +28,7 @@ def words_of(table: TableFile, column: Column) -> Any:
     """The entries of a column as text, null where one is missing; whole numbers without a point."""
     raw = decoded(table.raw[column.name])
     if column.values is not None:
-        gaps = column.values == 0 if column.ticked else np.isnan(column.values)
+        gaps = column.values == 0 if column.is_check_box else np.isnan(column.values)
         if is_text(raw.type):
             text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
             if column.kind == "integer":  # 2 and 2.0 are one level
@@ -37,7 +37,7 @@ def words_of(table: TableFile, column: Column) -> Any:
             texts = [None if gap else f"{value:.15g}" for gap, value in zip(gaps, column.values, strict=True)]
             return pa.array(texts, pa.string())
     else:
-        gaps = gaps_of(raw, list(column.marks))
+        gaps = gaps_of(raw, list(column.missing_codes))
         text = pc.utf8_trim_whitespace(raw.cast(pa.string())) if is_text(raw.type) else raw.cast(pa.string())
     return pc.if_else(pa.array(gaps), pa.scalar(None, pa.string()), text)
 
@@ -67,8 +67,8 @@ def levels_of(table: TableFile, usage: ColumnUsage) -> list[list[str]]:
     for name in usage.used:
         order = usage.categories.get(name)
         column = table.by_name.get(name)
-        if column is not None and column.ticked and order is None:
-            out.append([TICKED])
+        if column is not None and column.is_check_box and order is None:
+            out.append([CHECK_BOX])
         elif order is None or order:
             out.append(list(order or ()))
         else:

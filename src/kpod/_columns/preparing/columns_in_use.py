@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.check_boxes import make_ticked
+from kpod._columns.check_boxes import make_check_box
 from kpod._columns.column_inspection import gaps_of, is_text
 from kpod._columns.notations import dates
 from kpod._columns.preparing.column_values import words_of
@@ -38,7 +38,7 @@ class ColumnUsage:
     """The columns that are clustered, and those set aside with the reason."""
 
     used: list[str]
-    aside: dict[str, str]
+    unused: dict[str, str]
     roles: dict[str, Role] = field(default_factory=dict)
     """Of every column, as decided."""
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -46,16 +46,16 @@ class ColumnUsage:
     weights: list[str] = field(default_factory=list)
     """Columns that were set aside because they may be weights of the rows."""
     same: list[Same] = field(default_factory=list)
-    """Columns that say the same as another one."""
-    asked: frozenset[str] = frozenset()
+    """Columns with the same information as another one."""
+    named: frozenset[str] = frozenset()
     """Columns about which the user decided."""
-    all_asked: bool = False
-    """Whether the user said which columns to use."""
+    columns_named: bool = False
+    """Whether the user named the columns to use."""
 
     def reason(self, name: str) -> str:
         """Why a column is what it is, or what else it was set aside for."""
-        role, why = self.roles[name], self.aside.get(name, "")
-        return role.why if why in ("", said(role)) else why
+        role, why = self.roles[name], self.unused.get(name, "")
+        return role.why if why in ("", role_text(role)) else why
 
     def kinds(self, table: TableFile) -> list[str]:
         """What the columns used are to a model: numbers, yes and no, dates or categories."""
@@ -83,8 +83,8 @@ class ColumnUsage:
         names = table.names([str(name) for name in given])
         absent = [name for name in names if name not in self.used or name in self.categories]
         if absent:
-            asked = option("--log", [printable(absent[0])])
-            raise InputError(f"{asked}: not among the columns clustered as numbers.")
+            given = option("--log", [printable(absent[0])])
+            raise InputError(f"{given}: not among the columns clustered as numbers.")
         for name in names:
             check_has_logarithms(table, name)
         return names
@@ -125,10 +125,10 @@ def choose_columns(  # noqa: PLR0912
     categories: str | Sequence[str] = (),
     weight: str | None = None,
 ) -> ColumnUsage:
-    """Decide about every column: what the user said, else by its role."""
+    """Decide about every column: by the user's options, else by its role."""
     weight = table.column(weight).name if weight is not None else None
     categories = [categories] if isinstance(categories, str) else list(categories)
-    wanted, excluded, identifiers = (table.names(asked) for asked in (columns, exclude, ids))
+    wanted, excluded, identifiers = (table.names(given) for given in (columns, exclude, ids))
     by_user = decisions(table, roles or {})
     decided = {column.name: column.role for column in table.columns} | by_user
     for name in identifiers:
@@ -154,18 +154,18 @@ def choose_columns(  # noqa: PLR0912
         if why is None and wanted and name not in wanted and name not in named:
             why = f"not in {option('--columns')}"
         if why:
-            choice.aside[name] = why
+            choice.unused[name] = why
         elif name in named or (is_category and (name in by_user or (use_all and name not in wanted))):
-            use_category(table, choice, column, role, asked=name in named or name in by_user)
+            use_category(table, choice, column, role, is_named=name in named or name in by_user)
         elif name in wanted or (name in by_user and role.role in USED):
             if role.role == "boolean" and column.role.role == "constant" and column.missing:
-                make_ticked(column, table.raw[name])
+                make_check_box(column, table.raw[name])
             use_number(table, choice, column)
         else:
             use_by_role(table, choice, column, role)
-    choice.asked, choice.all_asked = frozenset([*wanted, *named, *by_user]), bool(wanted)
+    choice.named, choice.columns_named = frozenset([*wanted, *named, *by_user]), bool(wanted)
     if not table.in_pieces:
-        set_aside_weights(choice)
+        leave_out_weights(choice)
         count_once(table, choice, weight)
     if wanted:
         choice.used.sort(key=lambda name: wanted.index(name) if name in wanted else len(wanted))
@@ -175,7 +175,7 @@ def choose_columns(  # noqa: PLR0912
 
 
 def decisions(table: TableFile, given: Mapping[str, str | Sequence[str]]) -> dict[str, Role]:
-    """What the user says that columns are: a role, or the levels of an ordered category from low to high."""
+    """Roles of columns given by the user: a role, or the levels of an ordered category from low to high."""
     out: dict[str, Role] = {}
     for columns, role in given.items():
         order = () if isinstance(role, str) else tuple(map(str, role))
@@ -191,9 +191,11 @@ def decisions(table: TableFile, given: Mapping[str, str | Sequence[str]]) -> dic
     return out
 
 
-def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Role, *, asked: bool) -> None:
+def use_category(
+    table: TableFile, choice: ColumnUsage, column: Column, role: Role, *, is_named: bool
+) -> None:
     if column.kind == "empty":
-        choice.aside[column.name] = "nothing observed"
+        choice.unused[column.name] = "nothing observed"
         return
     if table.in_pieces:
         raise InputError(
@@ -203,8 +205,8 @@ def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Ro
     words = words_of(table, column)
     counted = pc.value_counts(pc.drop_null(words))
     levels = [str(level) for level in counted.field(0).to_pylist()]
-    if len(levels) > MOST_LEVELS and not asked:
-        choice.aside[column.name] = f"category: {len(levels):,} different values, too many to cluster by"
+    if len(levels) > MOST_LEVELS and not is_named:
+        choice.unused[column.name] = f"category: {len(levels):,} different values, too many to cluster by"
         return
     if len(levels) > MOST_LEVELS:
         raise InputError(
@@ -234,7 +236,7 @@ def use_category(table: TableFile, choice: ColumnUsage, column: Column, role: Ro
 
 def use_number(table: TableFile, choice: ColumnUsage, column: Column) -> None:
     if column.kind == "empty":
-        choice.aside[column.name] = "nothing observed"
+        choice.unused[column.name] = "nothing observed"
         return
     count_days(table, column)
     if column.values is None and column.role.role in ("category", "ordered"):
@@ -254,16 +256,16 @@ def use_by_role(table: TableFile, choice: ColumnUsage, column: Column, role: Rol
         check_numeric(table, column)
         choice.used.append(column.name)
     else:
-        choice.aside[column.name] = said(role)
+        choice.unused[column.name] = role_text(role)
 
 
-def set_aside_weights(choice: ColumnUsage) -> None:
-    """Columns that may be the weights of a sample, which say nothing about the rows."""
+def leave_out_weights(choice: ColumnUsage) -> None:
+    """Columns that may be the weights of a sample, which do not describe the rows."""
     for name in list(choice.used):
-        if name not in choice.asked and has_note(choice.roles[name], "possible weights"):
+        if name not in choice.named and has_note(choice.roles[name], "possible weights"):
             choice.used.remove(name)
             choice.weights.append(name)
-            choice.aside[name] = f"may be weights of the rows; if so, use {option('--weight', name)}"
+            choice.unused[name] = f"may be weights of the rows; if so, use {option('--weight', name)}"
 
 
 def has_note(role: Role, kind: str) -> bool:
@@ -271,14 +273,14 @@ def has_note(role: Role, kind: str) -> bool:
 
 
 def count_once(table: TableFile, choice: ColumnUsage, weight: str | None) -> None:
-    """Set columns aside that say the same as another one, unless the user asked for them.
+    """Set aside columns with the same information as another one, unless the user named them.
 
-    What says the same as a time, an identifier or the weights that are not used is not used, either.
+    A copy of an unused time, identifier or column of weights is not used, either.
     """
     reference = [
         name
         for name, role in choice.roles.items()
-        if name in choice.aside and (role.role in ("date", "identifier") or name == weight)
+        if name in choice.unused and (role.role in ("date", "identifier") or name == weight)
     ]
     numbers = [name for name in choice.used if name not in choice.categories]
     columns = {
@@ -288,9 +290,9 @@ def count_once(table: TableFile, choice: ColumnUsage, weight: str | None) -> Non
     }
     choice.same = same_information(columns, never=reference)
     for same in choice.same:
-        if same.name not in choice.asked:
+        if same.name not in choice.named:
             choice.used.remove(same.name)
-            choice.aside[same.name] = f"the same as {same.of}{'' if same.is_equal else ', rescaled'}"
+            choice.unused[same.name] = f"the same as {same.of}{'' if same.is_equal else ', rescaled'}"
 
 
 def weights_reason() -> str:
@@ -305,8 +307,8 @@ def as_ordered(name: str, levels: Sequence[str] = ()) -> str:
     return option("--as", {printable(name): list(levels) or "ordered"})
 
 
-def said(role: Role) -> str:
-    """A role and its reason as one would say it."""
+def role_text(role: Role) -> str:
+    """A role and its reason as text."""
     if role.role in ("empty", "text"):
         return role.why or role.role
     name = "ordered category" if role.role == "ordered" else role.role
@@ -315,8 +317,8 @@ def said(role: Role) -> str:
 
 def check_ambiguous(table: TableFile, column: Column) -> None:
     if column.ambiguous:
-        said = two_ways(column, in_pieces=table.in_pieces)
-        raise InputError(f"{table.source}: column {shown(column.name)}: {said}")
+        text = two_ways(column, in_pieces=table.in_pieces)
+        raise InputError(f"{table.source}: column {shown(column.name)}: {text}")
 
 
 def count_days(table: TableFile, column: Column) -> None:
@@ -343,13 +345,13 @@ def days_of(table: TableFile, column: Column) -> dates.Reading:
     """Days since 1970, of dates or of text that holds dates."""
     raw = table.raw[column.name]
     if is_text(raw.type):
-        gaps = pa.array(gaps_of(raw, list(column.marks)))
+        gaps = pa.array(gaps_of(raw, list(column.missing_codes)))
         return dates.read(pc.if_else(gaps, pa.scalar(None, pa.string()), raw.cast(pa.string())))
     return dates.Reading(dates.as_days(raw))
 
 
 def nothing_to_use(table: TableFile, choice: ColumnUsage) -> str:
-    reasons = [f"{shown(name)} ({why})" for name, why in list(choice.aside.items())[:8]]
+    reasons = [f"{shown(name)} ({why})" for name, why in list(choice.unused.items())[:8]]
     categories = any(role.role in ("category", "ordered") for role in choice.roles.values())
     if table.in_pieces and not any(column.values is not None for column in table.columns):
         return (

@@ -30,7 +30,7 @@ def frame_kind(X: Any) -> str:
 
 
 def is_gap(value: Any) -> bool:
-    """None, NaN, NaT and NA differ from themselves, or cannot say."""
+    """None, NaN, NaT and NA differ from themselves, or cannot be compared."""
     if value is None:
         return True
     try:
@@ -78,7 +78,7 @@ def table_of(
     if is_array:
         for column in inspected:
             column.role = Role("number", "numbers") if column.values is not None else column.role
-    unused = codes.found_nowhere({column.name: column.marks for column in inspected})
+    unused = codes.found_nowhere({column.name: column.missing_codes for column in inspected})
 
     def look(rows: Any) -> list[Column]:
         return look_at_columns(rows, None, decimal, codes, answers or {}, strict=strict)[0]

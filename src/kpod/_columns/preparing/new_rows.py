@@ -1,4 +1,4 @@
-"""A table as a fitted preparer takes it: the columns it knows, in its order, with the levels it learnt."""
+"""A table as a fitted preparer takes it: the fitted columns, in their order, with the fitted levels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpod._columns.check_boxes import make_ticked
-from kpod._columns.preparing.column_values import TICKED, words_of
+from kpod._columns.check_boxes import make_check_box
+from kpod._columns.preparing.column_values import CHECK_BOX, words_of
 from kpod._columns.preparing.columns_in_use import count_days
 from kpod._columns.preparing.encoding import CATEGORY, ORDERED, UNSEEN
 from kpod._columns.tables import TableFile, check_numeric, matrix, shown
@@ -53,8 +53,8 @@ def values_of(
     """The values of some columns, levels by their places; and notes on levels that are none of them."""
     numbers = [name for name, kind in zip(names, kinds, strict=True) if kind not in (CATEGORY, ORDERED)]
     for name, of_column in zip(names, levels, strict=True):
-        if name in numbers and list(of_column) == [TICKED]:
-            make_ticked(table.column(name), table.raw[name])
+        if name in numbers and list(of_column) == [CHECK_BOX]:
+            make_check_box(table.column(name), table.raw[name])
     for name in numbers:
         count_days(table, table.column(name))
     if len(numbers) == len(names):

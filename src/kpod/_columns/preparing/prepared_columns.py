@@ -1,4 +1,4 @@
-"""What a fitted `TablePreparer` says of prepared columns: their names, and the way back to the table."""
+"""Prepared columns of a fitted `TablePreparer`: their names, and the way back to the table."""
 
 from __future__ import annotations
 

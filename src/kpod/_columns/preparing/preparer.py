@@ -404,13 +404,13 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         ]
 
     def _notes_on(self, table: TableFile) -> Notes:
-        """What to know about a table of new rows."""
+        """Notes on a table of new rows."""
         from kpod._columns.preparing import new_rows
 
-        aside = [column.name for column in table.columns if column.name not in self.columns_]
+        unused = [column.name for column in table.columns if column.name not in self.columns_]
         numbers = [name for name, kind in zip(self.columns_, self.kinds_, strict=True) if kind != CATEGORY]
         codes = new_rows.possible_codes(table, numbers)
-        return Notes([*table.notes_without(aside), *self._values(table)[1], *codes])
+        return Notes([*table.notes_without(unused), *self._values(table)[1], *codes])
 
     def _readable(self, X: Any) -> Floats:
         """A table in the columns of `transform`, but in units one can read; indicators are 0 and 1."""

@@ -30,7 +30,7 @@ def rows_as_frame(X: Any) -> Any:
 
 
 def with_columns(X: Any, names: Sequence[str]) -> Any:
-    """A data frame with empty columns for those that it lacks; at least one has to be there."""
+    """A data frame with empty columns for those that are absent; at least one has to be there."""
     import narwhals.stable.v2 as nw
 
     if not nw.dependencies.is_into_dataframe(X):

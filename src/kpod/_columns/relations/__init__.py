@@ -1,1 +1,1 @@
-"""What columns of a table say about one another."""
+"""Relations between the columns of a table."""

@@ -1,4 +1,4 @@
-"""What columns say about one another: numbers that stand for names beside them, and parts of one time.
+"""Roles that other columns reveal: numbers that stand for names beside them, and parts of one time.
 
 A number is a code by its content, not by its name alone: it goes with one name, and one name with it; it
 counts up without meaning more; it was given out in the order of the alphabet. Each of these is evidence,
@@ -29,8 +29,8 @@ NAMESAKES = 0.05
 """Of the numbers that stand for names, those that share a name with another, at the most."""
 
 
-def settle_between(columns: Sequence[Column], raw: pa.Table) -> None:
-    """Give columns of numbers the roles that only the others tell."""
+def settle_by_other_columns(columns: Sequence[Column], raw: pa.Table) -> None:
+    """Give columns of numbers the roles that only other columns reveal."""
     names = [column for column in columns if column.values is None and column.role.role in NAMING]
     coded = [(column, *level_codes(raw[column.name])) for column in names]
     for column in columns:
@@ -74,7 +74,7 @@ def is_code_of(facts: Facts, values: Floats, name: str, codes: Any, levels: Sequ
     """Whether numbers stand for the names of another column.
 
     They do if each goes with one name and (nearly) each name with one of them, in rows that come back, and
-    enough speaks for it: the names of the columns, a numbering from 0 or 1 without gaps, the order of the
+    there is enough evidence: the names of the columns, a numbering from 0 or 1 without gaps, the order of the
     alphabet.
     """
     both = np.isfinite(values) & (codes >= 0)

@@ -28,12 +28,12 @@ def few_columns(table: TableFile, choice: ColumnUsage) -> list[Note]:
     categories = [
         name
         for name, role in choice.roles.items()
-        if name in choice.aside
+        if name in choice.unused
         and role.role in ("category", "ordered")
-        and not choice.aside[name].startswith("excl")
+        and not choice.unused[name].startswith("excl")
     ]
     n_usable = len(choice.used) + len(categories)
-    if choice.all_asked or (len(choice.used) > 1 and len(choice.used) > SMALL * n_usable):
+    if choice.columns_named or (len(choice.used) > 1 and len(choice.used) > SMALL * n_usable):
         return []
     values = {"n_usable": n_usable, "categories": categories if not table.in_pieces else []}
     key = long_table(table, choice) if len(choice.used) == 1 else None
@@ -46,7 +46,7 @@ def long_table(table: TableFile, choice: ColumnUsage) -> tuple[str, str] | None:
         return None
     keys = {}
     for name, role in choice.roles.items():
-        if name in choice.aside and role.role in KEYS and can_name(table, name):
+        if name in choice.unused and role.role in KEYS and can_name(table, name):
             n_levels = pc.count_distinct(decoded(table.raw[name]), mode="all").as_py()
             if 1 < n_levels <= table.n_rows / 2:
                 keys[name] = n_levels

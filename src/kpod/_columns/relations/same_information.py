@@ -1,6 +1,6 @@
-"""Columns that say the same: equal, or in another unit, as age in days and in years, share and percent.
+"""Columns with the same information: equal, or in another unit (days and years, share and percent).
 
-Counted twice, what they say would weigh twice. Exact means up to the digits that were written.
+Counted twice, it would have twice the weight. Exact means up to the digits that were written.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Same:
 
 
 def same_information(columns: Mapping[str, Floats], never: Iterable[str] = ()) -> list[Same]:
-    """Columns of numbers that say the same as one before them; those of `never` stay as they are."""
+    """Columns of numbers with the same information as an earlier one; those of `never` stay as they are."""
     if not 1 < len(columns) <= MOST_PAIRED:
         return []
     names, kept = list(columns), set(never)
@@ -64,7 +64,7 @@ def same_information(columns: Mapping[str, Floats], never: Iterable[str] = ()) -
 
 
 def candidates(head: Floats, j: int) -> list[int]:
-    """Later columns whose first entries are nearly a line over those of this one, or cannot tell."""
+    """Later columns whose first entries are nearly a line over those of this one, or undecided."""
     x = head[:, j]
     if np.isnan(x).all() or np.nanmin(x) == np.nanmax(x):
         return list(range(j + 1, head.shape[1]))

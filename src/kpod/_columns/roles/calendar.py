@@ -68,7 +68,7 @@ def is_mostly_years(facts: Facts) -> bool:
 
 
 def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
-    """Numbers that say when: years, months, days, dates as 20240131, seconds since 1970."""
+    """Numbers that are times: years, months, days, dates as 20240131, seconds since 1970."""
     tokens = tuple(map(plain, facts.tokens))
     named = tokens in {("date",), ("time",), ("year",)} and in_years(facts)
     mostly_whole = "".join(tokens) == "year" and np.mean(np.floor(facts.values) == facts.values) >= 0.9
@@ -118,7 +118,7 @@ RECENT = (1850, 2050)
 
 
 def year_note(facts: Facts) -> Note | None:
-    """On years that say something about the row, such as when it was built; by a word, or by their range."""
+    """On years that describe the row, such as when it was built; by a word, or by their range."""
     named = any(is_year_word(plain(word)) for word in facts.tokens)
     recent = (
         facts.whole

@@ -39,7 +39,7 @@ UNNAMED = re.compile(r"Unnamed: \d+")
 
 
 def names_a_unit(name: str) -> bool:
-    """Whether a name says that the column tells who or what was measured."""
+    """Whether by its name the column identifies who or what was measured."""
     words = tokens(name)
     return bool(words) and (words[-1] in IDS | UNITS | GROUPS or bool(NOUN_AND_ID.match("".join(words))))
 
@@ -158,7 +158,7 @@ def starts_again(values: Floats) -> bool:
 
 
 def names_groups(facts: Facts, unique: bool) -> bool:
-    """Schools, counties and the like, by a name in the singular: as a plural it says how many."""
+    """Schools, counties and the like, by a name in the singular: as a plural it is a count."""
     letters = [word for word in facts.tokens if not word.isdigit()]
     if not letters or len(letters) > 2 or letters[-1] not in GROUPS:
         return False

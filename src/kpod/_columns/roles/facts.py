@@ -47,7 +47,7 @@ class Contents:
     levels: Counter[str] = field(default_factory=Counter)
     """Of a column of text, its values and how often each occurs."""
     declared: str | None = None
-    """What the file says it is: boolean, date, category, ordered, or a type that is none of these."""
+    """The type in the file: boolean, date, category, ordered, or a type that is none of these."""
     order: tuple[str, ...] = ()
     leading_zeros: bool = False
     tally: Tally | None = None
@@ -99,7 +99,7 @@ class Facts:
 
     @property
     def is_quantity(self) -> bool:
-        """Whether the name says how much or how many: age, n_tokens, months since, gross sales."""
+        """Whether by its name it is an amount or a count: age, n_tokens, months since, gross sales."""
         words = set(self.tokens)
         return bool(
             (words & SIZES) or (len(self.tokens) > 1 and self.tokens[0] in HOW_MANY) or "since" in words

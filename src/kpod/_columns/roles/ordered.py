@@ -74,7 +74,7 @@ def plain(level: str) -> str:
 
 
 def order_of(levels: Iterable[str]) -> list[str] | None:
-    """The levels from low to high where their words say so, else None."""
+    """The levels from low to high if their words have an order, else None."""
     given = list(levels)
     if not 2 <= len(given) <= 40:
         return None
@@ -92,7 +92,7 @@ def order_of(levels: Iterable[str]) -> list[str] | None:
 
 
 def ascending(levels: list[str], at: Mapping[str, float]) -> list[str] | None:
-    """None where two levels stand at the same place: then the words do not tell."""
+    """None if two levels stand at the same place: then the words do not decide."""
     return sorted(levels, key=lambda level: at[level]) if len(set(at.values())) == len(levels) else None
 
 

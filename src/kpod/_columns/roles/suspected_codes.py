@@ -30,8 +30,8 @@ def code_notes(facts: Facts) -> list[Note]:
     if not codes:
         return []
     n = int(sum(facts.counts[facts.distinct == code].sum() for code in codes))
-    said = [f"{code:.0f}" for code in sorted(codes)]
-    return [Note("possible code", (facts.name,), {"codes": said, "n": n})]
+    parts = [f"{code:.0f}" for code in sorted(codes)]
+    return [Note("possible code", (facts.name,), {"codes": parts, "n": n})]
 
 
 def far_codes(facts: Facts, candidates: list[float], side: int) -> list[float]:

@@ -24,7 +24,7 @@ from kpod._common.notes import Note
 
 ALL_THE_SAME = "the same value in every row"
 MOST_WORDS = 4
-"""Of a category that says that there is no answer."""
+"""Of a category that stands for no answer."""
 
 
 def role_of_text(c: Contents) -> Role:
@@ -33,7 +33,7 @@ def role_of_text(c: Contents) -> Role:
 
 
 def answer_notes(c: Contents) -> tuple[Note, ...]:
-    """Categories that say that there is no answer: Refused, Don't know."""
+    """Categories that stand for no answer: Refused, Don't know."""
     found = [level for level in c.levels if "," not in level and len(level.split()) <= MOST_WORDS]
     found = [level for level in found if NO_ANSWER_AT_ALL.match(level)]
     if not found:

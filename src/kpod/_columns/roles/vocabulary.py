@@ -1,4 +1,4 @@
-"""Words in the names of columns, and what they say about the column."""
+"""Words in the names of columns, and what they mean for the column."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ MOST_CELLS = 0.8
 LEAST_OTHERS = 3
 MOST_LEVELS = 20_000
 LEAST_CELLS = 3
-"""Numbers that have to be sums where the name does not say so; one may be by accident."""
+"""Numbers that have to be sums if the name is not that of a sum; one may be by accident."""
 FEW_NAMES, NAMES_SHARE = 3, 0.02
 """Names that are company for one another: so many, and more than titles ("All About Eve") make by chance."""
 COMES_BACK = 0.25
@@ -72,7 +72,11 @@ def aggregates(table: TableFile, choice: ColumnUsage) -> Aggregates | None:
     known = {times.tobytes(): sums_of_others(X, times)}
     found = None
     for name, role in choice.roles.items():
-        if role.role in ("category", "identifier", "text") and name in choice.aside and can_name(table, name):
+        if (
+            role.role in ("category", "identifier", "text")
+            and name in choice.unused
+            and can_name(table, name)
+        ):
             named = by_names(table, choice, name, X, times, known)
             if named and (found is None or len(named.by_arithmetic) > len(found.by_arithmetic)):
                 found = named
@@ -83,7 +87,7 @@ def slices(table: TableFile, choice: ColumnUsage) -> Any:
     """The time of each row, by number, where the table has times that come back; else one for all."""
     out = np.zeros(table.n_rows, np.int64)
     for name, role in choice.roles.items():
-        if role.role == "date" and name in choice.aside and can_name(table, name):
+        if role.role == "date" and name in choice.unused and can_name(table, name):
             codes = codes_of(table, name)
             out = np.unique(out * (codes.max() + 2) + codes + 1, return_inverse=True)[1]
     return out if out.max() + 1 <= table.n_rows / LEAST_OTHERS else np.zeros(table.n_rows, np.int64)
@@ -120,7 +124,7 @@ def compared_within(table: TableFile, choice: ColumnUsage, codes: Any, times: An
     for name, role in choice.roles.items():
         if is_key(codes, times):
             break
-        if role.role == "category" and name in choice.aside and can_name(table, name):
+        if role.role == "category" and name in choice.unused and can_name(table, name):
             kinds = codes_of(table, name)
             both = np.unique(times * (kinds.max() + 2) + kinds + 1, return_inverse=True)[1]
             if is_key(codes, both) and both.max() < len(codes) / LEAST_OTHERS:
@@ -135,7 +139,7 @@ def is_key(codes: Any, times: Any) -> bool:
 def by_names(
     table: TableFile, choice: ColumnUsage, name: str, X: Floats, times: Any, seen: dict[bytes, Any]
 ) -> Aggregates | None:
-    """The values of a column whose rows are sums, with enough that speaks for it."""
+    """The values of a column whose rows are sums, with enough evidence."""
     words = words_of(table, table.column(name))
     whole = words if isinstance(words, pa.Array) else words.combine_chunks()
     encoded = whole.dictionary_encode()
@@ -173,7 +177,7 @@ def is_name_of_sum(level: str) -> bool:
 
 
 def without_code(table: TableFile, choice: ColumnUsage, name: str, codes: Any, named: Any) -> Any:
-    """Which values lack the code that the others have in another column, if these are mostly names of sums.
+    """Which values have no code where the others have one, if these are mostly names of sums.
 
     Among many titles with gaps beside them, one may sound like a sum by chance.
     """

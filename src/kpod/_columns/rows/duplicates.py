@@ -22,17 +22,17 @@ def copies(table: TableFile) -> Any:
     if not all(column.values is not None or can_name(table, column.name) for column in columns):
         return out  # lists and the like, which cannot be compared
     rows = np.arange(table.n_rows)
-    marks = np.zeros(table.n_rows, np.uint64)
+    hashes = np.zeros(table.n_rows, np.uint64)
     # Numbers first, which are quick to compare: as a rule, nothing is left for the rest.
     for column in columns:
         if column.values is not None:
-            marks = mixed(marks, bits(column.values).view(np.uint64))
-    rows, marks = repeated(rows, marks)
+            hashes = mixed(hashes, bits(column.values).view(np.uint64))
+    rows, hashes = repeated(rows, hashes)
     for column in columns:
         if column.values is None and len(rows):
             codes = codes_of(table, column.name)[rows].astype(np.int64)
-            rows, marks = repeated(rows, mixed(marks, codes.view(np.uint64)))
-    _, first = np.unique(marks, return_index=True)
+            rows, hashes = repeated(rows, mixed(hashes, codes.view(np.uint64)))
+    _, first = np.unique(hashes, return_index=True)
     out[np.delete(rows, first)] = True
     return out
 
@@ -42,15 +42,15 @@ def bits(values: Floats) -> Any:
     return np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
 
 
-def mixed(marks: Any, codes: Any) -> Any:
-    """Marks that differ where marks or codes do."""
+def mixed(hashes: Any, codes: Any) -> Any:
+    """Hashes that differ where hashes or codes do."""
     with np.errstate(over="ignore"):
-        out = (marks ^ codes) * MULTIPLIER
+        out = (hashes ^ codes) * MULTIPLIER
         return out ^ (out >> np.uint64(29))
 
 
-def repeated(rows: Any, marks: Any) -> tuple[Any, Any]:
-    """Those rows whose marks occur more than once."""
-    _, at, counts = np.unique(marks, return_inverse=True, return_counts=True)
+def repeated(rows: Any, hashes: Any) -> tuple[Any, Any]:
+    """Those rows whose hashes occur more than once."""
+    _, at, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     again = counts[at] > 1
-    return rows[again], marks[again]
+    return rows[again], hashes[again]

@@ -21,10 +21,14 @@ SAMPLE = 20_000
 
 
 def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
-    """A note where several rows belong to one individual, and the table has no times that would tell."""
+    """A note where several rows belong to one individual, and the table has no times."""
     keys = {}
     for name, role in choice.roles.items():
-        if role.role in ("category", "identifier", "text") and name in choice.aside and can_name(table, name):
+        if (
+            role.role in ("category", "identifier", "text")
+            and name in choice.unused
+            and can_name(table, name)
+        ):
             if table.column(name).missing:
                 continue
             codes = codes_of(table, name)

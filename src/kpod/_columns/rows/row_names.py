@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kpod._columns.preparing.columns_in_use import ColumnUsage
 
 MOSTLY_DIFFERENT = 0.7
-"""The share of different values from which words can name rows; for a heading that says so, half as many."""
+"""The share of different values from which words can name rows; half as many under a heading for names."""
 LONGEST = 60
 """Letters of a name on average; what is longer is a description."""
 KNOWN = 0.9
@@ -47,8 +47,8 @@ class RowNames(Sequence[str]):
         if isinstance(row, slice):
             return [self[one] for one in range(*row.indices(len(self)))]
         values = tuple(part[int(row)].as_py() for part in self.parts)
-        said = ", ".join(printable(str(value)) for value in values if value is not None)
-        return f"{said} (row {int(row) + 1})".strip() if values in self.repeated or not said else said
+        text = ", ".join(printable(str(value)) for value in values if value is not None)
+        return f"{text} (row {int(row) + 1})".strip() if values in self.repeated or not text else text
 
 
 def row_names(table: TableFile, usage: ColumnUsage, panel: Sequence[str] = ()) -> RowNames | None:
@@ -73,7 +73,7 @@ class Candidate(NamedTuple):
     """A column of words that can name rows; what comes first among several is the better one."""
 
     is_not_called: bool
-    """Whether its heading does not say that these are names."""
+    """Whether its heading is not one for names."""
     minus_share: float
     """Less the share of different values."""
     length: float
@@ -89,7 +89,7 @@ class Candidate(NamedTuple):
 
 
 def words(table: TableFile, usage: ColumnUsage) -> Iterator[Candidate]:
-    for name in usage.aside:
+    for name in usage.unused:
         if name not in table.by_name or usage.roles[name].role not in ("identifier", "text", "category"):
             continue
         if not is_text(decoded(table.raw[name]).type):
@@ -117,7 +117,7 @@ def identifiers(table: TableFile, usage: ColumnUsage) -> list[str]:
     found = [
         name
         for name, role in usage.roles.items()
-        if role.role == "identifier" and name in usage.aside and name in table.by_name
+        if role.role == "identifier" and name in usage.unused and name in table.by_name
     ]
     whole = [
         name

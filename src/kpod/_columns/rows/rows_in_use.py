@@ -30,7 +30,7 @@ def arrange_rows(
     one_row_per: str | None = None,
     combine: str = "mean",
 ) -> TableFile:
-    """The table without some rows, or with one for each individual; the same table where nothing is asked."""
+    """The table without some rows, or with one for each individual; unchanged if neither is requested."""
     if combine not in WAYS:
         raise InputError(f"{option('--combine', str(combine))}: expected one of {', '.join(WAYS)}.")
     if not drop_rows and one_row_per is None:
@@ -38,12 +38,12 @@ def arrange_rows(
     if table.in_pieces:
         which = option("--drop-rows" if drop_rows else "--one-row-per")
         raise InputError(f"{table.source}: {which} needs the whole table in memory; leave it out.")
-    for what, values in rows_asked(drop_rows):
+    for what, values in rows_to_drop(drop_rows):
         table = without_rows(table, what, values)
     return table if one_row_per is None else combined(table, one_row_per, combine)
 
 
-def rows_asked(given: str | Sequence[str] | Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+def rows_to_drop(given: str | Sequence[str] | Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """What is to be dropped: copies, sums, or the rows with some values in a column."""
     if isinstance(given, Mapping):
         return [

@@ -1,1 +1,1 @@
-"""What is said, in words: notes and numbers."""
+"""The wording of messages: notes, findings and numbers."""

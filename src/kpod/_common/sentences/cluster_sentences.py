@@ -11,16 +11,16 @@ from kpod._common.sentences.formatting import counted, listed
 def cluster_sentence(
     cluster: int, n_rows: int, traits: Sequence[Any], varied: Sequence[Any], contrast: Any, known: str
 ) -> str:
-    """One line on a cluster; `known` says of how much there is enough: "all", "some" or "nothing"."""
+    """One line on a cluster; `known`: for how many columns there are data, "all", "some" or "nothing"."""
     otherwise = {
         "all": "close to the average throughout",
         "some": "close to the average in what is known",
         "nothing": "too few to say more",
     }[known]
-    said = [*trait_clauses(traits), *map(varied_clause, varied)] or [otherwise]
+    text = [*trait_clauses(traits), *map(varied_clause, varied)] or [otherwise]
     if contrast is not None:
-        said.append(contrast_clause(contrast))
-    return f"cluster {cluster}: {counted(n_rows, 'row')}, {', '.join(said)}"
+        text.append(contrast_clause(contrast))
+    return f"cluster {cluster}: {counted(n_rows, 'row')}, {', '.join(text)}"
 
 
 def trait_clauses(traits: Sequence[Any]) -> list[str]:

@@ -11,7 +11,7 @@ SAME = 0.8
 """The adjusted Rand index from which two clusterings are the same, as in the verdict."""
 MOST_SHIFTS = 6
 FARTHER = 1.25
-"""How much farther from their centers rows lie, from which that is said."""
+"""How much farther from their centers rows lie, from which that is reported."""
 
 
 def comparison_lines(found: Any) -> list[str]:
@@ -20,22 +20,22 @@ def comparison_lines(found: Any) -> list[str]:
     lines = [first_line(found, bool(moved))]
     lines += [share_line(one) for one in found.clusters]
     if found.shifts:
-        said = [
+        parts = [
             f"{printable(one.column)} in cluster {one.cluster} ({one.before} before, {one.now} now)"
             for one in found.shifts[:MOST_SHIFTS]
         ]
-        lines.append(f"Means that have moved: {some(said, len(found.shifts), MOST_SHIFTS)}.")
+        lines.append(f"Means that have moved: {some(parts, len(found.shifts), MOST_SHIFTS)}.")
     if found.distance is not None and found.distance > FARTHER * found.distance_before:
         times = number(found.distance / found.distance_before)
         lines.append(
             f"Rows lie farther from their centers: the mean squared distance is {times} times as large."
         )
     if found.missing:
-        said = [
+        parts = [
             f"{printable(name)} ({percent(before)} before, {percent(now)} now)"
             for name, before, now in found.missing
         ]
-        lines.append(f"The share of missing entries differs in {some(said)}.")
+        lines.append(f"The share of missing entries differs in {some(parts)}.")
     if found.unassigned:
         lines.append(f"{counted(found.unassigned, 'row')} with nothing observed, in no cluster.")
     return lines
@@ -53,11 +53,11 @@ def first_line(found: Any, has_moved: bool) -> str:
         *(["shares of clusters"] if has_moved else []),
         *(["means of clusters"] if found.shifts else []),
     ]
-    said = f"{listed(changes)} have changed" if changes else "shares and means of the clusters are as before"
+    text = f"{listed(changes)} have changed" if changes else "shares and means of the clusters are as before"
     if found.agreement is None:
-        return f"{said[0].upper()}{said[1:]}."
+        return f"{text[0].upper()}{text[1:]}."
     again = f"clustered afresh, the rows fall into the same groups (agreement {found.agreement:.2f})"
     if found.agreement < SAME:
         again = f"clustered afresh, the rows fall into other groups (agreement {found.agreement:.2f})"
-        return f"The clusters of the model do not come out of this table: {again}; {said}."
-    return f"The clusters of the model hold in this table: {again}; {said}."
+        return f"The clusters of the model do not come out of this table: {again}; {text}."
+    return f"The clusters of the model hold in this table: {again}; {text}."

@@ -47,14 +47,14 @@ def best_found(losses: Sequence[float]) -> int:
 
 
 def starts_text(losses: Sequence[float]) -> str:
-    """How often the best loss was found; nothing to say of a single start."""
+    """How often the best loss was found; empty for a single start."""
     if len(losses) < 2:
         return ""
     return f"The best loss was found in {best_found(losses)} of {len(losses)} starts."
 
 
 def finite(value: float) -> float | None:
-    """For JSON, which knows no NaN."""
+    """For JSON, which has no NaN."""
     return float(value) if np.isfinite(value) else None
 
 

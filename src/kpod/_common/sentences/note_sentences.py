@@ -1,6 +1,6 @@
 """The sentence of each kind of note and caution, the only place where they are worded.
 
-What to do about something is said with `option`, so that it can be pasted where it is read.
+Remedies are worded with `option`, so that they can be pasted where they are read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kpod._common.sentences.shape_sentences import shape_of_clusters
 
 
 def sentence(note: Note) -> str:
-    """What a note says."""
+    """The wording of a note."""
     return WORDS[note.kind](note, **note.values)
 
 
@@ -104,23 +104,23 @@ def possible_no_answer(note: Note, codes: Sequence[str], n: int = 0, everywhere:
 
 
 def code_sentence(note: Note, codes: Sequence[str], n: int, everywhere: bool, *, quoted: bool) -> str:
-    said = [printable(f"'{code}'" if quoted else code) for code in codes]
+    parts = [printable(f"'{code}'" if quoted else code) for code in codes]
     if len(note.columns) == 1:
         times = "once" if n == 1 else f"{n:,} times"
         use = option("--missing", {note.columns[0]: list(codes)})
-        which = listed(said) if quoted else " and ".join(said)
+        which = listed(parts) if quoted else " and ".join(parts)
         return f"{name_of(note)}: {which} ({times}) may stand for missing; if so, use {use}."
     far = "" if quoted else ", far from the other values"
     use = option("--missing", list(codes) if everywhere else {"NAME": list(codes)})
-    return f"{' and '.join(said)} may stand for missing in {some(names_in(note))}{far}; if so, use {use}."
+    return f"{' and '.join(parts)} may stand for missing in {some(names_in(note))}{far}; if so, use {use}."
 
 
-def plain_numbers(note: Note, what: str, about: str, said: str = "") -> str:
-    """On years and coordinates, which say when and where."""
+def plain_numbers(note: Note, what: str, about: str, shown: str = "") -> str:
+    """On years and coordinates: when and where."""
     if len(note.columns) == 1:
         use = option("--exclude", list(note.columns))
         return (
-            f"{name_of(note)}: {said or what} are clustered as plain numbers; use {use} if {about} should "
+            f"{name_of(note)}: {shown or what} are clustered as plain numbers; use {use} if {about} should "
             "not shape the clusters."
         )
     few = len(note.columns) <= MOST_LISTED
@@ -147,9 +147,9 @@ def logarithms_chosen(note: Note) -> str:
 def values_limited(note: Note, n: Sequence[int], low: Sequence[float], high: Sequence[float]) -> str:
     """On values that held most of the variance of their column."""
     columns = zip(names_in(note), n, low, high, strict=True)
-    said = some([f"{name} ({many:,} outside {number(a)} to {number(b)})" for name, many, a, b in columns])
+    text = some([f"{name} ({many:,} outside {number(a)} to {number(b)})" for name, many, a, b in columns])
     return (
-        f"a few extreme values are moved to limits: {said}; {option('--scale', 'standard')} keeps them as "
+        f"a few extreme values are moved to limits: {text}; {option('--scale', 'standard')} keeps them as "
         "they are."
     )
 
@@ -297,20 +297,20 @@ def rows_between(_: Note, n: int, share: float, sampled: bool, by: str = "distan
 
 
 def unexpected_values(_: Note, n: int, cells: Sequence[tuple[str, str, str]], named: bool) -> str:
-    said = [
+    parts = [
         f"{'' if named else 'row '}{printable(row)}, {printable(name)} {value}" for row, name, value in cells
     ]
     one = n == 1
     return (
         f"{counted(n, 'value')} that no cluster expects, given the rest of the row, "
-        f"{'was' if one else 'were'} taken for {'a gap' if one else 'gaps'}: {listed_apart(said, n)}. Check "
+        f"{'was' if one else 'were'} taken for {'a gap' if one else 'gaps'}: {listed_apart(parts, n)}. Check "
         f"whether {'it is' if one else 'they are'} right."
     )
 
 
-def listed_apart(said: Sequence[str], n: int) -> str:
+def listed_apart(cells: Sequence[str], n: int) -> str:
     """Things with commas of their own."""
-    shown = said[:MOST_LISTED]
+    shown = cells[:MOST_LISTED]
     more = [f"{n - len(shown):,} more"] if n > len(shown) else []
     return "; ".join([*shown, *more])
 
@@ -324,8 +324,8 @@ def small_clusters(
     if not note.columns:
         return f"{first}."
     pairs = zip(names_in(note), far, strict=True)
-    said = listed([f"{name} ({off:.0f} standard deviations from the mean)" for name, off in pairs])
-    return f"{first}; extreme in {said}. {remedy(**remedies)}."
+    text = listed([f"{name} ({off:.0f} standard deviations from the mean)" for name, off in pairs])
+    return f"{first}; extreme in {text}. {remedy(**remedies)}."
 
 
 def remedy(n_extreme: int, log: Sequence[str], clip: float | None, in_memory: bool) -> str:
@@ -337,16 +337,16 @@ def remedy(n_extreme: int, log: Sequence[str], clip: float | None, in_memory: bo
         *([f"take logarithms ({option('--log', list(log))})"] if log else []),
         *([f"clip ({option('--clip', clip)})"] if clip is not None else []),
     ]
-    said = " or ".join(ways) or "look at them first"
-    return f"{said[0].upper()}{said[1:]} if {these} should not drive the clustering"
+    text = " or ".join(ways) or "look at them first"
+    return f"{text[0].upper()}{text[1:]} if {these} should not drive the clustering"
 
 
 def few_observations(_: Note, cells: Sequence[tuple[str, int, float]], least: int) -> str:
-    said = [f"{printable(name)} in cluster {cluster} ({number(count)})" for name, cluster, count in cells]
+    parts = [f"{printable(name)} in cluster {cluster} ({number(count)})" for name, cluster, count in cells]
     rest = "rests" if len(cells) == 1 else "rest"
     return (
         f"{counted(len(cells), 'value')} of the centers {rest} on fewer than {least} observed entries: "
-        f"{some(said)}."
+        f"{some(parts)}."
     )
 
 
@@ -355,22 +355,22 @@ def few_values_dominate(
 ) -> str:
     of = " sampled" if sampled else ""
     pairs = zip(names_in(note), few, strict=True)
-    said = some([f"{name} ({n:,} of {total:,}{of})" for name, (n, total) in pairs])
+    text = some([f"{name} ({n:,} of {total:,}{of})" for name, (n, total) in pairs])
     who = "A few extreme values make" if n_extreme > 1 else "One extreme value makes"
-    return f"{who} up more than half of the variance of {said}. {remedy(n_extreme=n_extreme, **remedies)}."
+    return f"{who} up more than half of the variance of {text}. {remedy(n_extreme=n_extreme, **remedies)}."
 
 
 def mostly_missing(note: Note, shares: Sequence[float]) -> str:
     pairs = zip(names_in(note), shares, strict=True)
-    said = some([f"{name} ({percent(share)})" for name, share in pairs])
-    return f"More than half of the entries are missing in {said}."
+    text = some([f"{name} ({percent(share)})" for name, share in pairs])
+    return f"More than half of the entries are missing in {text}."
 
 
 def uneven_gaps(note: Note, least: Sequence[float], most: Sequence[float]) -> str:
     triples = zip(names_in(note), least, most, strict=True)
-    said = some([f"{name} ({percent(low)} to {percent(high)})" for name, low, high in triples])
+    text = some([f"{name} ({percent(low)} to {percent(high)})" for name, low, high in triples])
     return (
-        f"The share of missing entries differs between clusters in {said}. If gaps depend on the cluster, a "
+        f"The share of missing entries differs between clusters in {text}. If gaps depend on the cluster, a "
         "better fit does not mean truer groups; find out why these values are missing."
     )
 

@@ -19,14 +19,14 @@ def outcome_sentence(outcome: Any) -> str:
         return f"{what}: known for too few rows to compare clusters."
     ordered = sorted(known, key=lambda one: -one.value)
     shown = ordered if len(ordered) <= MOST_CLUSTERS else [ordered[0], ordered[-1]]
-    said = [
+    parts = [
         f"{value_text(outcome, one.value)} in cluster {one.cluster} "
         f"({'95% interval ' if one is shown[0] else ''}{value_text(outcome, one.low)} to "
         f"{value_text(outcome, one.high)})"
         for one in shown
     ]
     between = "" if len(shown) == len(ordered) else f", and {counted(len(ordered) - 2, 'cluster')} in between"
-    sentences = [f"{what}: {listed(said)}{between}{difference_text(outcome, ordered)}."]
+    sentences = [f"{what}: {listed(parts)}{between}{difference_text(outcome, ordered)}."]
     if outcome.n_missing:
         sentences.append(f"It is not known for {counted(outcome.n_missing, 'row')}.")
     if outcome.repeated:

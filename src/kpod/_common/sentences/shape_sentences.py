@@ -61,18 +61,18 @@ def shape_of_clusters(
     """Which shape, why, and where shapes disagree about who belongs with whom."""
     if shape == "round":
         tails = "" if degrees is None else f" ({compared}; t with {number(degrees)} degrees of freedom)"
-        said = f"The clusters are round: {ROUND_REASONS[reason]}{tails}."
+        text = f"The clusters are round: {ROUND_REASONS[reason]}{tails}."
     elif reason == "asked for":
-        said = f"As asked for: {shape_words(shape)}."
+        text = f"As asked for: {shape_words(shape)}."
     else:
-        said = f"The clusters are not round: {shape_words(shape)} fit the table better."
+        text = f"The clusters are not round: {shape_words(shape)} fit the table better."
     if sampled and reason != "asked for":
-        said = f"{said[:-1]} (compared on a sample of {sampled:,} rows)."
+        text = f"{text[:-1]} (compared on a sample of {sampled:,} rows)."
     if agreement is None or agreement >= SAME_CLUSTERS:
-        return printable(said)
+        return printable(text)
     one, other = ("Round clusters", round_sizes), ("The mixture", mixture_sizes)
     (who, theirs), (__, ours) = (one, other) if shape != "round" else (other, one)
-    said += (
+    text += (
         f" {who} would be others: sizes {listed([f'{n:,}' for n in theirs])} instead of "
         f"{listed([f'{n:,}' for n in ours])} (adjusted Rand index {agreement:.2f})"
     )
@@ -81,4 +81,4 @@ def shape_of_clusters(
         for by, names in (("the mixture", more_by_mixture), ("the round clustering", more_by_round))
         if names
     ]
-    return printable(said + (f"; {', '.join(parts)}." if parts else "."))
+    return printable(text + (f"; {', '.join(parts)}." if parts else "."))

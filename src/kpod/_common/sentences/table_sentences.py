@@ -47,17 +47,17 @@ def no_headings(_: Note, first: Sequence[str]) -> str:
 
 
 def not_numbers(note: Note, n: int, entry: str, where: str, values: Sequence[str]) -> str:
-    said = f"'{printable(entry)}' ({where})"
+    text = f"'{printable(entry)}' ({where})"
     rest = n - 1
     more = f" and {counted(rest, 'more entry') if rest == 1 else f'{rest:,} more entries'}" if rest else ""
     are = "are not numbers and were" if rest else "is not a number and was"
     kinds = f" ({some(quoted(values))})" if len(values) > 1 else ""
     return (
-        f"{names_in(note)[0]}: {said}{more}{kinds} {are} taken as missing; {option('--strict')} refuses that."
+        f"{names_in(note)[0]}: {text}{more}{kinds} {are} taken as missing; {option('--strict')} refuses that."
     )
 
 
-def ticked(note: Note, value: str) -> str:
+def check_boxes(note: Note, value: str) -> str:
     hold = f"hold{'s' if len(note.columns) == 1 else ''}"
     return (
         f"{some(names_in(note))} {hold} a value or nothing ('{printable(value)}' in {names_in(note)[0]}), "
@@ -92,14 +92,14 @@ def few_columns(note: Note, n_usable: int, categories: Sequence[str], long: Sequ
 
 def same_information(note: Note, lines: Sequence[tuple[float, float] | None], used: bool) -> str:
     first, *others = names_in(note)
-    said = [as_line(name, first, line) for name, line in zip(others, lines, strict=True)]
+    parts = [as_line(name, first, line) for name, line in zip(others, lines, strict=True)]
     rest = list(note.columns[1:])
     if used:
         use = option("--exclude", rest)
-        return f"{listed(said)}, so they count more than once; use {use} to count them once."
+        return f"{listed(parts)}, so they count more than once; use {use} to count them once."
     them = "it is" if len(rest) == 1 else "they are"
     use = option("--as", {rest[0]: "number"})
-    return f"{listed(said)}; {them} not used, so that this counts once (use {use} to count it again)."
+    return f"{listed(parts)}; {them} not used, so that this counts once (use {use} to count it again)."
 
 
 def as_line(name: str, first: str, line: tuple[float, float] | None) -> str:
@@ -127,8 +127,8 @@ LEAST_UNITS = 20
 
 def one_row_for_each(note: Note, n_units: int, in_time: bool = True) -> str:
     unit, other = names_in(note)
-    said = "single values of {unit} or periods" if in_time else "single values of {unit}"
-    return f"there is one row for each {unit} and {other}. {alike(note, n_units, said)}"
+    text = "single values of {unit} or periods" if in_time else "single values of {unit}"
+    return f"there is one row for each {unit} and {other}. {alike(note, n_units, text)}"
 
 
 def rows_in_time(note: Note, n_units: int, length: str, whole: bool) -> str:
@@ -143,17 +143,17 @@ def rows_in_time(note: Note, n_units: int, length: str, whole: bool) -> str:
 
 def repeated_units(note: Note, n_units: int, length: float) -> str:
     unit = names_in(note)[0]
-    said = alike(note, n_units, "single values of {unit}")
-    return f"there are about {length:,.0f} rows for each {unit}. {said}"
+    text = alike(note, n_units, "single values of {unit}")
+    return f"there are about {length:,.0f} rows for each {unit}. {text}"
 
 
 def alike(note: Note, n_units: int, what: str) -> str:
     unit = names_in(note)[0]
-    said = f"Rows of the same {unit} tend to be alike, so clusters may be {what.format(unit=unit)}"
+    text = f"Rows of the same {unit} tend to be alike, so clusters may be {what.format(unit=unit)}"
     if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
-        return f"{said}."
+        return f"{text}."
     use = option("--one-row-per", note.columns[0])
-    return f"{said}; to group them as a whole ({n_units:,} rows), use {use}."
+    return f"{text}; to group them as a whole ({n_units:,} rows), use {use}."
 
 
 def duplicate_rows(_: Note, n: int) -> str:
@@ -198,7 +198,7 @@ WORDS: dict[str, Callable[..., Any]] = {
     "several heading rows": several_heading_rows,
     "no headings": no_headings,
     "not numbers": not_numbers,
-    "ticked": ticked,
+    "check boxes": check_boxes,
     "few columns": few_columns,
     "same information": same_information,
     "possible weights": possible_weights,

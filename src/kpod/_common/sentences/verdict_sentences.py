@@ -13,7 +13,7 @@ MOST_NAMED = 2
 
 def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any], sampled: int | None) -> str:
     """How many groups, whether they are separate, and under how many other choices they are the same."""
-    said = {
+    text = {
         "separate": f"{k} groups, set apart from each other",
         "partly separate": f"{k} clusters, but only {n_separate} separate groups",
         "continuum": f"{k} pieces of something continuous rather than separate groups",
@@ -24,7 +24,7 @@ def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any]
         "given": f"{counted(k, 'cluster')}, as asked for",
     }[groups]
     if not others:
-        return f"{said}."
+        return f"{text}."
     kept = sum(other.same for other in others)
     if kept == len(others):
         held = f"the same under all {len(others)} other choices" if kept > 1 else "the same with another seed"
@@ -33,7 +33,7 @@ def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any]
     changed = [difference(other, k) for other in others if not other.same]
     differences = f"; {some(changed, most=MOST_NAMED)}" if changed else ""
     on = f" (on a sample of {sampled:,} rows)" if sampled else ""
-    return f"{said}; {held}{on}{differences}."
+    return f"{text}; {held}{on}{differences}."
 
 
 def difference(other: Any, k: int) -> str:
@@ -44,25 +44,25 @@ def difference(other: Any, k: int) -> str:
 
 
 def why(choice: Any) -> str:
-    """What the number of clusters rests on, beside a verdict that says the number and how sure it is."""
+    """The reason for the number of clusters, beside a verdict with the number and how certain it is."""
     k, reason = choice.best_k_, choice.reason_.rstrip(".")
     hidden = "hidden values and the gaps" if choice.gaps_ else "hidden values"
     if reason:
-        said = f"not clear, because {reason}"
+        text = f"not clear, because {reason}"
     elif k == 1 and choice.correlated_:
-        said = (
+        text = (
             f"one group with correlated columns predicts {hidden} as well as several clusters do; k-means "
             f"alone would cut it into {choice.centers_k_} pieces"
         )
     elif k == 1:
-        said = f"more clusters do not predict {hidden} any better"
+        text = f"more clusters do not predict {hidden} any better"
     else:
         what = "groups with correlated columns" if choice.correlated_ else "clusters"
-        said = f"{k} {what} predict {hidden} best{gain(choice)}"
+        text = f"{k} {what} predict {hidden} best{gain(choice)}"
     shape = ""
     if choice.correlated_ and k > 1 and choice.shape_ is None:
         shape = f" These groups need not be round; {option('--shape', 'auto')} compares shapes."
-    return f"Why: {said}.{shape}"
+    return f"Why: {text}.{shape}"
 
 
 def gain(choice: Any) -> str:
@@ -87,5 +87,5 @@ def other_number(other: Any) -> str:
 
 
 def other_numbers(others: Sequence[str]) -> str:
-    said = "; ".join(others)
-    return f"{said[0].upper()}{said[1:]}." if said else ""
+    text = "; ".join(others)
+    return f"{text[0].upper()}{text[1:]}." if text else ""

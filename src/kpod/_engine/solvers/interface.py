@@ -41,7 +41,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Start:
-    """Initial centers in the engine's units; labels, or what gaps say, where the seeding has its own."""
+    """Initial centers in the engine's units; labels, or a model of gaps, where the seeding has its own."""
 
     centers: Floats
     labels: Labels | None = None

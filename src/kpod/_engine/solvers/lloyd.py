@@ -98,7 +98,7 @@ class Descent:
         self.means = self.objective.means(self.totals)
 
     def keep(self, more: Callable[[], Snapshot] = dict) -> None:
-        """Offer a snapshot to whoever keeps them."""
+        """Pass a snapshot to the checkpoint, if there is one."""
         if self.settings.keep is not None:
             self.settings.keep(lambda: self.snapshot() | more())
 
@@ -193,11 +193,11 @@ class Descent:
 
     @property
     def is_simple(self) -> bool:
-        """Whether there is nothing but one block of rows: nobody to be told, nothing to be kept."""
+        """Whether there is nothing but one block of rows, without a callback or a checkpoint."""
         settings = self.settings
-        asked = (settings.iteration_callback, settings.keep, settings.resume)
+        callbacks = (settings.iteration_callback, settings.keep, settings.resume)
         local = len(self.table.blocks) == 1 and not self.executor.remote
-        return local and settings.bounded and not settings.gaps and asked == (None, None, None)
+        return local and settings.bounded and not settings.gaps and callbacks == (None, None, None)
 
     def descend(self, most: int) -> tuple[int, int | None]:
         """The iterations up to one of them, from the first, in compiled code: the same steps as below.
@@ -272,7 +272,7 @@ class Descent:
         return False
 
     def note(self, what: str, iteration: int, fall: float) -> None:
-        """Remember an iteration, and tell who wants to know."""
+        """Record an iteration, and call the callback."""
         self.falls.append(fall)
         self.losses.append(max(self.loss, 0.0))  # a difference, which rounding may take below 0
         if self.settings.iteration_callback is not None:

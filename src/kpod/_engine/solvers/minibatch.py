@@ -42,7 +42,7 @@ class Running:
 
     Parameters
     ----------
-    centers : (k, p), NaN where nothing speaks for an entry yet
+    centers : (k, p), NaN for entries without observations so far
     counts : (k, p) the weight behind each entry of them
     column_means, column_weights : (p,) of the observed entries of each column
     recent : (k,) the weight each cluster got since starved centers were last looked for
@@ -58,7 +58,7 @@ class Running:
 
     @classmethod
     def at(cls, centers: Floats, counts: Floats | None = None) -> Running:
-        """At these centers, with the weight that speaks for them, if any."""
+        """At these centers, with the weight behind them, if any."""
         k, p = centers.shape
         return cls(
             np.array(centers, np.float64),
@@ -70,7 +70,7 @@ class Running:
 
     @property
     def filled(self) -> Floats:
-        """The centers, with the column's mean where nothing speaks for another one."""
+        """The centers, with the column's mean where there are no observations."""
         return np.where(np.isnan(self.centers), self.column_means, self.centers)
 
     def copy(self) -> Running:

@@ -60,7 +60,7 @@ class Moments:
 
 @dataclass
 class Order:
-    """What the batches so far tell of their differences.
+    """How far the batches so far differ.
 
     Parameters
     ----------

@@ -156,8 +156,8 @@ class DaskExecutor(RemoteExecutor):
     def _shares(self, blocks: Sequence[RemoteBlock]) -> list[tuple[str, list[int], int]]:
         """Which blocks each worker takes: the same in every pass while there are the same workers."""
         workers = self.check_workers()
-        asked_for = ([block.source.key for block in blocks], workers)
-        if asked_for != self._planned_for:
+        requested = ([block.source.key for block in blocks], workers)
+        if requested != self._planned_for:
             holders = wait_for(self.connection, self.client.who_has, [block.source for block in blocks])
             known = self.client.scheduler_info(n_workers=-1)["workers"]
             self._plan = plan(
@@ -166,7 +166,7 @@ class DaskExecutor(RemoteExecutor):
                 workers,
                 {name: known[name].get("memory_limit") or 0 for name in workers if name in known},
             )
-            self._planned_for = asked_for
+            self._planned_for = requested
         return self._plan
 
     def _carry(self, data: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Blocks on other machines as this process knows them, and what executors of such blocks have in common.
+"""Blocks on other machines as seen from this process, and what executors of such blocks have in common.
 
 `worker.py` is the half that runs where the blocks are. How it gets there is the business of an executor:
 `dask_executor.py`, `spark_executor.py`.
@@ -29,7 +29,7 @@ class RemoteBlock(Block):
     Parameters
     ----------
     executor : what runs steps on it
-    source : what the executor knows it by
+    source : its name for the executor
     about : its shape
     """
 

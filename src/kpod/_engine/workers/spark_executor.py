@@ -32,7 +32,7 @@ MOST_ATTEMPTS = 3
 def task(
     inner: bytes, distribution: str, version: str, kernels: dict[str, str], batches: Iterator[Any]
 ) -> Iterator[Any]:
-    """A task as Spark gets it: by value, so that an executor without the package can say so.
+    """A task as Spark gets it: by value, so that an executor without the package raises an error.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def check_stale(stale: Sequence[tuple[str, Any]]) -> None:
 
 
 def reason(error: Exception) -> str:
-    """What an error of Spark says, without the stack of the JVM."""
+    """The message of an error of Spark, without the stack of the JVM."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "Exception" in line or "Error" in line]
     return (told[-1] if told else lines[0] if lines else type(error).__name__)[:300]

@@ -1,7 +1,7 @@
 """Waiting for a Dask cluster: in rounds, with a look at the client and its workers after each.
 
 Dask's own calls wait for as long as it takes, which is forever once the last worker is gone or the
-client's event loop has stopped; and what it says of tasks that were lost is said here in other words.
+client's event loop has stopped; and its error about tasks that were lost is reworded.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Watch:
         self.limit = no_workers_timeout()
         self.since: float | None = None
         self.warned = False
-        self._asked: concurrent.futures.Future[Any] | None = None
+        self._pending: concurrent.futures.Future[Any] | None = None
 
     def look(self) -> None:
         """Warn of a cluster without workers, and raise once it has had none for long."""
@@ -98,30 +98,30 @@ class Watch:
         self.since = now if self.since is None else self.since
         waited, limit = now - self.since, self.limit
         # A scheduler that does not answer is stopped, cut off, or busy with something large.
-        silent = n_workers is None
-        remedy = "See whether it is running" if silent else f"Start some: dask worker {self.address}"
+        mute = n_workers is None
+        remedy = "See whether it is running" if mute else f"Start some: dask worker {self.address}"
         if waited >= limit:
             raise RuntimeError(
-                f"The Dask scheduler at {self.address} has {'not answered' if silent else 'had no workers'} "
+                f"The Dask scheduler at {self.address} has {'not answered' if mute else 'had no workers'} "
                 f"for {limit:g} seconds. {remedy}. To wait longer, "
                 f"dask.config.set({{'{SETTING}': '1 hour'}})."
             )
         if waited >= SECONDS_TO_WARNING and not self.warned:
             self.warned = True
             warn(
-                f"The Dask scheduler at {self.address} {'does not answer' if silent else 'has no workers'}. "
+                f"The Dask scheduler at {self.address} {'does not answer' if mute else 'has no workers'}. "
                 f"{remedy}. If nothing changes, an error is raised in {limit - waited:.0f} seconds.",
                 RuntimeWarning,
             )
 
     def _n_workers(self) -> int | None:
-        """As the scheduler knows them; None while it has not answered."""
+        """As the scheduler reports them; None while it has not answered."""
         with suppress(Exception):
-            asked = self._asked or start(self.client, self.client.nthreads)
-            self._asked = None
-            if concurrent.futures.wait([asked], SECONDS_A_ROUND).done:
-                return len(asked.result())
-            self._asked = asked
+            pending = self._pending or start(self.client, self.client.nthreads)
+            self._pending = None
+            if concurrent.futures.wait([pending], SECONDS_A_ROUND).done:
+                return len(pending.result())
+            self._pending = pending
         return None
 
 
@@ -144,7 +144,7 @@ class Connection:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """What Dask says of blocks that cannot be made, in other words."""
+        """Dask's error about blocks that cannot be made, reworded."""
         from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
 

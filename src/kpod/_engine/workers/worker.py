@@ -106,7 +106,7 @@ class Cache:
     def take(self, fit: str, first: int, wanted: int | None) -> Any:
         """A state, if it is of the pass that is wanted.
 
-        It is no longer here then: should the pass that changes it fail, nobody must find it half changed.
+        It is no longer here then: should the pass that changes it fail, it must not be left half changed.
         """
         with self._lock:
             made, state = self._fits.get(fit, {}).pop(first, (None, None))

@@ -299,7 +299,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         for name in (*OPTIONAL, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(new.__dict__)
-        if collections.is_collection(X):  # what is said of rows is said where they are
+        if collections.is_collection(X):  # results for rows are computed where the rows are
             self.__dict__.pop("outlier_cells_", None)
             self.labels_ = self.predict(collections.without(X, sample_weight))
         return self
@@ -406,7 +406,11 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         found: dict[str, Any] = {}
         if own.rates is not None:
             found["missing_rates_"] = np.where(own.rates == 0.5, 0.0, 1 - own.rates)
-        silent = np.zeros(table.n_columns, bool) if fitted.within.silent is None else fitted.within.silent
+        uninformative = (
+            np.zeros(table.n_columns, bool)
+            if fitted.within.uninformative is None
+            else fitted.within.uninformative
+        )
         prices = fitted.prices
         if prices is not None:
             prices = Prices(table.units.back(prices.middle), prices.spread / scale, prices.range / scale)
@@ -417,7 +421,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
             "covariance_type_": shape.covariance_type,
             "n_factors_": shape.n_factors,
             "shape_bics_": fitted.bics,
-            "selected_": table.live & ~silent,
+            "selected_": table.live & ~uninformative,
             "converged_": solution.converged,
             "n_iter_": len(solution.trace) - 1,
             "lower_bounds_": np.array(solution.trace) / weight,

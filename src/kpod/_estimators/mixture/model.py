@@ -56,7 +56,7 @@ class MixtureModel(TableModel):
 
     @property
     def covariances_(self) -> Any:
-        """The covariances, of the shape that `covariance_type_` says."""
+        """The covariances, in the shape of `covariance_type_`."""
         check_is_fitted(self)
         shape = self._shape()
         if shape.whole or shape.q:
@@ -204,8 +204,8 @@ class MixtureModel(TableModel):
         z = units.to(np.asarray(values, np.float64))
         z[gaps | np.isnan(units.shift)] = np.nan
         parameters = self._parameters(units)
-        if self._prices is not None:  # wild cells stay as they are, and say nothing of the others
-            z[self._in_units(units).wild(z, parameters)] = np.nan
+        if self._prices is not None:  # outlying cells stay as they are, and are not used for the others
+            z[self._in_units(units).outliers(z, parameters)] = np.nan
 
         def filled(found: Floats) -> Any:
             complete = np.where(gaps, units.back(found), values).astype(values.dtype)
@@ -262,9 +262,9 @@ class MixtureModel(TableModel):
 
     def _n_parameters(self) -> float:
         live = ~np.isnan(self.column_means_)
-        n_silent = int((live & ~self.selected_).sum())
+        n_uninformative = int((live & ~self.selected_).sum())
         n_rates = 0 if self._rates is None else int((self._rates[0] != 0.5).sum()) * self.n_clusters_
-        return self._shape().n_parameters(self.n_clusters_, int(live.sum()), n_silent) + n_rates
+        return self._shape().n_parameters(self.n_clusters_, int(live.sum()), n_uninformative) + n_rates
 
     def _parameters(self, units: Units) -> Parameters:
         """The parameters in some units; of a column that is ignored, any."""
@@ -288,9 +288,9 @@ class MixtureModel(TableModel):
             prices, masks, paid = self._in_units(table.units), [], []
             for block in table.blocks:
                 entries = block.entries(np.arange(block.n_rows))
-                wild = prices.wild(entries, parameters)
-                masks.append(bitmap(np.isnan(entries) | wild))
-                paid.append(prices.log_density(entries, wild))
+                outliers = prices.outliers(entries, parameters)
+                masks.append(bitmap(np.isnan(entries) | outliers))
+                paid.append(prices.log_density(entries, outliers))
             posterior, evidence = Entries(table, executor, masks).posterior(parameters)
             evidence += np.concatenate(paid)
         evidence += table.observed * np.log(table.units.scale)
@@ -299,16 +299,16 @@ class MixtureModel(TableModel):
         return posterior, evidence
 
     def _in_units(self, units: Units) -> Prices:
-        """What cells are wild, in some units."""
+        """What cells are outliers, in some units."""
         assert self._prices is not None
         return Prices(*self._prices).in_units(units)
 
-    def _wild_cells(self, table: Table) -> Positions:
-        """Rows and columns of the wild cells (m, 2)."""
+    def _outlier_cells(self, table: Table) -> Positions:
+        """Rows and columns of the outlying cells (m, 2)."""
         parameters, prices = self._parameters(table.units), self._in_units(table.units)
         found = []
         for block in table.blocks:
-            cells = np.argwhere(prices.wild(block.entries(np.arange(block.n_rows)), parameters))
+            cells = np.argwhere(prices.outliers(block.entries(np.arange(block.n_rows)), parameters))
             found.append(cells + np.array([block.first, 0]))
         return np.concatenate(found)
 
@@ -319,7 +319,7 @@ class MixtureModel(TableModel):
         return labels
 
     def _about_rows(self, table: Table, executor: Executor) -> dict[str, Any]:
-        """What a fit says of the rows it was fitted to, by the parameters as they are kept."""
+        """Results for the rows of the fit, by the parameters as they are kept."""
         posterior, evidence = self._posterior(table, executor)
         counts, weighted = np.zeros((self.n_clusters_, table.n_columns)), posterior
         if table.weights is not None:
@@ -329,7 +329,7 @@ class MixtureModel(TableModel):
             for part in block.columns(np.arange(block.n_columns)):
                 counts += weighted[first : first + len(part)].T @ ~np.isnan(part)
                 first += len(part)
-        return ({} if self._prices is None else {"outlier_cells_": self._wild_cells(table)}) | {
+        return ({} if self._prices is None else {"outlier_cells_": self._outlier_cells(table)}) | {
             "counts_": counts,
             "labels_": self._labels(table, posterior),
             "lower_bound_": float(np.average(evidence, weights=table.weights)),

@@ -35,14 +35,14 @@ class Entries(NamedTuple):
 
 @dataclass
 class Decoder:
-    """Makes numbers of the entries of one column, and counts the marks of gaps."""
+    """Makes numbers of the entries of one column, and counts missing codes."""
 
     name: str
     decimal: str = "."
     missing: Sequence[str] = ()
     tally: Tally | None = None
     """Counts what takes all numbers to know, if asked."""
-    marks: Counter[str] = field(default_factory=Counter)
+    missing_codes: Counter[str] = field(default_factory=Counter)
     leading_zeros: bool = False
 
     def __post_init__(self) -> None:
@@ -56,10 +56,10 @@ class Decoder:
         nulls = values.null_count
         if pa.types.is_floating(values.type):
             if nulls:
-                self.marks["null"] += nulls
+                self.missing_codes["null"] += nulls
             return np.asarray(values.to_numpy(zero_copy_only=False))
         if nulls:
-            self.marks["null"] += nulls
+            self.missing_codes["null"] += nulls
         return kinds.as_floats(values)
 
     def in_place(self, values: pa.Array, source: Source, row: int, dtype: Any) -> Entries:
@@ -68,7 +68,7 @@ class Decoder:
             return Entries(np.ascontiguousarray(self(values, source, row), dtype), None, 0)
         nulls = values.null_count
         if nulls:
-            self.marks["null"] += nulls
+            self.missing_codes["null"] += nulls
         bitmap, data = values.buffers()
         entries = np.frombuffer(data, dtype, values.offset + len(values))[values.offset :]
         present = np.frombuffer(bitmap, np.uint8) if nulls else None
@@ -84,8 +84,8 @@ class Decoder:
         if floats is None:
             raise InputError(self.not_a_number(text, gaps, source, row))
         column = Column(self.name, "number", 0)
-        kinds.count_marks(column, text, gaps)
-        self.marks.update(column.marks)
+        kinds.count_missing_codes(column, text, gaps)
+        self.missing_codes.update(column.missing_codes)
         self.leading_zeros = self.leading_zeros or kinds.has_leading_zeros(text)
         return floats
 

@@ -51,9 +51,9 @@ def write_parts(table: LargeTable, label: str, labels: Any, path: str) -> None:
             source, first = next(some)
             name = names[id(source)]
             # What the folders of the part say is not said again in it.
-            said = [key for key in source.part.keys if f"{key}=" in name]
+            parts = [key for key in source.part.keys if f"{key}=" in name]
             batches = (
-                batch.drop_columns(said) if said else batch
+                batch.drop_columns(parts) if parts else batch
                 for batch in itertools.chain([first], (batch for _, batch in some))
             )
             target = folder / name

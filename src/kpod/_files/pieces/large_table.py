@@ -95,7 +95,7 @@ class LargeTable(TableFile):
     in_pieces = True
     sources: Sources
     decoded: Decoded
-    marks: MissingCodes
+    codes: MissingCodes
     numeric: list[str]
     spooled: Any = None
     """The file that the rows of a query were written to."""
@@ -127,11 +127,11 @@ class LargeTable(TableFile):
             raise InputError(
                 f"{sources.files[0].name}: not a workbook; {option('--sheet')} only applies to workbooks."
             )
-        marks = MissingCodes.of(missing, sources.schema.names, sources.name)
-        head = cls.head(sources, marks, ask=given.decimal is None)
+        codes = MissingCodes.of(missing, sources.schema.names, sources.name)
+        head = cls.head(sources, codes, ask=given.decimal is None)
         if not every_row:
             check_descriptions(sources, head)
-        look_at_words(head, sources, marks)
+        look_at_words(head, sources, codes)
         asked = head.names(only) if only else list(head.by_name)
         left = head.names(leave_out)
         names = [
@@ -150,9 +150,9 @@ class LargeTable(TableFile):
             n_rows = sum(batch.num_rows for _, _, batch in sources.batches(sources.schema.names[:1]))
             raw: Any = RawColumns(sources, n_rows)
             table = cls(sources.name, raw, head.columns, sources.dialect)
-            table.sources, table.marks, table.notes = sources, marks, sources.notes
+            table.sources, table.codes, table.notes = sources, codes, sources.notes
             return table
-        decoded = Decoded.of(sources, names, scratch, tell, missing=marks.of_column)
+        decoded = Decoded.of(sources, names, scratch, tell, missing=codes.of_column)
         try:
             if not every_row:
                 check_totals(sources, decoded)
@@ -163,19 +163,19 @@ class LargeTable(TableFile):
             decoded.scratch.remove()
             raise
         raw = RawColumns(sources, decoded.n_rows)
-        unused = marks.found_nowhere({column.name: column.marks for column in columns})
+        unused = codes.found_nowhere({column.name: column.missing_codes for column in columns})
         table = cls(sources.name, raw, columns, sources.dialect, unused, sources.notes)
-        table.sources, table.decoded, table.marks, table.numeric = sources, decoded, marks, names
+        table.sources, table.decoded, table.codes, table.numeric = sources, decoded, codes, names
         table.typed = {
-            name: typed_of(column, marks) for name, column in known.items() if has_plain_numbers(column)
+            name: typed_of(column, codes) for name, column in known.items() if has_plain_numbers(column)
         }
         return table
 
     @staticmethod
-    def head(sources: Sources, marks: MissingCodes, *, ask: bool) -> TableFile:
+    def head(sources: Sources, codes: MissingCodes, *, ask: bool) -> TableFile:
         """The first rows of the first file, which tell numbers from text."""
         raw = first_rows(sources, sources.files[:1], sources.schema.names)
-        columns = [look(sources, raw, name, marks) for name in raw.column_names]
+        columns = [look(sources, raw, name, codes) for name in raw.column_names]
         decimal = sources.dialect.decimal if sources.dialect else "."
         if ask and settle_decimal(columns, raw, sources.dialect) != decimal:
             kinds.ask_about_points(columns, raw)
@@ -189,7 +189,7 @@ class LargeTable(TableFile):
         """Say what columns without numbers are by all of their rows, not only the first ones."""
         for at, column in enumerate(self.columns):
             if column.values is None:
-                self.columns[at] = look(self.sources, self.raw, column.name, self.marks)
+                self.columns[at] = look(self.sources, self.raw, column.name, self.codes)
 
     def scanned(self, choice: ColumnUsage, scale: bool) -> ScannedTable:
         """What is clustered: the columns chosen, standardised; the scratch file holds nothing else then."""
@@ -218,14 +218,14 @@ class LargeTable(TableFile):
         """The numbers of a column that was not clustered, out of the files again."""
         if name not in self.numeric:
             return None
-        decoder = Decoder(name, self.dialect.decimal if self.dialect else ".", self.marks.of_column(name))
-        codes = Tally(self.marks.of_column(name))
+        decoder = Decoder(name, self.dialect.decimal if self.dialect else ".", self.codes.of_column(name))
+        tally = Tally(self.codes.of_column(name))
         batches = self.sources.batches([name])
         parts = [
             decoder(batch.column(0), source, row).astype(np.float64, copy=False)
             for source, row, batch in batches
         ]
-        return np.concatenate([codes.without_codes(part) for part in parts])
+        return np.concatenate([tally.without_codes(part) for part in parts])
 
     @property
     def whole_size(self) -> str:
@@ -293,19 +293,19 @@ def first_rows(sources: Sources, files: Sequence[Source], names: Sequence[str]) 
     return pa.concat_tables([pa.Table.from_batches([batch]).cast(schema) for batch in batches])
 
 
-def look(sources: Sources, rows: pa.Table, name: str, marks: MissingCodes) -> Column:
+def look(sources: Sources, rows: pa.Table, name: str, codes: MissingCodes) -> Column:
     decimal = sources.dialect.decimal if sources.dialect else "."
-    return kinds.inspect(name, rows[name], decimal, marks.of_column(name), decimal_given=True)
+    return kinds.inspect(name, rows[name], decimal, codes.of_column(name), decimal_given=True)
 
 
-def look_at_words(head: TableFile, sources: Sources, marks: MissingCodes) -> None:
+def look_at_words(head: TableFile, sources: Sources, codes: MissingCodes) -> None:
     """Tell the roles of columns that hold no numbers by all files: a name may be in each of them once."""
     names = [column.name for column in head.columns if column.values is None]
     if len(sources.files) == 1 or not names:
         return
     rows = first_rows(sources, sources.files, names)
     for name in names:
-        found = look(sources, rows, name, marks)
+        found = look(sources, rows, name, codes)
         if found.values is None:
             head.by_name[name].role = found.role
 
@@ -342,21 +342,21 @@ def inspected(decoded: Decoded) -> dict[str, Column]:
         assert tally is not None
         kind = decoded.sources.schema.field(name).type
         column = Column(
-            name, "true/false" if pa.types.is_boolean(kind) else "number", 0, decoder.marks.copy(),
+            name, "true/false" if pa.types.is_boolean(kind) else "number", 0, decoder.missing_codes.copy(),
             values=ScratchColumn(decoded, name),  # type: ignore[arg-type]
         )  # fmt: skip
-        nans = tally.n_missing - tally.found.total() - column.marks.total()
+        nans = tally.n_missing - tally.found.total() - column.missing_codes.total()
         if nans > 0:
-            column.marks["NaN"] += nans
+            column.missing_codes["NaN"] += nans
         integers = None if kinds.is_text(kind) else bool(pa.types.is_integer(kind))
         sample = tally.without_codes(as_read)
         columns[name] = kinds.settle_numbers(column, tally, sample, as_read, integers, decoder.leading_zeros)
     return columns
 
 
-def typed_of(column: Column, marks: MissingCodes) -> tuple[pa.DataType, list[float]]:
-    return pa.int64() if column.kind == "integer" else pa.float64(), numbers_in(marks.of_column(column.name))
+def typed_of(column: Column, codes: MissingCodes) -> tuple[pa.DataType, list[float]]:
+    return pa.int64() if column.kind == "integer" else pa.float64(), numbers_in(codes.of_column(column.name))
 
 
-def numbers_in(marks: Sequence[str]) -> list[float]:
-    return list(Tally(marks).codes.values())
+def numbers_in(codes: Sequence[str]) -> list[float]:
+    return list(Tally(codes).codes.values())

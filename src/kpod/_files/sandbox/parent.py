@@ -39,7 +39,7 @@ START = (
     "from kpod._files.sandbox.parsers import main; main()"
 )
 ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_IO_THREADS"), "1")
-"""Each thread of a pool that nobody needs takes memory."""
+"""Each thread of an unused pool takes memory."""
 ADVICE = "open it in the program that it comes from and save the table as CSV."
 
 

@@ -22,7 +22,7 @@ from kpod._files.sandbox.parsers import UnreadableError
 
 ZIP = b"PK\x03\x04"
 LONGEST_GAP = 50
-"""Empty rows or columns in a row that are kept; whoever looks for titles and remarks looks no further."""
+"""Empty rows or columns in a row that are kept; titles and remarks are not looked for beyond them."""
 SPARSE = 16
 """Cells of the rectangle for each that is filled, from which on a sheet is squeezed."""
 SMALL = 1 << 14  # cells; a rectangle that costs nothing
@@ -125,7 +125,7 @@ def sheet_of(book: Any, name: str) -> Any:
 
 
 def checked(data: bytes) -> tuple[bytes, Squeezes]:
-    """The archive with parts that are what its directory says, sparse sheets squeezed; and how.
+    """The archive, its parts checked against its directory and sparse sheets squeezed; and how.
 
     A part that unpacks to more than the directory says, or to something else than its checksum, is an error.
     """

@@ -219,16 +219,16 @@ def without_remarks(
     data: Any, delimiter: str, n_fields: int
 ) -> tuple[Any, list[rows_that_are_not_data.Found]]:
     """The text without lines of remarks at its end, which have fewer fields than the table; and these."""
-    end, said = len(data), []
+    end, remarks = len(data), []
     for line in reversed(bytes(data[-SAMPLE:]).splitlines(keepends=True)[1:]):
         text = line.decode(errors="replace").strip()
         if text and (text.count(delimiter) + 1 > n_fields / 2 or not rows_that_are_not_data.is_remark(text)):
             break
         end -= len(line)
-        said += [[text]] if text else []
-    if not said or data[:end].count(b'"') % 2:  # these are lines of the last entry
+        remarks += [[text]] if text else []
+    if not remarks or data[:end].count(b'"') % 2:  # these are lines of the last entry
         return data, []
-    return data[:end], [rows_that_are_not_data.Found(said[::-1], "last", "remarks", "line")]
+    return data[:end], [rows_that_are_not_data.Found(remarks[::-1], "last", "remarks", "line")]
 
 
 def without_edges(raw: pa.Table, place: Lines, decimal: str) -> tuple[pa.Table, Lines, list[Note]]:

@@ -156,7 +156,7 @@ def is_description(text: str) -> bool:
 
 
 def totals(rows: Rows, numbers: Callable[[int], Floats], n_after: int) -> int:
-    """How many of the last rows are sums, means and the like of the rows above them, and say so.
+    """How many of the last rows are labelled as sums, means and the like of the rows above them, and are.
 
     `numbers` are those of a whole column, which ends with `n_after` rows more than `rows` does.
     """
@@ -179,7 +179,7 @@ def total_kind(cell: str) -> str:
 
 
 def holds(kind: str, columns: Sequence[tuple[Floats, float]]) -> bool:
-    """Whether a row is what it says, in most columns; sums stand beside rates, which do not add up."""
+    """Whether a row is what its label says, in most columns; sums stand beside rates, which do not add up."""
     seen = [
         is_total(kind, above[~np.isnan(above)], claim)
         for above, claim in columns

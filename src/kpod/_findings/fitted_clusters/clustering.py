@@ -1,4 +1,4 @@
-"""What came out, in the terms in which people speak of it.
+"""A fitted model with its table, in the units and names of the table.
 
 Works out sizes, differences, separation and a sentence on each cluster; the command line, the
 pictures and the report only show them. Cautions, profiles and how sure it is have modules of their own.
@@ -33,8 +33,8 @@ from kpod._findings.fitted_clusters.models import (
     is_mixture,
     labels_of,
     margins,
+    outlier_cells,
     split,
-    wild_cells,
 )
 from kpod._findings.fitted_clusters.typical_rows import members_of, nearest_members
 from kpod._findings.fitted_clusters.units import (
@@ -56,7 +56,7 @@ from kpod._mixture.roundness import Roundness, roundness
 ROWS_AT_ONCE = 1_000_000
 """Entries made dense at once, to see what gaps go with."""
 MOST_ROWS = 100_000
-"""Of more rows, a sample says how they spread."""
+"""With more rows, spreads are those of a sample."""
 MOST_COMPARED = 500_000
 """Entries of a cluster looked at for typical rows."""
 
@@ -282,10 +282,10 @@ class Clustering:
         return entries[labels >= 0].astype(np.float64), labels[labels >= 0]
 
     def expected_entries(self, table: Entries, j: int) -> tuple[Positions, AnyFloats]:
-        """Rows (of the sample) and entries of a column, but for the wild cells of a mixture."""
+        """Rows (of the sample) and entries of a column, but for the outlying cells of a mixture."""
         rows, entries = table.column(j, self.sample)
-        wild = self.wild_cells[self.wild_cells[:, 1] == j, 0]
-        kept = ~np.isin(rows, wild) if len(wild) else slice(None)
+        outliers = self.outlier_cells[self.outlier_cells[:, 1] == j, 0]
+        kept = ~np.isin(rows, outliers) if len(outliers) else slice(None)
         return rows[kept], entries[kept]
 
     @cached_property
@@ -319,9 +319,9 @@ class Clustering:
         return None
 
     @cached_property
-    def wild_cells(self) -> Positions:
+    def outlier_cells(self) -> Positions:
         """Rows and columns (m, 2) of the entries that no cluster of a mixture expects."""
-        return wild_cells(self.kpod, self.seen, is_fitted_table=self.is_fitted_table)
+        return outlier_cells(self.kpod, self.seen, is_fitted_table=self.is_fitted_table)
 
     def soften(self, weights: Floats | None = None) -> None:
         """Fit the mixture behind the clusters, for probabilities, where the model has none."""
@@ -379,7 +379,7 @@ class Clustering:
         return nearest is not None and what_of(self.traits(cluster)) <= what_of(self.traits(nearest.cluster))
 
     def sentence(self, cluster: int) -> str:
-        """One line on a cluster, as one would say it; with its neighbour, where it is like that otherwise."""
+        """One line on a cluster; with its nearest neighbour, if it has no traits of its own."""
         enough = self.counts[cluster] >= FEW
         known = "all" if enough.all() else "some" if enough.any() else "nothing"
         return cluster_sentence(

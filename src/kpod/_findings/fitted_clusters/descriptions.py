@@ -139,7 +139,7 @@ def means_of_others(c: Clustering) -> Floats:
 
 
 def contrast(c: Clustering, cluster: int) -> Contrast | None:
-    """The cluster whose center is nearest, over the columns that both know, and what tells the two apart."""
+    """The cluster whose center is nearest, over the columns that both have, and what sets it apart."""
     enough = c.counts >= FEW
     both = enough & enough[cluster]
     off = np.where(both, c.differences - c.differences[cluster], 0.0)

@@ -29,7 +29,7 @@ Patterns = tuple[int, list[tuple[list[int], int]]]
 
 
 def entries_of(table: Any, measured: Table | None = None) -> Entries:
-    """Of an array with NaN in the gaps, or of a CSR array; `measured` is what a fit knows of it already."""
+    """Of an array with NaN in the gaps, or of a CSR array; `measured`: statistics of the fit."""
     if sparse.issparse(table):
         return SparseEntries(table)
     in_pieces = isinstance(table, np.memmap) or table.size > MANY_ENTRIES
@@ -144,7 +144,7 @@ class MappedRows:
 
     @property
     def measured(self) -> Table:
-        """What one compiled pass tells of rows and columns."""
+        """Statistics of rows and columns from one compiled pass."""
         if self._measured is None:
             with threads(available_threads()) as executor:
                 self._measured = make_table(self.values, executor)

@@ -1,4 +1,4 @@
-"""What a mixture says of its clusters beside where they are: spread, correlation, and values out of place.
+"""What a mixture has beside the centers of its clusters: spread, correlation within clusters, outlying cells.
 
 Standard deviations and correlations are those of the model, which allow for gaps and for rows that belong to
 several clusters; nothing is counted again.
@@ -18,10 +18,10 @@ from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.models import is_mixture
 
 CORRELATED = 0.3
-"""A smaller correlation is not spoken of."""
+"""Smaller correlations are not listed."""
 MOST_PAIRS = 3
 MOST_CORRELATED_COLUMNS = 200
-"""Of more columns, those that separate most are asked how they correlate."""
+"""Of more columns, correlations are computed for those that separate the clusters most."""
 
 
 class Pair(NamedTuple):
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WildCell:
+class OutlierCell:
     """An entry that no cluster expects, given the rest of its row."""
 
     row: int
@@ -124,32 +124,32 @@ def spread_shown(c: Clustering, j: int, low: float, high: float) -> str:
     return f"± {number(float(f'{(high - low) / 2:.2g}'))}"
 
 
-def silent_columns(c: Clustering) -> list[int]:
-    """Columns that have the same mean and spread in all clusters, because they say nothing of them."""
+def uninformative_columns(c: Clustering) -> list[int]:
+    """Columns that have the same mean and spread in all clusters, because they are uninformative."""
     if not is_mixture(c.kpod):
         return []
     live = ~np.isnan(c.kpod.column_means_)
     return [int(j) for j in np.flatnonzero(live & ~c.kpod.selected_)]
 
 
-def silent_sentence(c: Clustering) -> str:
-    silent = [c.label(j) for j in silent_columns(c)]
-    if not silent:
+def uninformative_sentence(c: Clustering) -> str:
+    names = [c.label(j) for j in uninformative_columns(c)]
+    if not names:
         return ""
-    one = len(silent) == 1
+    one = len(names) == 1
     return (
-        f"{counted(len(silent), 'column')} {'is' if one else 'are'} uninformative about the clusters, and "
-        f"{'has' if one else 'have'} the same mean and spread in all of them: {some(silent, most=12)}."
+        f"{counted(len(names), 'column')} {'is' if one else 'are'} uninformative about the clusters, and "
+        f"{'has' if one else 'have'} the same mean and spread in all of them: {some(names, most=12)}."
     )
 
 
-def wild_cells_of(c: Clustering) -> list[WildCell]:
+def outlier_cells_of(c: Clustering) -> list[OutlierCell]:
     """The entries that count as gaps because no cluster expects them, in the units of the table."""
-    cells = c.wild_cells
+    cells = c.outlier_cells
     rows = np.unique(cells[:, 0])
     values = c.table.rows(rows) if len(rows) else np.empty((0, len(c.names)))
     at = np.searchsorted(rows, cells[:, 0])
     return [
-        WildCell(int(row), int(column), float(values[i, column]))
+        OutlierCell(int(row), int(column), float(values[i, column]))
         for (row, column), i in zip(cells, at, strict=True)
     ]

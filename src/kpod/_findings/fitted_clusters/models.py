@@ -133,11 +133,11 @@ def pieces_of(table: Any) -> Iterator[tuple[int, Any]]:
         yield start, table.rows(start, start + step)
 
 
-def wild_cells(model: Model, seen: Any, *, is_fitted_table: bool) -> Positions:
+def outlier_cells(model: Model, seen: Any, *, is_fitted_table: bool) -> Positions:
     """Rows and columns of the entries of a table that no cluster of a mixture expects (m, 2)."""
     if not is_mixture(model) or model._prices is None:
         return np.empty((0, 2), np.intp)
     if is_fitted_table and hasattr(model, "outlier_cells_"):
         return np.asarray(model.outlier_cells_)
     with model._fitted_table(seen, here=True) as (table, _):
-        return model._wild_cells(table)
+        return model._outlier_cells(table)

@@ -53,7 +53,7 @@ def in_units(
             before.inverse_transform(np.asarray(model.cluster_centers_, np.float64))
             return table, before.inverse_transform, names_of(estimator, model, X), plain
     except (ValueError, TypeError):
-        pass  # text among the columns, or a step that cannot be undone: speak of what came out
+        pass  # text among the columns, or a step that cannot be undone: describe what came out
     try:
         names_out: Sequence[str] | None = list(before.get_feature_names_out())
     except (AttributeError, ValueError):

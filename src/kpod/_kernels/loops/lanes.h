@@ -1,4 +1,4 @@
-/* Rows side by side, one to a lane of a vector: what has to be said differently for each instruction set.
+/* Rows side by side, one to a lane of a vector: what differs between instruction sets.
  *
  * Loops over rows (bounds.inc, few.inc) are written with the operators of vectors, and with what is here where those
  * have no word for it. They are compiled once for each level: `portable` for any machine, and `avx2` and `avx512`

@@ -37,8 +37,8 @@ class Solution:
     def bic(self, n_rows: float, within: Constraints) -> float:
         """Minus twice the log-likelihood, and log(n) for every parameter."""
         k, p = self.parameters.means.shape
-        silent = 0 if within.silent is None else int(within.silent.sum())
-        return -2 * self.log_likelihood + self.shape.n_parameters(k, p, silent) * float(np.log(n_rows))
+        uninformative = 0 if within.uninformative is None else int(within.uninformative.sum())
+        return -2 * self.log_likelihood + self.shape.n_parameters(k, p, uninformative) * float(np.log(n_rows))
 
 
 def run(

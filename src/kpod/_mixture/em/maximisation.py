@@ -20,21 +20,22 @@ from kpod._mixture.shape import Shape
 
 @dataclass(frozen=True)
 class Constraints:
-    """What the parameters are kept to.
+    """Bounds on the parameters.
 
     `floor` (p,) is the smallest variance of each column, `fallback` (p,) the mean where a cluster observes
-    nothing, `silent` (p,) says which columns have the same mean and variance in all clusters. Where gaps
-    count, `observed` (p,) is the share of rows that observe each column, 0.5 where its gaps say nothing.
-    `shadowed` has the column that each of the last columns stands for, of which an entry only says that one
-    is observed whose value is hidden. `loading_rows` without correlation stand behind every loading. Where
-    the indicators of a category are one entry, `columns_per_entry` multiplies the variance of round clusters,
-    and `more_entries` are those that the likelihood counts beside it.
+    nothing, `uninformative` (p,) which columns have the same mean and variance in all clusters. With
+    informative missingness, `observed` (p,) is the share of rows that observe each column, 0.5 where
+    missingness is not informative. `shadowed` has the column that each of the last columns stands for, of
+    which an entry only says that one is observed whose value is hidden. `loading_rows` without correlation
+    stand behind every loading. Where the indicators of a category are one entry, `columns_per_entry`
+    multiplies the variance of round clusters, and `more_entries` are those that the likelihood counts
+    beside it.
     """
 
     floor: Floats
     fallback: Floats
     prior: Prior
-    silent: NDArray[np.bool_] | None = None
+    uninformative: NDArray[np.bool_] | None = None
     observed: Floats | None = None
     shadowed: Positions = field(default_factory=lambda: np.zeros(0, np.intp))
     loading_rows: float = 0.0
@@ -125,11 +126,12 @@ def of_factors(shape: Shape, old: Parameters, sums: Sums, within: Constraints) -
         of = slice(old.k if shape.own_loadings else 1)
         columns[:, [3 + 2 * shape.q + i * (i + 3) // 2 for i in range(shape.q)], of] += within.loading_rows
     means, variances, loadings = (np.empty_like(a) for a in (old.means, old.variances, old.loadings))
-    silent = np.zeros(len(within.floor), np.uint8) if within.silent is None else within.silent.view(np.uint8)
+    uninformative = within.uninformative
+    tied = np.zeros(len(within.floor), np.uint8) if uninformative is None else uninformative.view(np.uint8)
     prior = within.prior
     maximise_factors(
         columns, clusters, old.means, old.variances, shape.own_loadings, shape.own_variances, shape.round,
-        prior.rows, prior.variances if prior.rows else within.floor, within.floor, within.fallback, silent,
+        prior.rows, prior.variances if prior.rows else within.floor, within.floor, within.fallback, tied,
         means, variances, loadings,
     )  # fmt: skip
     if shape.round:

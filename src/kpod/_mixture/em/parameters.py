@@ -15,7 +15,7 @@ class Parameters:
     """Shares (k,), means (k, p), and covariances: `whole` (1 or k, p, p), or variances and loadings.
 
     These are (k, p) and (k, p, q) also where clusters have them in common. `rates` (k, p) is how often each
-    cluster observes a column where gaps count, else None; it is 0.5 in a column that says nothing. Of the
+    cluster observes a column where gaps count, else None; it is 0.5 in an uninformative column. Of the
     last `n_shadows` columns, an entry only says that one is observed whose value is hidden.
     """
 
