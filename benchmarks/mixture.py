@@ -23,7 +23,7 @@ from sklearn import datasets
 
 from benchmarks.harness import Sheet, ari, progress
 from kpod import KPOD
-from kpod._findings.shapes import Compared
+from kpod._findings.cluster_shapes import Compared
 
 FIRST_SEED = 4000
 N_TABLES = int(os.environ.get("N_TABLES", "20"))
@@ -257,11 +257,11 @@ def em_step() -> None:
     """The fastest EM step of 20,000 x 20, k = 5, with 2 factors in common, on one and two threads."""
     from kpod._engine.executors import threads
     from kpod._engine.table import make_table
+    from kpod._mixture.covariance_shape import Shape
     from kpod._mixture.em.expectation import Entries
     from kpod._mixture.em.iteration import from_labels, smallest_variances
     from kpod._mixture.em.maximisation import Constraints, maximise
-    from kpod._mixture.em.parameters import Prior
-    from kpod._mixture.shape import Shape
+    from kpod._mixture.em.mixture_parameters import Prior
 
     rng = np.random.default_rng(0)
     y = rng.integers(5, size=20_000)

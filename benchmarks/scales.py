@@ -19,7 +19,7 @@ from sklearn import datasets
 
 from benchmarks.harness import Sheet, ari, progress
 from kpod import KPOD, TablePreparer, choose_k
-from kpod._findings.shapes import choose_shape
+from kpod._findings.cluster_shapes import choose_shape
 
 MOST_ROWS = 1_000
 NUMBERS = "numbers"

@@ -21,7 +21,7 @@ from sklearn.mixture import GaussianMixture
 from benchmarks import mixture, peers
 from benchmarks.harness import Sheet, ari, progress
 from kpod import KPOD
-from kpod._findings.shapes import choose_shape
+from kpod._findings.cluster_shapes import choose_shape
 
 N_TABLES = int(os.environ.get("N_TABLES", "3"))
 MECHANISM = "30 % missing"

@@ -21,7 +21,7 @@ from benchmarks import calibration
 from benchmarks.harness import Sheet, ari, progress
 from benchmarks.mixture import MADE_ON, MECHANISMS, REAL, Design
 from kpod import KPOD, GaussianMixture
-from kpod._findings.shapes import choose_shape
+from kpod._findings.cluster_shapes import choose_shape
 
 FIRST_SEED = 8200
 N_TABLES = int(os.environ.get("N_TABLES", "2"))

@@ -1,7 +1,7 @@
 """KPOD, or a Gaussian mixture where the groups are not round: shape "auto"."""
 
 from kpod import KPOD
-from kpod._findings.shapes import choose_shape
+from kpod._findings.cluster_shapes import choose_shape
 from paper.datasets import Problem
 from paper.methods import RESTS_ON_KPOD, Clustering, Method, timed
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kpod._findings.stability import stability
     from kpod._findings.sums_of_squares import summary
     from kpod._inputs.choose_executor import on_dask
-    from kpod._models.save_load import load, save
     from kpod._report.page import report
+    from kpod._saved_models.save_load import load, save
 
     __version__: str
 
@@ -59,10 +59,10 @@ _HOMES = {
     "ObservedScaler": "kpod._estimators.observed_scaler",
     "TablePreparer": "kpod._columns.preparing.preparer",
     "choose_k": "kpod._findings.choose_k",
-    "load": "kpod._models.save_load",
+    "load": "kpod._saved_models.save_load",
     "on_dask": "kpod._inputs.choose_executor",
     "report": "kpod._report.page",
-    "save": "kpod._models.save_load",
+    "save": "kpod._saved_models.save_load",
     "scan": "kpod._files.pieces.scanning",
     "stability": "kpod._findings.stability",
     "summary": "kpod._findings.sums_of_squares",

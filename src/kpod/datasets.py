@@ -18,7 +18,7 @@ from sklearn.datasets import load_wine
 from sklearn.utils import Bunch
 
 from kpod._common.typing import Floats, Labels, Positions
-from kpod._missing.mechanisms import RandomState, generator, mcar, takes_rng
+from kpod._missing.removal import RandomState, generator, mcar, takes_rng
 
 __all__ = ["load_incomplete_wine", "make_mixture", "make_perturbed_wine", "make_ratings"]
 

@@ -23,8 +23,8 @@ Only the third and fourth kind say something about clusters of values.
 """
 
 from kpod._missing.diagnosis import Diagnosis, diagnose
-from kpod._missing.mechanisms import by_value, detection_limit, mar, mcar, nmar
-from kpod._missing.structured import by_class, by_driver, by_nuisance_group, by_row, dropout, modules
+from kpod._missing.removal import by_value, detection_limit, mar, mcar, nmar
+from kpod._missing.structured_removal import by_class, by_driver, by_nuisance_group, by_row, dropout, modules
 
 __all__ = [
     "Diagnosis",

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from kpod._analysis.analysis import Analysis
 from kpod._analysis.comparing import Comparison
-from kpod._analysis.other_numbers import OtherNumber
+from kpod._analysis.other_numbers_of_clusters import OtherNumber
 from kpod._analysis.verdict import OtherChoice, Verdict
 from kpod._columns.preparing.role_table import ColumnRole, RoleTable
 from kpod._common.notes import Note, Notes
-from kpod._findings.outcome import Outcome
-from kpod._findings.rule import Rule
-from kpod._findings.shapes import ShapeChoice
+from kpod._findings.assignment_rule import Rule
+from kpod._findings.cluster_shapes import ShapeChoice
+from kpod._findings.outcome_comparison import Outcome
 from kpod._findings.stability import Stability
 from kpod._findings.sums_of_squares import ClusterSummary, MixtureSummary
 from kpod._missing.diagnosis import Diagnosis
+from kpod._model_selection.informative_missingness import MissingnessDecision
+from kpod._model_selection.number_of_clusters import KChoice
 from kpod._report.page import Report
-from kpod._selection.informative import MissingnessDecision
-from kpod._selection.number import KChoice
 
 __all__ = [
     "Analysis",

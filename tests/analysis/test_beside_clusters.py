@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 import kpod
-from kpod._analysis.other_numbers import compared
+from kpod._analysis.other_numbers_of_clusters import compared
 from kpod._common.errors import InputError
-from kpod._findings.outcome import outcome_of
-from kpod._findings.rule import plain_between, smallest_tree
+from kpod._findings.assignment_rule import plain_between, smallest_tree
+from kpod._findings.outcome_comparison import outcome_of
 from kpod._findings.unused_column_profiles import UnusedColumn
 from tests.analysis.test_verdict import three_groups
 from tests.helpers.command import kpod as command
@@ -174,7 +174,7 @@ def test_a_sample_is_split_and_says_so(monkeypatch):
     centers = np.repeat([[0.0, 0, 0], [9, 9, 0], [9, 9, 4], [90, 90, 90]], [100, 60, 60, 1], axis=0)
     table = pd.DataFrame(centers + rng.normal(size=centers.shape), columns=["a", "b", "c"])
     done = kpod.analyze(table, n_clusters=3, scale="none", shape="round", random_state=0, verdict=False)
-    monkeypatch.setattr("kpod._analysis.other_numbers.MOST_ROWS", 80)
+    monkeypatch.setattr("kpod._analysis.other_numbers_of_clusters.MOST_ROWS", 80)
     less, more = done.other_numbers
     assert less.n_sampled == more.n_sampled == 80
     (split,) = (other for other in (less, more) if other.split is not None)

@@ -405,11 +405,11 @@ def test_describing_and_reading_load_no_scikit_learn():
     """It takes seconds, before which nobody sees that anything goes on."""
     code = (
         "import sys, kpod._files.pieces.large_table, kpod._files.writing;"
-        "import kpod._models.file_format, kpod._analysis.describe;"
+        "import kpod._saved_models.model_file_format, kpod._analysis.describe;"
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "kpod._models.file_format" in done.stdout
+    assert "kpod._saved_models.model_file_format" in done.stdout
     assert not {"sklearn", "matplotlib", "scipy.stats"} & set(done.stdout.split())
 
 

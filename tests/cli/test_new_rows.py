@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kpod._columns.preparing.column_values import whole_numbers
-from kpod._columns.roles import decide, facts
+from kpod._columns.roles import column_facts, decide
 from tests.helpers.command import kpod
 
 
@@ -152,7 +152,7 @@ def test_rows_in_no_cluster_are_told_whatever_the_number_of_clusters(tmp_path, m
 )
 def test_weights_of_a_sample_and_longitudes_are_pointed_out(name, low, high, kind):
     numbers = np.random.default_rng(0).uniform(low, high, 200)
-    role = decide.role_of(facts.Contents(name, 200, numbers=numbers))
+    role = decide.role_of(column_facts.Contents(name, 200, numbers=numbers))
     assert role.role == "number"
     assert [note.kind for note in role.notes] == ([kind] if kind else [])
 

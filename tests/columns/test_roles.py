@@ -13,7 +13,7 @@ import pytest
 from kpod._columns.column_inspection import inspect
 from kpod._columns.missing_codes import MissingCodes, from_options
 from kpod._columns.notations import date_notation
-from kpod._columns.roles import decide, facts, ordered
+from kpod._columns.roles import column_facts, decide, ordered
 
 pytestmark = pytest.mark.usefixtures("shell")
 
@@ -245,7 +245,7 @@ def test_dates_in_text(text):
 def test_times_of_day_are_no_dates():
     assert date_notation.is_times(Counter(["10:35", "9:05 pm", "23:59:59"]))
     assert not date_notation.is_dates(Counter(["10:35", "9:05 pm"]))
-    role = decide.role_of(facts.Contents("at", 2, levels=Counter(["10:35", "9:05 pm"])))
+    role = decide.role_of(column_facts.Contents("at", 2, levels=Counter(["10:35", "9:05 pm"])))
     assert (role.role, role.why) == ("date", "times of day")
 
 
@@ -315,6 +315,6 @@ def test_what_is_pointed_out_about_numbers():
 
 def test_long_columns_are_judged_by_a_sample():
     values = np.random.default_rng(0).normal(size=300_000)
-    assert decide.role_of(facts.Contents("x", len(values), values)).role == "number"
+    assert decide.role_of(column_facts.Contents("x", len(values), values)).role == "number"
     counting = np.arange(300_000, dtype=float)
-    assert decide.role_of(facts.Contents("x", len(counting), counting)).why == "row numbers"
+    assert decide.role_of(column_facts.Contents("x", len(counting), counting)).why == "row numbers"

@@ -7,7 +7,7 @@ import pytest
 from kpod import TablePreparer, analyze
 from kpod._columns.preparing.frames import table_of
 from kpod._columns.rows.aggregates import sums_of_others
-from kpod._columns.rows.duplicates import copies
+from kpod._columns.rows.identical_rows import copies
 from kpod._columns.rows.rows_in_use import arrange_rows
 from kpod._common.errors import InputError
 from tests.helpers.command import kpod as command

@@ -5,7 +5,7 @@ import warnings
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kpod import KPOD, GaussianMixture, MiniBatchKPOD
-from kpod._selection import search
+from kpod._model_selection import number_search
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -45,8 +45,8 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_contract(estimator, check, monkeypatch):
-    monkeypatch.setattr(search, "FIRST_RANGE", 3)
-    monkeypatch.setattr(search, "LAST_RANGE", 4)
+    monkeypatch.setattr(number_search, "FIRST_RANGE", 3)
+    monkeypatch.setattr(number_search, "LAST_RANGE", 4)
     with warnings.catch_warnings():
         # Some tables of the checks are too small to hide entries in.
         warnings.filterwarnings("ignore", message=".*Give the number of clusters yourself")

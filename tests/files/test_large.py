@@ -15,8 +15,8 @@ import pytest
 from kpod import KPOD
 from kpod._engine import checkpoint, executors, windows
 from kpod._files import memory_limits
-from kpod._files.pieces import large_table, scanning, source
-from kpod._files.places.part import Part
+from kpod._files.locations.part import Part
+from kpod._files.pieces import file_source, large_table, scanning
 from kpod._findings.fitted_clusters import entries
 from tests.helpers.command import kpod as run
 from tests.helpers.tables import clustered
@@ -26,7 +26,7 @@ N = 900
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(source, "BATCH_ENTRIES", 1 << 10)
+    monkeypatch.setattr(file_source, "BATCH_ENTRIES", 1 << 10)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_the_scratch_file_is_not_held_in_memory(kpod, tmp_path, monkeypatch, com
     rng, n, p = np.random.default_rng(0), 60_000, 40
     X = (rng.normal(size=(n, p)) + 3 * rng.integers(4, size=(n, 1))).astype(np.float32)
     folder = in_parts(pa.table({f"c{j}": x for j, x in enumerate(X.T)}), tmp_path / "parts", ".parquet")
-    monkeypatch.setattr(source, "BATCH_ENTRIES", 1 << 18)
+    monkeypatch.setattr(file_source, "BATCH_ENTRIES", 1 << 18)
     monkeypatch.setattr(scanning, "CHUNK_ENTRIES", 1 << 17)
     monkeypatch.setattr(entries, "CHUNK_ENTRIES", 1 << 17)
     monkeypatch.setattr(windows, "STRETCH", 1 << 19)

@@ -107,7 +107,7 @@ def test_a_delta_table_after_an_overwrite(tmp_path, monkeypatch):
     assert column(tmp_path / "lake") == [10.0, 20.0]
     refused(monkeypatch, str(tmp_path / "lake" / "*.parquet"), "is part of a Delta table")
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    monkeypatch.setattr("kpod._files.places.lakes.find_spec", lambda name: None)
+    monkeypatch.setattr("kpod._files.locations.lakes.find_spec", lambda name: None)
     refused(monkeypatch, str(tmp_path / "lake"), "is a Delta table", "pip install 'scikit-kpod[delta]'")
     monkeypatch.undo()
     (log,) = (tmp_path / "lake" / "_delta_log").glob("*0.json")

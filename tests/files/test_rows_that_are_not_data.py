@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kpod._columns.notations import dates
 from kpod._columns.positions_in_files import letters
 from kpod._columns.preparing.columns_in_use import choose_columns
+from kpod._columns.roles.column_facts import Contents
 from kpod._columns.roles.decide import role_of
-from kpod._columns.roles.facts import Contents
 from kpod._common.errors import InputError
 from kpod._files.reading import read_table
 from kpod._files.text import rows_that_are_not_data

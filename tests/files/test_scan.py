@@ -27,8 +27,8 @@ from kpod._engine.solvers.interface import Settings, Start
 from kpod._engine.table import make_table
 from kpod._engine.windows import Window
 from kpod._files import memory_limits
-from kpod._files.pieces import scanning, source
-from kpod._files.pieces.source import ArrowSource
+from kpod._files.pieces import file_source, scanning
+from kpod._files.pieces.file_source import ArrowSource
 from tests.engine.test_engine import same
 from tests.helpers.processes import Processes, process_pool
 from tests.helpers.tables import clustered
@@ -40,7 +40,7 @@ N = 1500
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Many batches, chunks and blocks out of small tables."""
-    monkeypatch.setattr(source, "BATCH_ENTRIES", 1 << 11)
+    monkeypatch.setattr(file_source, "BATCH_ENTRIES", 1 << 11)
     monkeypatch.setattr(scanning, "CHUNK_ENTRIES", 1 << 10)
     monkeypatch.setattr(blocks, "ENTRIES_PER_BLOCK", 1 << 10)
 

@@ -12,10 +12,10 @@ from sklearn.pipeline import make_pipeline
 from kpod import KPOD, GaussianMixture, ObservedScaler, analyze, choose_k
 from kpod._analysis.analyze import fitted
 from kpod._common.progress import no_progress
-from kpod._findings.shapes import Compared, between, choose_shape
-from kpod._mixture.em.parameters import Parameters
+from kpod._findings.cluster_shapes import Compared, between, choose_shape
+from kpod._mixture.em.mixture_parameters import Parameters
 from kpod._mixture.tails import distances, gain_of_tails, round_with_tails
-from kpod._selection.separation import n_apart_in_shape
+from kpod._model_selection.separation import n_apart_in_shape
 from tests.helpers.command import kpod
 from tests.helpers.tables import as_csr
 

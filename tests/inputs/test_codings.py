@@ -18,7 +18,7 @@ from kpod._engine.objective import GapObjective
 from kpod._engine.seeding import KMeansPlusPlus
 from kpod._engine.table import Table, make_table, with_groups
 from kpod._findings.fitted_clusters.clustering import Clustering
-from kpod._selection import holdout
+from kpod._model_selection import holdout
 from kpod.missingness import diagnose
 from tests.helpers.command import kpod as run
 from tests.helpers.tables import as_csr_for_engine as as_csr

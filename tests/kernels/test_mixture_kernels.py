@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kpod._kernels import maximum, mixture
+from kpod._kernels import m_step, mixture
 from kpod._kernels.rows import Rows, Workspace
 
 K, P, Q = 3, 4, 2
@@ -69,8 +69,8 @@ def test_sums_of_another_shape_are_refused():
     of_columns = [np.ones(P)] * 3
     arguments = [columns, clusters, np.zeros((K, P)), np.ones((K, P)), False, False, False, 0.0, *of_columns]
     out = [np.zeros(P, np.uint8), np.zeros((K, P)), np.zeros((K, P)), np.zeros((K, P, Q))]
-    maximum.maximise_factors(*arguments, *out)
+    m_step.maximise_factors(*arguments, *out)
     with pytest.raises(ValueError, match="do not fit together"):
-        maximum.maximise_factors(*arguments, *out[:-1], np.zeros((K, P, Q + 1)))
+        m_step.maximise_factors(*arguments, *out[:-1], np.zeros((K, P, Q + 1)))
     with pytest.raises(ValueError, match="do not fit together"):
-        maximum.maximise_factors(*arguments, np.zeros(P + 1, np.uint8), *out[1:])
+        m_step.maximise_factors(*arguments, np.zeros(P + 1, np.uint8), *out[1:])

@@ -16,13 +16,13 @@ import kpod
 from kpod import GaussianMixture
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
-from kpod._mixture import cells, fit, starts
+from kpod._mixture import fit, outlying_cells, starts
+from kpod._mixture.covariance_shape import SHAPES, Shape
 from kpod._mixture.em import expectation, iteration
 from kpod._mixture.em.expectation import Entries
 from kpod._mixture.em.maximisation import Constraints, above_floor
-from kpod._mixture.em.parameters import Parameters, Prior
+from kpod._mixture.em.mixture_parameters import Parameters, Prior
 from kpod._mixture.search import Search
-from kpod._mixture.shape import SHAPES, Shape
 from tests.helpers.tables import as_csr, as_csr_for_engine, clustered
 
 ALL_SHAPES = [
@@ -369,8 +369,8 @@ def test_the_density_of_an_entry_given_the_others_is_a_ratio_of_densities(shape,
     entries = entries_of(X)
     units = entries.table.units
     parameters = fitted(entries, shape, y, 3, 3).parameters.rescaled(units.shift, units.scale)
-    ignored = cells.keep_rows(rng.random(X.shape) < 0.2, X)
-    found = cells.conditional_log_densities(X, ignored, parameters)
+    ignored = outlying_cells.keep_rows(rng.random(X.shape) < 0.2, X)
+    found = outlying_cells.conditional_log_densities(X, ignored, parameters)
     for i, j in np.argwhere(~np.isnan(X))[:60]:
         others = np.where(ignored[i], np.nan, X[i])
         others[j] = np.nan

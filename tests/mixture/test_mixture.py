@@ -12,12 +12,12 @@ from sklearn.mixture import GaussianMixture
 from kpod import KPOD
 from kpod._common.column_groups import ColumnGroups
 from kpod._mixture import confidence
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em import prediction
 from kpod._mixture.em.iteration import run
-from kpod._mixture.em.parameters import Parameters
-from kpod._mixture.shape import Shape
-from kpod._selection.hidden_values import PLAIN, Covered, HiddenEntries
-from kpod._selection.missingness_likelihood import missingness_deviance
+from kpod._mixture.em.mixture_parameters import Parameters
+from kpod._model_selection.hidden_values import PLAIN, Covered, HiddenEntries
+from kpod._model_selection.missingness_likelihood import missingness_deviance
 from tests.helpers.tables import as_csr, clustered
 
 
@@ -273,7 +273,7 @@ def test_hidden_entries_are_hidden_from_values_not_from_gaps(container, rng):
 @pytest.mark.parametrize("container", [np.asarray, as_csr])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_deviance_of_gaps_is_the_likelihood_of_each_from_all_else(container, weighted, rng, monkeypatch):
-    monkeypatch.setattr("kpod._selection.missingness_likelihood.COLUMNS_AT_ONCE", 3)
+    monkeypatch.setattr("kpod._model_selection.missingness_likelihood.COLUMNS_AT_ONCE", 3)
     X, labels, hidden = gaps_of_each_class(rng)
     weights = rng.uniform(0.5, 2, size=60) if weighted else np.ones(60)
     of = covered(container(X), weights=weights, hidden=hidden, seen=~np.isnan(X))

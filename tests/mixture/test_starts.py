@@ -7,11 +7,11 @@ from numpy.testing import assert_array_equal
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
 from kpod._mixture import starts
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.expectation import Entries
 from kpod._mixture.em.iteration import from_labels, smallest_variances
 from kpod._mixture.em.maximisation import Constraints
-from kpod._mixture.em.parameters import Prior
-from kpod._mixture.shape import Shape
+from kpod._mixture.em.mixture_parameters import Prior
 from tests.helpers.tables import clustered
 
 

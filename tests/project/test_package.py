@@ -55,7 +55,7 @@ EXTRAS = {
     "_findings/unused_columns.py": ["files"],
     "_columns/": ["files"],
     "_files/": ["files", "excel", "stats"],
-    "_files/places/": ["delta", "urls"],
+    "_files/locations/": ["delta", "urls"],
     "_files/pieces/queries.py": ["iceberg"],
     "cli/": ["cli"],
     "_inputs/scanned.py": ["files"],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpod._analysis import summaries, text
-from kpod._analysis.other_numbers import OtherNumber, other_numbers
+from kpod._analysis.other_numbers_of_clusters import OtherNumber, other_numbers
 from kpod._analysis.verdict import REPEATED, Verdict, verdict_on
 from kpod._columns.preparing.columns_in_use import ColumnUsage
 from kpod._columns.rows.row_names import row_names
@@ -22,21 +22,21 @@ from kpod._common.options import option
 from kpod._common.progress import Progress, no_progress
 from kpod._common.typing import Floats, Labels
 from kpod._estimators.kpod import KPOD
+from kpod._findings.assignment_rule import Rule, rule_of
 from kpod._findings.cautions import cautions
 from kpod._findings.certainty import how_sure
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.models import is_mixture
-from kpod._findings.outcome import Outcome, outcome_of
-from kpod._findings.rule import Rule, rule_of
+from kpod._findings.outcome_comparison import Outcome, outcome_of
 from kpod._findings.stability import Stability, stability
 from kpod._findings.unused_columns import unused_columns
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from kpod._findings.shapes import ShapeChoice
+    from kpod._findings.cluster_shapes import ShapeChoice
+    from kpod._model_selection.number_of_clusters import KChoice
     from kpod._report.page import Report
-    from kpod._selection.number import KChoice
 
 FEW_ROWS = 50_000
 """Up to which a report has the certainty of rows by default: probabilities take a second or two."""
@@ -261,7 +261,7 @@ class Analysis:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, for `kpod.load` and `kpod predict`."""
-        from kpod._models.save_load import save
+        from kpod._saved_models.save_load import save
 
         names = None if hasattr(self.model[0], "roles_") else self._clustering.names
         save(self.model, path, column_names=names, missing_values=self._missing_values)

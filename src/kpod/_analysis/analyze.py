@@ -25,15 +25,15 @@ from kpod._common.progress import Part, Progress, following, introduce, no_progr
 from kpod._common.warnings import EmptyRowsWarning, RoundClustersWarning
 from kpod._estimators.kpod import KPOD
 from kpod._findings.choose_k import choose_k
+from kpod._findings.cluster_shapes import ROUND, ShapeChoice, check_shape, choose_shape, why_not
 from kpod._findings.fitted_clusters.clustering import Clustering
-from kpod._findings.shapes import ROUND, ShapeChoice, check_shape, choose_shape, why_not
 from kpod._findings.unused_column_profiles import followed
 from kpod._findings.unused_columns import unused_columns
 from kpod._inputs.lazy import lazy_kind
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
-    from kpod._selection.number import KChoice
+    from kpod._model_selection.number_of_clusters import KChoice
 
 
 def analyze(

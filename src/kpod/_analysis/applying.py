@@ -27,11 +27,11 @@ from kpod._files.opening import open_table
 from kpod._files.pieces.scanning import chunks
 from kpod._files.ratings import as_ratings
 from kpod._mixture.confidence import Sureness, sureness
-from kpod._models.raw_tables import for_raw_tables
+from kpod._saved_models.raw_tables import for_raw_tables
 
 if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
-    from kpod._models.file_format import Model
+    from kpod._saved_models.model_file_format import Model
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ def apply(
     **reading: Any,
 ) -> Applied:
     """Open a model and a table in one or several files, in which every row comes out again."""
-    from kpod._models import file_format
+    from kpod._saved_models import model_file_format
 
     with noting() as notes:
-        opened = file_format.load(model)
+        opened = model_file_format.load(model)
         pipeline = for_raw_tables(opened)
     preparer = pipeline[0]
     table = open_table(
@@ -124,9 +124,9 @@ def applied_to(
     if is_path(model) and is_path(data):
         return apply(os.fspath(model), data, missing_values=missing_values, progress=progress, **reading)
     if is_path(model):
-        from kpod._models import file_format
+        from kpod._saved_models import model_file_format
 
-        model = for_raw_tables(file_format.load(os.fspath(model)))
+        model = for_raw_tables(model_file_format.load(os.fspath(model)))
     preparer = model[0] if hasattr(model, "steps") else None
     if not isinstance(preparer, TablePreparer):
         raise TypeError(

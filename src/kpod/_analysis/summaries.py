@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
     from kpod._findings.fitted_clusters.clustering import Clustering
     from kpod._findings.stability import Stability
-    from kpod._selection.number import KChoice
+    from kpod._model_selection.number_of_clusters import KChoice
 
 
 def summary_of_data(table: TableFile, usage: ColumnUsage) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._columns.column_inspection import gaps_of
-from kpod._columns.roles.facts import Role
-from kpod._columns.roles.vocabulary import words
+from kpod._columns.roles.column_facts import Role
+from kpod._columns.roles.heading_words import words
 from kpod._columns.tables import Column
 from kpod._common.notes import Note
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from kpod._columns.missing_codes import as_number, spellings
 from kpod._columns.notations import number_formats
-from kpod._columns.roles import codes, decide, facts
+from kpod._columns.roles import codes, column_facts, decide
 from kpod._columns.tables import Column
 from kpod._columns.tally import Tally
 from kpod._common.sentences.formatting import percent
@@ -55,7 +55,8 @@ def inspect(
         column.missing_codes.update({mark: n for mark, n in (("null", nulls), ("NaN", nans)) if n})
         return role_by_all_digits(finish_numbers(column, missing, integers=integers), values)
     label = "date" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else str(kind)
-    role = facts.Role("date", "dates") if label == "date" else facts.Role("text", f"holds {label} values")
+    reason = "dates" if label == "date" else f"holds {label} values"
+    role = column_facts.Role("date" if label == "date" else "text", reason)
     nulls = values.null_count
     return Column(name, label, nulls, Counter({"null": nulls} if nulls else {}), role=role)
 
@@ -230,7 +231,7 @@ def settle_numbers(
         column.kind = "integer" if (tally.whole if integers is None else integers) else "number"
     column.leading_zeros = column.kind == "integer" and leading_zeros
     declared = "boolean" if column.kind in ("true/false", "yes/no") else None
-    contents = facts.Contents(
+    contents = column_facts.Contents(
         column.name, tally.n_rows, sample, as_read if tally.found else None,
         declared=declared, leading_zeros=column.leading_zeros, tally=tally,
     )  # fmt: skip
@@ -244,11 +245,11 @@ def role_by_all_digits(column: Column, values: pa.ChunkedArray) -> Column:
     if column.role.role == "constant" and numbers is not None and np.nanmax(np.abs(numbers)) >= EXACT:
         observed = pc.filter(values, pa.array(~np.isnan(numbers)))
         if len(pc.unique(observed)) > 1:
-            column.role = facts.Role("identifier", "whole numbers that differ beyond 15 digits")
+            column.role = column_facts.Role("identifier", "whole numbers that differ beyond 15 digits")
     return column
 
 
-def role_of(column: Column, contents: facts.Contents) -> facts.Role:
+def role_of(column: Column, contents: column_facts.Contents) -> column_facts.Role:
     """What the column is; one value is not the same in every row where some have none."""
     role = decide.role_of(contents)
     return replace(role, why=ONE_VALUE) if role.role == "constant" and column.missing else role
@@ -268,7 +269,7 @@ def ask_about_points(columns: Sequence[Column], raw: Any) -> None:
         if column.values is not None and column.role.role == "number" and is_text(raw[column.name].type):
             column.ambiguous = number_formats.points_may_group(raw[column.name])
         if column.ambiguous:
-            column.values, column.kind, column.role = None, "text", facts.Role("text", TWO_WAYS)
+            column.values, column.kind, column.role = None, "text", column_facts.Role("text", TWO_WAYS)
 
 
 def gaps_of(values: pa.ChunkedArray, missing_codes: Sequence[str]) -> Any:
@@ -325,21 +326,21 @@ def finish_text(
 def text_role(
     column: Column, entries: Any, declared: str | None, order: tuple[str, ...], text: pa.ChunkedArray,
     tolerant: bool,
-) -> facts.Role:  # fmt: skip
+) -> column_facts.Role:  # fmt: skip
     if column.ambiguous:
-        return facts.Role("text", TWO_WAYS)
+        return column_facts.Role("text", TWO_WAYS)
     if column.numeric_share > 0.5 and declared is None:
         if codes.names_a_unit(column.name):
-            return facts.Role("identifier", "judging by its name")
+            return column_facts.Role("identifier", "judging by its name")
         if not tolerant:
-            return facts.Role("number", "mostly numbers")
+            return column_facts.Role("number", "mostly numbers")
     counts = pc.value_counts(entries[: 10 * MOST_LEVELS])
     levels = Counter(
         dict(zip(counts.field(0)[:MOST_LEVELS].to_pylist(), counts.field(1).to_pylist(), strict=False))
     )
     role = role_of(
-        column, facts.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
+        column, column_facts.Contents(column.name, len(text), levels=levels, declared=declared, order=order)
     )
     if column.numeric_share > 0.5 and role.role in ("identifier", "text"):
-        return facts.Role("text", f"only {percent(column.numeric_share)} of its entries are numbers")
+        return column_facts.Role("text", f"only {percent(column.numeric_share)} of its entries are numbers")
     return role

@@ -17,8 +17,8 @@ from kpod._columns.relations.few_columns import few_columns
 from kpod._columns.relations.same_information import Same
 from kpod._columns.relations.shared_codes import shared_codes
 from kpod._columns.rows.aggregates import aggregates
-from kpod._columns.rows.duplicates import copies
-from kpod._columns.rows.repeated import repeated_units
+from kpod._columns.rows.identical_rows import copies
+from kpod._columns.rows.repeated_individuals import repeated_units
 from kpod._columns.tables import FILE, Column, TableFile
 from kpod._common.notes import Note, Notes
 from kpod._common.typing import Floats

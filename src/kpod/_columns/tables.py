@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from kpod._columns.missing_codes import matching
-from kpod._columns.roles.facts import Role
+from kpod._columns.roles.column_facts import Role
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option

@@ -22,9 +22,14 @@ from kpod._engine.solvers.interface import Solution
 from kpod._engine.solvers.nearest import nearest_labels
 from kpod._engine.table import Table, make_table
 from kpod._kernels.panel import Panel
-from kpod._selection.informative import LEVEL, UNCLEAR, MissingnessDecision, decide_missingness
-from kpod._selection.number import KChoice, Shapes, conclusion, too_little
-from kpod._selection.search import YOURSELF, Search, TooLittleError
+from kpod._model_selection.informative_missingness import (
+    LEVEL,
+    UNCLEAR,
+    MissingnessDecision,
+    decide_missingness,
+)
+from kpod._model_selection.number_of_clusters import KChoice, Shapes, conclusion, too_little
+from kpod._model_selection.number_search import YOURSELF, Search, TooLittleError
 
 GAP_STARTS = 4  # of each fit on which the choice between them rests
 

@@ -26,8 +26,8 @@ from kpod._inputs import choose_executor, collections, validation
 from kpod._inputs.scanned import ScannedTable
 from kpod._mixture.confidence import soften
 from kpod._mixture.roundness import roundness
-from kpod._selection.informative import MissingnessDecision
-from kpod._selection.number import KChoice, Shapes
+from kpod._model_selection.informative_missingness import MissingnessDecision
+from kpod._model_selection.number_of_clusters import KChoice, Shapes
 
 
 class KPOD(NearestCenter):

@@ -18,11 +18,11 @@ from kpod._common.system import memory_errors
 from kpod._common.typing import AnyFloats
 from kpod._engine.blocks import csr_of
 from kpod._estimators.observed_scaler import ObservedScaler
+from kpod._files.locations.part import Part
+from kpod._files.pieces.file_source import Source
 from kpod._files.pieces.scanning import CHUNK_ENTRIES, Decoded, chunks, fitted_scaler
 from kpod._files.pieces.scratch import Scratch
-from kpod._files.pieces.source import Source
-from kpod._files.pieces.sources import Sources
-from kpod._files.places.part import Part
+from kpod._files.pieces.table_parts import Sources
 from kpod._inputs import conversion
 from kpod._inputs.scanned import ScannedTable
 

@@ -22,7 +22,7 @@ from kpod._columns.missing_codes import MissingCodes
 from kpod._columns.notations.number_formats import PAIRS
 from kpod._columns.positions_in_files import Cells, letters
 from kpod._columns.roles import ordered
-from kpod._columns.roles.vocabulary import NO_ANSWER
+from kpod._columns.roles.heading_words import NO_ANSWER
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option

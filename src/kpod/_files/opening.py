@@ -39,8 +39,8 @@ def open_table(
 ) -> TableFile:
     """The table in one or several files; `close` it when what it needs on a disk is needed no more."""
     check_pyarrow()
+    from kpod._files.locations.part import without_secrets
     from kpod._files.pieces.large_table import LargeTable, files_of
-    from kpod._files.places.part import without_secrets
     from kpod._files.reading import read_table
 
     several = isinstance(data, (list, tuple))

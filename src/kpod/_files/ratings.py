@@ -14,7 +14,7 @@ from scipy import sparse
 from kpod._columns.column_inspection import inspect
 from kpod._columns.preparing.column_values import words_of
 from kpod._columns.preparing.columns_in_use import ColumnUsage
-from kpod._columns.roles.facts import Role
+from kpod._columns.roles.column_facts import Role
 from kpod._columns.tables import TableFile, check_numeric, shown
 from kpod._common.errors import InputError, printable
 from kpod._common.options import option

@@ -11,7 +11,7 @@ from kpod._common.sentences.formatting import MOST_LISTED, counted, listed, perc
 from kpod._common.typing import Positions
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.stability import Stability, unstable
-from kpod._selection.number import KChoice
+from kpod._model_selection.number_of_clusters import KChoice
 
 SURE, UNSURE = 0.9, 0.6
 """Probabilities of a row's likeliest cluster: certain from the first up, uncertain below the second."""

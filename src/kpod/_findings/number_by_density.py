@@ -1,7 +1,7 @@
 """The number of clusters of any shape: the choice by squared errors, checked by held-out log density.
 
 Where clusters need not be round, correlation is no reason for doubt, and groups that differ in spread, or
-have a few outlying cells, are groups all the same. Held-out log density (`_selection/density.py`) sees
+have a few outlying cells, are groups all the same. Held-out log density (`_model_selection/density.py`) sees
 them: it may settle a doubt, contradict a choice that seemed clear, or find several groups where squared
 errors find one.
 """
@@ -18,11 +18,11 @@ from sklearn.base import clone
 from kpod._common.sentences.formatting import counted
 from kpod._engine.executors import threads
 from kpod._estimators.kpod import KPOD
-from kpod._findings.shapes import choose_shape
+from kpod._findings.cluster_shapes import choose_shape
 from kpod._inputs import validation
-from kpod._selection.density import MOST_COLUMNS, DensityChoice, DensitySearch
-from kpod._selection.number import KChoice
-from kpod._selection.separation import n_apart
+from kpod._model_selection.density import MOST_COLUMNS, DensityChoice, DensitySearch
+from kpod._model_selection.number_of_clusters import KChoice
+from kpod._model_selection.separation import n_apart
 
 SUSPECTED = 2.0  # standard errors by which several groups are better than one, where one seemed clear,
 CERTAIN = 3.0  # and by which there is no doubt of it

@@ -27,7 +27,7 @@ from kpod._engine.table import make_table
 from kpod._findings.fitted_clusters.models import model_and_table
 from kpod._inputs import validation
 from kpod._inputs.samples import brought_here
-from kpod._selection import holdout
+from kpod._model_selection import holdout
 
 RESAMPLES = 50
 STARTS = 3

@@ -15,7 +15,7 @@ from kpod._findings.fitted_clusters.mixture_spread import shape_sentence
 from kpod._findings.fitted_clusters.models import is_mixture, model_and_table
 from kpod._inputs import validation
 from kpod._inputs.samples import brought_here
-from kpod._selection.holdout import entries
+from kpod._model_selection.holdout import entries
 
 
 @dataclass

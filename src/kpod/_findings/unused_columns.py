@@ -47,6 +47,6 @@ def unused_columns(table: TableFile, choice: ColumnUsage) -> list[Any]:
 def is_years(values: Any) -> bool:
     import numpy as np
 
-    from kpod._columns.roles.facts import YEARS
+    from kpod._columns.roles.column_facts import YEARS
 
     return bool(np.nanmin(values) >= YEARS[0] and np.nanmax(values) <= YEARS[1])

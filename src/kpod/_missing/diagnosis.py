@@ -31,7 +31,7 @@ from kpod._missing.association import (
 )
 from kpod._missing.between_groups import Gaps, GapTest
 from kpod._missing.little import LittleTest, little_test
-from kpod._missing.sentences import sentences, suggestion
+from kpod._missing.missingness_sentences import sentences, suggestion
 
 MOST_ROWS = 10_000
 

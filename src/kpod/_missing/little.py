@@ -8,9 +8,7 @@ import numpy as np
 from scipy import special
 
 from kpod._common.typing import Floats, Positions
-from kpod._missing.association import (
-    _sample,
-)
+from kpod._missing.association import _sample
 from kpod._missing.between_groups import Gaps
 
 LITTLE_ROWS, LITTLE_COLUMNS = 2_000, 30

@@ -23,12 +23,12 @@ from kpod._common.column_groups import ColumnGroups
 from kpod._common.typing import Floats, Labels
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.chunks import chunks
 from kpod._mixture.em.expectation import Entries
 from kpod._mixture.em.iteration import from_labels, run, smallest_variances
 from kpod._mixture.em.maximisation import Constraints
-from kpod._mixture.em.parameters import Prior
-from kpod._mixture.shape import Shape
+from kpod._mixture.em.mixture_parameters import Prior
 
 STEPS = 200
 TOL = 1e-5  # of log-likelihood a row

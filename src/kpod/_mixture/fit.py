@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from kpod._common.typing import Floats, Labels
 from kpod._engine.executors import Executor
 from kpod._engine.table import Table
-from kpod._mixture.cells import ROUNDS, Prices, bitmap
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.expectation import Entries
 from kpod._mixture.em.iteration import Solution, run, smallest_variances
 from kpod._mixture.em.maximisation import Constraints
-from kpod._mixture.em.parameters import Parameters, Prior
+from kpod._mixture.em.mixture_parameters import Parameters, Prior
+from kpod._mixture.outlying_cells import ROUNDS, Prices, bitmap
 from kpod._mixture.search import AUTO_STARTS, Search, candidates
-from kpod._mixture.shape import Shape
 from kpod._mixture.starts import Sample, standardised, standardised_sample
 from kpod._mixture.uninformative_columns import can_tie_columns, select, uninformative_columns
 

@@ -17,11 +17,11 @@ from kpod._common.typing import Floats, Labels
 from kpod._engine.blocks import some_rows
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.iteration import from_labels, run, smallest_variances
 from kpod._mixture.em.maximisation import Constraints
-from kpod._mixture.em.parameters import Prior
+from kpod._mixture.em.mixture_parameters import Prior
 from kpod._mixture.search import WIDEST_WHOLE_AUTO
-from kpod._mixture.shape import Shape
 from kpod._mixture.starts import prior_of, standardised_sample
 
 MOST_ENTRIES = 200_000  # that are looked at

@@ -9,10 +9,10 @@ import numpy as np
 
 from kpod._common.typing import Labels
 from kpod._engine.executors import Executor
+from kpod._mixture.covariance_shape import WITH_FACTORS, Shape
 from kpod._mixture.em.iteration import Solution, from_labels, with_factors
 from kpod._mixture.em.maximisation import Constraints
-from kpod._mixture.em.parameters import Parameters, Prior
-from kpod._mixture.shape import WITH_FACTORS, Shape
+from kpod._mixture.em.mixture_parameters import Parameters, Prior
 from kpod._mixture.starts import FEW, Sample, around, best_of, one_cluster, prior_of
 
 N_CLUSTERINGS = 10  # starts of KPOD, the best few of which EM starts from

@@ -18,11 +18,11 @@ from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS, Fit, FitPlan
 from kpod._engine.table import Table, make_table
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.expectation import Entries
 from kpod._mixture.em.iteration import Solution, from_labels, run
 from kpod._mixture.em.maximisation import Constraints
-from kpod._mixture.em.parameters import Parameters, Prior
-from kpod._mixture.shape import Shape
+from kpod._mixture.em.mixture_parameters import Parameters, Prior
 
 Rounds = tuple[tuple[int, int, int], ...]
 

@@ -18,7 +18,7 @@ from kpod._engine.blocks import Units
 from kpod._engine.executors import Executor
 from kpod._engine.table import make_table
 from kpod._mixture.em.expectation import Entries
-from kpod._mixture.em.parameters import Parameters
+from kpod._mixture.em.mixture_parameters import Parameters
 
 DEGREES = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 25.0, 50.0, 100.0)
 SCALES = np.geomspace(0.3, 1.5, 30)  # of the covariances, which are too large for the middle of heavy tails

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpod._common.typing import Floats
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.expectation import Sums
 from kpod._mixture.em.iteration import Solution, run
 from kpod._mixture.em.maximisation import Constraints, triangle
-from kpod._mixture.em.parameters import Parameters
+from kpod._mixture.em.mixture_parameters import Parameters
 from kpod._mixture.search import TRIAL_CLUSTERINGS, TRIAL_STEPS, TRIAL_TOL, Search
-from kpod._mixture.shape import Shape
 from kpod._mixture.starts import around, one_cluster
 
 ROUNDS, STEPS = 8, 4

@@ -17,7 +17,7 @@ from kpod._findings.fitted_clusters.models import is_mixture
 
 if TYPE_CHECKING:
     from kpod._findings.stability import Stability
-    from kpod._selection.number import KChoice
+    from kpod._model_selection.number_of_clusters import KChoice
 
 MOST_COLUMNS = 500
 MOST_PATTERNS = 6

@@ -32,22 +32,13 @@ from kpod._findings.unused_column_profiles import profile as profile_of
 from kpod._findings.unused_columns import unused_columns
 from kpod._inputs import collections, validation
 from kpod._inputs.samples import brought_here
-from kpod._report.content import (
-    MOST_COLUMNS,
-    choice_of,
-    clusters,
-    columns,
-    facts,
-    gaps,
-    mixture,
-    outcome_of,
-)
+from kpod._report.content import MOST_COLUMNS, choice_of, clusters, columns, facts, gaps, mixture, outcome_of
 from kpod._report.members import as_json, members
 from kpod._report.pictures import LABELS, pictures
 
 if TYPE_CHECKING:
     from kpod._findings.stability import Stability
-    from kpod._selection.number import KChoice
+    from kpod._model_selection.number_of_clusters import KChoice
     from kpod.plot import RowsDisplay
 
 MOST_PROFILES = 12

@@ -15,7 +15,7 @@ from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.models import is_mixture
 
 if TYPE_CHECKING:
-    from kpod._selection.number import KChoice
+    from kpod._model_selection.number_of_clusters import KChoice
     from kpod.plot import RowsDisplay
 
 PAGE_WIDTH = 950.0

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from kpod._common.typing import Floats, Positions
 from kpod._findings.choose_k import choose_k
 from kpod._findings.fitted_clusters.models import model_and_table
-from kpod._selection.number import KChoice
+from kpod._model_selection.number_of_clusters import KChoice
 from kpod.plot._display import INK, MUTED, PALETTE, Display, tidy
 
 

@@ -19,7 +19,7 @@ from kpod._columns.column_inspection import gaps_of, is_text
 from kpod._columns.notations import dates
 from kpod._columns.preparing.column_values import words_of
 from kpod._columns.relations.same_information import Same, same_information
-from kpod._columns.roles.facts import Role
+from kpod._columns.roles.column_facts import Role
 from kpod._columns.tables import Column, TableFile, check_numeric, shown, two_ways
 from kpod._common.errors import InputError, printable
 from kpod._common.options import in_the_shell, option

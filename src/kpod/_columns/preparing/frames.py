@@ -66,7 +66,7 @@ def table_of(
     import pyarrow as pa
 
     from kpod._columns.missing_codes import MissingCodes
-    from kpod._columns.roles.facts import Role
+    from kpod._columns.roles.column_facts import Role
     from kpod._columns.table_inspection import look_at_columns
     from kpod._columns.tables import Column, TableFile
 

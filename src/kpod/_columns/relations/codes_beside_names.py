@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from kpod._columns.column_inspection import is_text
 from kpod._columns.roles.calendar import PARTS, plain
-from kpod._columns.roles.facts import SAMPLE, Facts, Role, tokens
+from kpod._columns.roles.column_facts import SAMPLE, Facts, Role, tokens
+from kpod._columns.roles.heading_words import HOW_MANY, QUANTITIES
 from kpod._columns.roles.ordered import order_of
-from kpod._columns.roles.vocabulary import HOW_MANY, QUANTITIES
 from kpod._columns.tables import Column
 from kpod._common.typing import Floats
 

@@ -8,19 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kpod._columns.roles.facts import (
-    YEARS,
-    Facts,
-    Role,
-    in_years,
-    is_years,
-)
-from kpod._columns.roles.vocabulary import (
-    A_PROPERTY,
-    QUANTITIES,
-    STAMPS,
-    words,
-)
+from kpod._columns.roles.column_facts import YEARS, Facts, Role, in_years, is_years
+from kpod._columns.roles.heading_words import A_PROPERTY, QUANTITIES, STAMPS, words
 from kpod._common.notes import Note
 
 YEAR_WORDS = words("year decade yr jahr annee ano anno jaar rok vuosi god год 年 ")

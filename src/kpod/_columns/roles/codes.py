@@ -7,13 +7,8 @@ import re
 import numpy as np
 from scipy.special import pdtr
 
-from kpod._columns.roles.facts import (
-    YEARS,
-    Facts,
-    Role,
-    tokens,
-)
-from kpod._columns.roles.vocabulary import (
+from kpod._columns.roles.column_facts import YEARS, Facts, Role, tokens
+from kpod._columns.roles.heading_words import (
     COUNTERS,
     GROUPS,
     HOW_MANY,

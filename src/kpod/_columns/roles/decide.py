@@ -11,12 +11,7 @@ import numpy as np
 
 from kpod._columns.roles.calendar import calendar, year_note
 from kpod._columns.roles.codes import coded_category, identifier, postcodes
-from kpod._columns.roles.facts import (
-    Contents,
-    Facts,
-    Role,
-    observed_sample,
-)
+from kpod._columns.roles.column_facts import Contents, Facts, Role, observed_sample
 from kpod._columns.roles.suspected_codes import code_notes
 from kpod._columns.roles.text_roles import ALL_THE_SAME, role_of_text
 from kpod._common.notes import Note

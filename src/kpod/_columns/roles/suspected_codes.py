@@ -6,12 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kpod._columns.roles.facts import (
-    Facts,
-)
-from kpod._columns.roles.vocabulary import (
-    NO_ZERO,
-)
+from kpod._columns.roles.column_facts import Facts
+from kpod._columns.roles.heading_words import NO_ZERO
 from kpod._common.notes import Note
 
 HIGH_CODES = [float(digit * n) for n in range(1, 7) for digit in ("9", "8", "7")]

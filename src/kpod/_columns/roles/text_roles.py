@@ -9,17 +9,8 @@ import numpy as np
 
 from kpod._columns.notations import date_notation
 from kpod._columns.roles import ordered
-from kpod._columns.roles.facts import (
-    Contents,
-    Role,
-    tokens,
-)
-from kpod._columns.roles.vocabulary import (
-    IDS,
-    NO_ANSWER_AT_ALL,
-    NOT_FIRST,
-    NOUN_AND_ID,
-)
+from kpod._columns.roles.column_facts import Contents, Role, tokens
+from kpod._columns.roles.heading_words import IDS, NO_ANSWER_AT_ALL, NOT_FIRST, NOUN_AND_ID
 from kpod._common.notes import Note
 
 ALL_THE_SAME = "the same value in every row"

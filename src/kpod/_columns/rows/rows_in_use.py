@@ -13,7 +13,7 @@ import pyarrow as pa
 from kpod._columns.preparing.column_values import codes_of, words_of
 from kpod._columns.preparing.columns_in_use import USED, choose_columns, days_of
 from kpod._columns.rows.aggregates import aggregates
-from kpod._columns.rows.duplicates import copies
+from kpod._columns.rows.identical_rows import copies
 from kpod._columns.tables import Column, TableFile, shown
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note

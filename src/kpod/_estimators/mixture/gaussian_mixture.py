@@ -24,8 +24,8 @@ from kpod._estimators.mixture.parameters import check_mixture_parameters
 from kpod._estimators.parameters import is_auto
 from kpod._inputs import collections, validation
 from kpod._inputs.samples import brought_here
-from kpod._mixture.cells import Prices
 from kpod._mixture.fit import Fitted, Options, fit_mixture
+from kpod._mixture.outlying_cells import Prices
 from kpod._mixture.search import WIDEST_WHOLE
 from kpod._mixture.starts import standardised_sample
 

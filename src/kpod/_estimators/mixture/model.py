@@ -18,11 +18,11 @@ from kpod._estimators import in_partitions
 from kpod._estimators.parameters import check_integer
 from kpod._estimators.table_model import TableModel
 from kpod._inputs import collections, frames, validation
-from kpod._mixture.cells import Prices, bitmap
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.completion import drawn, expected, given_observed
 from kpod._mixture.em.expectation import Entries
-from kpod._mixture.em.parameters import Parameters
-from kpod._mixture.shape import Shape
+from kpod._mixture.em.mixture_parameters import Parameters
+from kpod._mixture.outlying_cells import Prices, bitmap
 
 
 class MixtureModel(TableModel):

@@ -9,7 +9,7 @@ import numpy as np
 
 from kpod._estimators.parameters import MISSINGNESS, check_integer, is_auto
 from kpod._kernels.mixture import FACTORS_AT_MOST
-from kpod._mixture.shape import SHAPES, WITH_FACTORS
+from kpod._mixture.covariance_shape import SHAPES, WITH_FACTORS
 
 
 def check_mixture_parameters(model: Any) -> None:

@@ -21,7 +21,7 @@ from kpod._columns.tally import Tally
 from kpod._common.errors import InputError, printable
 from kpod._common.options import option
 from kpod._common.typing import AnyFloats, Floats
-from kpod._files.pieces.source import Source
+from kpod._files.pieces.file_source import Source
 from kpod._kernels.columns import interleave
 
 

@@ -16,7 +16,7 @@ from kpod._columns.tables import FILE, SUFFIXES, Dialect
 from kpod._common.errors import InputError
 from kpod._files.atomic import is_folder, naming, written_folder, written_whole
 from kpod._files.pieces.decoding import Decoder
-from kpod._files.pieces.source import Source
+from kpod._files.pieces.file_source import Source
 from kpod._files.writing import csv_batches, csv_header, dialect_for, format_of
 
 if TYPE_CHECKING:

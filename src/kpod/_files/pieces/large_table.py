@@ -18,7 +18,7 @@ import pyarrow as pa
 from kpod._columns import column_inspection as kinds
 from kpod._columns.missing_codes import MissingCodes
 from kpod._columns.preparing.columns_in_use import ColumnUsage
-from kpod._columns.roles.facts import SAMPLE
+from kpod._columns.roles.column_facts import SAMPLE
 from kpod._columns.table_inspection import settle_decimal
 from kpod._columns.tables import Column, TableFile, check_numeric, shown
 from kpod._columns.tally import Tally
@@ -29,14 +29,14 @@ from kpod._common.sentences.formatting import size_text
 from kpod._common.typing import Floats
 from kpod._engine.windows import gathered
 from kpod._files import foreign_formats, memory_limits
+from kpod._files.locations.part import Part
+from kpod._files.locations.paths import expand
 from kpod._files.output import has_plain_numbers
 from kpod._files.pieces.decoding import Decoder
+from kpod._files.pieces.file_source import Source
 from kpod._files.pieces.scanning import Decoded
-from kpod._files.pieces.source import Source
-from kpod._files.pieces.sources import Sources
+from kpod._files.pieces.table_parts import Sources
 from kpod._files.pieces.text_source import TextOptions, TextSource
-from kpod._files.places.part import Part
-from kpod._files.places.paths import expand
 from kpod._files.text import rows_that_are_not_data
 from kpod._files.text.delimited import rows_as_text
 from kpod._inputs.scanned import ScannedTable

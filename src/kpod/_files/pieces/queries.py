@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from kpod._common.errors import InputError
-from kpod._files.pieces import source
-from kpod._files.pieces.source import Source
-from kpod._files.places.lakes import opening_lake, parts_of_dataset, parts_of_delta
-from kpod._files.places.part import Part
+from kpod._files.locations.lakes import opening_lake, parts_of_dataset, parts_of_delta
+from kpod._files.locations.part import Part
+from kpod._files.pieces import file_source
+from kpod._files.pieces.file_source import Source
 from kpod._files.text.delimited import one_line
 
 
@@ -88,7 +88,7 @@ class QuerySource(Source):
 
     def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         n_rows = 0
-        for batch in self.rows(list(names), max(1, source.BATCH_ENTRIES // max(1, len(names)))):
+        for batch in self.rows(list(names), max(1, file_source.BATCH_ENTRIES // max(1, len(names)))):
             n_rows += batch.num_rows
             yield batch.select(list(names))
         if self.kind == "RecordBatchReader" and n_rows == 0:

@@ -24,11 +24,11 @@ from kpod._common.progress import Progress
 from kpod._common.sentences.formatting import size_text, some
 from kpod._common.typing import AnyFloats, Floats
 from kpod._engine.windows import release
+from kpod._files.locations.paths import SCANNED, expand
 from kpod._files.pieces.decoding import ColumnsToRows, Decoder
 from kpod._files.pieces.scratch import Scratch
-from kpod._files.pieces.sources import Sources, is_numeric
+from kpod._files.pieces.table_parts import Sources, is_numeric
 from kpod._files.pieces.text_source import TextOptions
-from kpod._files.places.paths import SCANNED, expand
 from kpod._inputs.lazy import lazy_kind
 from kpod._inputs.scanned import ScannedTable
 

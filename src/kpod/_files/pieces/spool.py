@@ -13,11 +13,11 @@ import pyarrow as pa
 from kpod._common.progress import Progress
 from kpod._common.sentences.formatting import size_text
 from kpod._files import memory_limits
+from kpod._files.locations.part import Part
 from kpod._files.pieces.queries import QuerySource
 from kpod._files.pieces.scratch import Scratch, naming
-from kpod._files.pieces.sources import Sources
+from kpod._files.pieces.table_parts import Sources
 from kpod._files.pieces.text_source import TextOptions
-from kpod._files.places.part import Part
 
 
 @dataclass

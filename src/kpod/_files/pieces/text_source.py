@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from kpod._columns.tables import Dialect
 from kpod._common.errors import InputError
-from kpod._files.pieces.source import EmptyPartError, Source
-from kpod._files.places.part import Part
+from kpod._files.locations.part import Part
+from kpod._files.pieces.file_source import EmptyPartError, Source
 from kpod._files.text import blank_separated, delimited, headings, rows_that_are_not_data
 
 TEXT_BLOCK = 1 << 23

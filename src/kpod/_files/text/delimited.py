@@ -29,7 +29,7 @@ from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._common.typing import Floats
 from kpod._files.atomic import is_url
-from kpod._files.places.remote import read_url
+from kpod._files.locations.remote import read_url
 from kpod._files.text import blank_separated, headings, rows_that_are_not_data
 
 DELIMITERS = [",", ";", "\t", "|"]

@@ -20,7 +20,7 @@ from kpod._estimators.nearest_center import NearestCenter
 from kpod._findings.fitted_clusters.entries import Entries
 from kpod._inputs import collections, validation
 from kpod._inputs.scanned import ScannedTable
-from kpod._models.save_load import without_names
+from kpod._saved_models.save_load import without_names
 
 ROWS_COMPARED = 2_000_000
 """Entries of a scanned table compared with centers at once."""

@@ -12,7 +12,7 @@ from kpod._engine.blocks import Units, block_of
 from kpod._kernels.mixture import Factors
 from kpod._mixture.em.expectation import Range, expect
 from kpod._mixture.em.maximisation import triangle
-from kpod._mixture.em.parameters import Parameters
+from kpod._mixture.em.mixture_parameters import Parameters
 
 AT_ONCE = 1 << 20  # numbers of rows, clusters and columns
 

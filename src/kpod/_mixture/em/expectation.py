@@ -22,7 +22,7 @@ from kpod._engine.table import Table
 from kpod._kernels import mixture as kernels
 from kpod._kernels.mixture import Covariances, Factors
 from kpod._kernels.rows import Rows, Workspace
-from kpod._mixture.em.parameters import Parameters
+from kpod._mixture.em.mixture_parameters import Parameters
 
 ENTRIES_PER_RANGE = 1 << 15
 MOST_RANGES = 64

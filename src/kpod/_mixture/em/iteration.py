@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpod._common.typing import Floats, Labels
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.expectation import Entries
 from kpod._mixture.em.maximisation import Constraints, maximise
-from kpod._mixture.em.parameters import Parameters, Prior
-from kpod._mixture.shape import Shape
+from kpod._mixture.em.mixture_parameters import Parameters, Prior
 
 LABELLED_STEPS = 5  # with the clusters kept, until covariances are those of the clusters
 

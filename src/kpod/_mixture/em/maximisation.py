@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpod._common.typing import Floats, Positions
-from kpod._kernels.maximum import NOTHING, maximise_factors
+from kpod._kernels.m_step import NOTHING, maximise_factors
+from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.expectation import Sums
-from kpod._mixture.em.parameters import SMALLEST_RATE, Parameters, Prior
-from kpod._mixture.shape import Shape
+from kpod._mixture.em.mixture_parameters import SMALLEST_RATE, Parameters, Prior
 
 
 @dataclass(frozen=True)

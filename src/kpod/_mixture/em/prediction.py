@@ -10,7 +10,7 @@ from scipy import sparse
 
 from kpod._common.typing import Floats, Positions
 from kpod._mixture.em.expectation import Entries, Expected
-from kpod._mixture.em.parameters import Parameters
+from kpod._mixture.em.mixture_parameters import Parameters
 
 POWER_STEPS = 15
 SPARSE = 16  # places for an entry, beyond which residuals are a sparse matrix
