@@ -40,7 +40,7 @@ def check_by_density(
         return kpod, choice
     shaped = Shaped(X, kpod, shape, sample_weight)
     found = with_density(choice, density)
-    if found.sentence_ != choice.sentence_ and 1 < choice.best_k_ and shaped.is_refused(density.k):
+    if found.sentence_ != choice.sentence_ and choice.best_k_ > 1 and shaped.is_refused(density.k):
         found = replace(choice, table_=found.table_)
     else:
         found = with_groups_apart(choice, found, density, shaped)
@@ -91,13 +91,11 @@ class Shaped:
         return float(about.bics_[about.compared_])
 
 
-def with_groups_apart(
-    choice: KChoice, found: KChoice, density: DensityChoice, shaped: Shaped
-) -> KChoice:
+def with_groups_apart(choice: KChoice, found: KChoice, density: DensityChoice, shaped: Shaped) -> KChoice:
     """What was found, or the most groups that are set apart in their shape.
 
-    There is no doubt of these if centers ask for as many and only seemed not to be separate, or if fewer groups
-    or more have a higher BIC.
+    There is no doubt of these if centers ask for as many and only seemed not to be separate, or if other
+    numbers have a higher BIC.
     """
     numbers = perhaps_apart(choice, density)
     k = next(filter(shaped.is_apart, numbers), None)
@@ -201,7 +199,9 @@ def set_apart(choice: KChoice, k: int, *, clear: bool) -> KChoice:
         return unsettled(choice, k, f"{choice.reason_}; {also}")
     text = f"{counted(k, 'cluster')}: "
     if k == choice.best_k_:
-        text += f"as many centers predict hidden values best, and {k} groups that are not round are set apart "
+        text += (
+            f"as many centers predict hidden values best, and {k} groups that are not round are set apart "
+        )
         text += f"from each other; {dense}."
     else:
         text += f"{k} groups that are not round are set apart from each other; {dense}, and a mixture of as "
