@@ -141,8 +141,8 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         if executor is not None and collections.is_collection(X):
             if self.rows is not None:
                 raise ValueError(
-                    "rows='center' needs the whole table in memory. Of a table of Dask or Spark, take off "
-                    "the means of its rows first."
+                    "rows='center' needs the whole table in memory. For a Dask or Spark table, subtract the "
+                    "mean of each row first."
                 )
             values = collections.table_of(X, executor, None)
             validate_data(self, values.header, reset=reset, skip_check_array=True)

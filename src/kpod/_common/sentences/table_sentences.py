@@ -149,11 +149,11 @@ def repeated_units(note: Note, n_units: int, length: float) -> str:
 
 def alike(note: Note, n_units: int, what: str) -> str:
     unit = names_in(note)[0]
-    text = f"Rows of the same {unit} tend to be alike, so clusters may be {what.format(unit=unit)}"
+    text = f"If rows of the same {unit} are alike, clusters may be {what.format(unit=unit)}"
     if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
         return f"{text}."
     use = option("--one-row-per", note.columns[0])
-    return f"{text}; to group them as a whole ({n_units:,} rows), use {use}."
+    return f"{text}; to cluster one row for each {unit} ({n_units:,} rows), use {use}."
 
 
 def duplicate_rows(_: Note, n: int) -> str:
