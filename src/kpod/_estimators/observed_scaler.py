@@ -98,7 +98,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
     def transform(self, X: Any) -> Any:
         """Center the rows and columns of X and scale its columns; gaps stay gaps.
 
-        For a Dask collection or a Spark DataFrame, the result is another one, not computed yet.
+        For a Dask collection or a Spark DataFrame, the result is a lazy one.
         """
         check_is_fitted(self)
         if collections.is_collection(X):

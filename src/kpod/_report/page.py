@@ -160,7 +160,7 @@ def unused_columns_of(frame: Any, n_rows: int) -> list[UnusedColumn]:
 
 
 class Report:
-    """A report, as data and as HTML."""
+    """A report: `data` has its content as plain values, `html` the page; a notebook shows it."""
 
     def __init__(
         self,
