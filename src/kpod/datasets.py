@@ -46,6 +46,13 @@ def make_mixture(
     Row i is drawn from N(c_l, cluster_std^2 I), its cluster l uniformly, the entries of the
     centers c from N(0, center_std^2).
 
+    Parameters
+    ----------
+    n_clusters, n_samples, n_features : int
+    center_std, cluster_std : float
+        The standard deviations of the centers, and of the rows around their center.
+    random_state : int, RandomState or Generator instance, or None, default=None
+
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
@@ -67,6 +74,11 @@ def make_mixture(
 @takes_rng
 def make_perturbed_wine(random_state: RandomState = None) -> tuple[Floats, Labels]:
     """The UCI wine table with normal noise of a tenth of each column's mean on every entry.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or Generator instance, or None, default=None
+        Determines the noise.
 
     Returns
     -------

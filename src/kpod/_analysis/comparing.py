@@ -41,7 +41,7 @@ MOST_ROWS = 5_000
 
 @dataclass(frozen=True)
 class ClusterThen:
-    """A cluster when the model was fitted, and in the new table.
+    """A cluster in the table of the model, and in the new table.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class ClusterThen:
 
 @dataclass(frozen=True)
 class Shift:
-    """A column whose mean in a cluster has moved, in the units of the table."""
+    """A column whose mean in a cluster has changed, in the units of the table."""
 
     cluster: int
     column: str

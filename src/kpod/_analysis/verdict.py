@@ -56,7 +56,7 @@ MORE = 3
 
 @dataclass(frozen=True)
 class OtherChoice:
-    """One choice made otherwise, and what came of it.
+    """The result of the analysis with one choice made differently.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Verdict(ReadsAsText):
     sentence_ : str
         How many groups, whether they are separate, and under how many other choices they are the same.
     groups : {"separate", "partly separate", "continuum", "unclear", "one", "given"}
-        What the clusters are: groups set apart, pieces of something continuous, a guess, nothing but one
+        What the clusters are: separate groups, pieces of something continuous, a guess, nothing but one
         group; or as many as were asked for.
     n_clusters : int
     others : list of OtherChoice

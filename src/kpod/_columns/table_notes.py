@@ -138,7 +138,7 @@ def panel(table: TableFile, choice: ColumnUsage) -> list[Note]:
         if max(n_units, n_times) > table.n_rows / 2 or n_units * n_times < table.n_rows:
             continue
         if both.group_by(["unit", "time"]).aggregate([]).num_rows == table.n_rows:
-            return [Note("one row for each", (unit, time), {"n_units": n_units})]
+            return [Note("one row for each", (unit, time), {"n_units": n_units, "in_pieces": table.in_pieces})]
     dates = [name for name in times if name != FILE or name in table.by_name]
     for unit in units if dates else ():
         codes = codes_of(table, unit)
@@ -148,7 +148,8 @@ def panel(table: TableFile, choice: ColumnUsage) -> list[Note]:
             starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
             whole = n_runs == len(sizes)
             length = typical(sizes if whole else np.diff(np.append(starts, len(codes))))
-            return [Note("rows in time", (unit,), {"n_units": len(sizes), "length": length, "whole": whole})]
+            values = {"n_units": len(sizes), "length": length, "whole": whole, "in_pieces": table.in_pieces}
+            return [Note("rows in time", (unit,), values)]
     return []
 
 

@@ -98,7 +98,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
     def transform(self, X: Any) -> Any:
         """Center the rows and columns of X and scale its columns; gaps stay gaps.
 
-        For a Dask collection or a Spark DataFrame, the result is another one, not computed yet.
+        For a Dask collection or a Spark DataFrame, the result is a lazy one.
         """
         check_is_fitted(self)
         if collections.is_collection(X):
@@ -141,8 +141,8 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         if executor is not None and collections.is_collection(X):
             if self.rows is not None:
                 raise ValueError(
-                    "rows='center' needs the whole table in memory. Of a table of Dask or Spark, take off "
-                    "the means of its rows first."
+                    "rows='center' needs the whole table in memory. For a Dask or Spark table, subtract the "
+                    "mean of each row first."
                 )
             values = collections.table_of(X, executor, None)
             validate_data(self, values.header, reset=reset, skip_check_array=True)

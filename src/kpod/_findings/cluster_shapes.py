@@ -75,10 +75,10 @@ class ShapeChoice(ReadsAsText):
     bics_ : dict
         BIC of round clusters, of round clusters with heavy tails, and of the mixture.
     n_separate_ : int
-        How many separate groups the clusters of a mixture that is handed out form, in its shape; 0 where
-        clusters are round, or the table is not dense.
+        The number of separate groups that the clusters of a returned mixture form, in its shape; 0 if clusters
+        are round, or the table is not dense.
     n_sampled_ : int
-        How many rows shapes were compared by, where that is a sample of the table; else 0.
+        The number of rows on which shapes were compared, if that is a sample of the table; else 0.
     degrees_ : float
         Degrees of freedom of the heavy tails that contradict a Gaussian shape; infinite if there are none.
     sentence_ : str

@@ -144,28 +144,28 @@ def perhaps_apart(choice: KChoice, density: DensityChoice) -> list[int]:
 
 def set_apart(choice: KChoice, k: int) -> KChoice:
     """The choice where k clusters are set apart in their shape: clear if squared errors ask for as many."""
-    dense = "rows that were held out have as high a density as with any number"
+    dense = "held-out rows have as high a density as with any number"
     if k < choice.best_k_:
-        also = f"with {k} groups of any shape, which are set apart, {dense}"
+        also = f"with {k} groups of any shape, which are separate, {dense}"
         return unsettled(choice, k, f"{choice.reason_}; {also}")
     text = (
         f"{counted(k, 'cluster')}: as many centers predict hidden values best, and {k} groups that are not "
-        f"round are set apart from each other; {dense}."
+        f"round are separate; {dense}."
     )
     return replace(choice, clear_=True, reason_="", sentence_=text)
 
 
 def better(k: int) -> str:
-    return f"rows that were held out have a higher density with {k} groups of any shape"
+    return f"held-out rows have a higher density with {k} groups of any shape"
 
 
 def settled(choice: KChoice, k: int, *, by_centers: bool) -> KChoice:
     """A clear choice."""
     also = "the centers predict hidden values best with as many"
-    alone = "squared errors alone do not tell these groups apart"
+    alone = "squared errors alone do not distinguish these groups"
     text = (
-        f"{counted(k, 'cluster')}: rows that were held out have the highest density with {k} groups of any "
-        f"shape, fewer do worse, and more do no better; {also if by_centers else alone}."
+        f"{counted(k, 'cluster')}: held-out rows have the highest density with {k} groups of any shape, "
+        f"fewer do worse, and more do no better; {also if by_centers else alone}."
     )
     return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=text)
 

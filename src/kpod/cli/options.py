@@ -53,8 +53,8 @@ def in_files(name: str) -> Decorator:
             "--scratch",
             metavar="DIR",
             type=click.Path(),
-            help="Read in pieces, with a scratch file in DIR, for tables larger than memory.  [default: if "
-            "several files are given, or one that does not fit into memory]",
+            help="Read the table in pieces, with a scratch file in DIR.  [default: in pieces only if there are "
+            "several files, or one that does not fit in memory]",
         ),
     )
 

@@ -56,7 +56,7 @@ def show(described: dict[str, Any]) -> None:
         f"{counted(described['complete_rows'], 'row')} complete, "
         f"{counted(described['rows_without_numbers'], 'row')} with no numbers observed\n"
     )
-    columns = grid("column", "role", "missing", "share", "min", "max", "marks", right=2)
+    columns = grid("column", "role", "missing", "share", "min", "max", "codes", right=2)
     columns.columns[-1].justify = "left"
     for c in described["columns"][:MOST_LINES]:
         ends = [number(c[end]) if c[end] is not None else "" for end in ("min", "max")]
