@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kpod._common.notes import Note
+from kpod._common.sentences.caution_sentences import title
 from kpod._common.sentences.formatting import best_found, finite
-from kpod._common.sentences.note_sentences import title
 from kpod._common.sentences.verdict_sentences import why
 from kpod._findings.certainty import starts_of, why_this_number
 from kpod._findings.fitted_clusters import mixture_spread

@@ -1,7 +1,7 @@
 """What to be careful about in a clustering, the gravest first.
 
 A new caution is a `Note` that one of the functions here yields, and its sentence in
-`_common/sentences/note_sentences.py`; print, JSON and report take it from there.
+`_common/sentences/caution_sentences.py`; print, JSON and report take it from there.
 """
 
 from __future__ import annotations

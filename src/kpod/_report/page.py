@@ -19,8 +19,8 @@ from kpod import __version__
 from kpod._common.errors import printable
 from kpod._common.notes import Notes
 from kpod._common.options import in_the_shell
+from kpod._common.sentences.caution_sentences import title
 from kpod._common.sentences.formatting import number, percent, some
-from kpod._common.sentences.note_sentences import title
 from kpod._common.sentences.verdict_sentences import other_numbers
 from kpod._files.atomic import check_writable, written_whole
 from kpod._findings.cautions import NOT_FITTED_ON, cautions

@@ -6,12 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kpod._common.errors import printable
+from kpod._common.notes import Note
+
 MOST_LISTED = 5
 SAME_LOSS = 1e-6
 SMALLEST = 1e-12
 """What is left of a zero after rounding."""
 LONGEST = 1e15
 """From here on, numbers are written with a power of ten."""
+
+
+def names_in(note: Note) -> list[str]:
+    """The columns that a note is about."""
+    return [printable(name) for name in note.columns]
+
+
+def name_of(note: Note) -> str:
+    """The column that a note is about."""
+    return names_in(note)[0]
 
 
 def listed(names: Sequence[str]) -> str:

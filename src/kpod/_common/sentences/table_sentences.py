@@ -9,11 +9,7 @@ from typing import Any
 from kpod._common.errors import printable
 from kpod._common.notes import Note
 from kpod._common.options import in_the_shell, option
-from kpod._common.sentences.formatting import counted, listed, some
-
-
-def names_in(note: Note) -> list[str]:
-    return [printable(name) for name in note.columns]
+from kpod._common.sentences.formatting import counted, listed, names_in, some
 
 
 def quoted(texts: Sequence[str]) -> list[str]:
