@@ -325,6 +325,7 @@ def check_numeric(sources: Sources, names: Sequence[str]) -> None:
     ]
     if odd:
         raise InputError(
-            f"{sources.name}: only numbers can be clustered, but these columns are not numeric: {some(odd)}; name "
+            f"{sources.name}: only numbers can be clustered, but these columns are not numeric: "
+            f"{some(odd)}; name "
             "the others in `columns`."
         )
