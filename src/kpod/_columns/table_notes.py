@@ -138,7 +138,9 @@ def panel(table: TableFile, choice: ColumnUsage) -> list[Note]:
         if max(n_units, n_times) > table.n_rows / 2 or n_units * n_times < table.n_rows:
             continue
         if both.group_by(["unit", "time"]).aggregate([]).num_rows == table.n_rows:
-            return [Note("one row for each", (unit, time), {"n_units": n_units, "in_pieces": table.in_pieces})]
+            return [
+                Note("one row for each", (unit, time), {"n_units": n_units, "in_pieces": table.in_pieces})
+            ]
     dates = [name for name in times if name != FILE or name in table.by_name]
     for unit in units if dates else ():
         codes = codes_of(table, unit)

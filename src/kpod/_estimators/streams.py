@@ -82,8 +82,8 @@ def joined_names(known: Sequence[str], rows: NamedRows) -> list[str]:
     new = [name for name in rows.names if name not in known]
     if known and len(new) == len(rows.names):
         raise ValueError(
-            f"X has none of the columns of the model ({some([repr(name) for name in known])}); give rows that "
-            "have some of them."
+            f"X has none of the columns of the model ({some([repr(name) for name in known])}); give rows "
+            "that have some of them."
         )
     return [*known, *new]
 

@@ -75,8 +75,8 @@ class ShapeChoice(ReadsAsText):
     bics_ : dict
         BIC of round clusters, of round clusters with heavy tails, and of the mixture.
     n_separate_ : int
-        The number of separate groups that the clusters of a returned mixture form, in its shape; 0 if clusters
-        are round, or the table is not dense.
+        The number of separate groups that the clusters of a returned mixture form, in its shape; 0 if
+        clusters are round, or the table is not dense.
     n_sampled_ : int
         The number of rows on which shapes were compared, if that is a sample of the table; else 0.
     degrees_ : float

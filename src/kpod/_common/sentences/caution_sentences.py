@@ -40,7 +40,9 @@ def not_round(_: Note, spreads: bool, correlated: bool, error: float) -> str:
         *(["variances differ"] if spreads else []),
         *(["columns are correlated within clusters"] if correlated else []),
     ]
-    mixture = f"a Gaussian mixture ({option('--shape', 'full')})" if in_the_shell() else "kpod.GaussianMixture"
+    mixture = (
+        f"a Gaussian mixture ({option('--shape', 'full')})" if in_the_shell() else "kpod.GaussianMixture"
+    )
     return (
         "The probabilities assume round clusters of the same spread, but "
         f"{listed(why)}: they are off by {100 * error:.0f} percentage points on average, or more. Those of "

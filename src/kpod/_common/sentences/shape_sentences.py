@@ -30,8 +30,8 @@ ROUND_REASONS = {
     "a cluster of no row": "the best other shape leaves a cluster without rows",
     "rows with scales of their own": "rows differ in scale, and round clusters with heavy tails fit better "
     "than any Gaussian mixture",
-    "skewed columns": "within the clusters of the best Gaussian mixture, columns are skewed, so that its shape may "
-    "only follow long tails (logarithms of such columns may help)",
+    "skewed columns": "within the clusters of the best Gaussian mixture, columns are skewed, so that its "
+    "shape may only follow long tails (logarithms of such columns may help)",
     "heavy tails": "within the clusters of the best Gaussian mixture, more rows lie far out than in a normal "
     "distribution",
 }

@@ -325,6 +325,6 @@ def check_numeric(sources: Sources, names: Sequence[str]) -> None:
     ]
     if odd:
         raise InputError(
-            f"{sources.name}: only numbers can be clustered, but these columns are not numeric: {some(odd)}; name "
-            "the others in `columns`."
+            f"{sources.name}: only numbers can be clustered, but these columns are not numeric: {some(odd)}; "
+            "name the others in `columns`."
         )
