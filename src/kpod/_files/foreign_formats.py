@@ -172,7 +172,7 @@ def from_rows(
     top_rows = [
         texts([row[j] for j in filled]) for row in rows[start : start + rows_that_are_not_data.HEAD_ROWS]
     ]
-    above = texts([rows[start - 1][j] for j in filled]) if start else []
+    above = [texts([row[j] for j in filled]) for row in rows[:start]]
     found_names, n_headings, more = headings.names_of(top_rows, above, source, header=header, strict=strict)
     names = [""] * width  # of columns without a cell, which are no columns
     for j, name in zip(filled, found_names, strict=True):

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
 
 
-WARNED = ("rows left out", "headings made unique", "several heading rows", "no headings")
+WARNED = (
+    "rows left out",
+    "headings made unique",
+    "several heading rows",
+    "no headings",
+    "short lines",
+    "header again",
+    "column without a name",
+)
 
 
 def open_table(

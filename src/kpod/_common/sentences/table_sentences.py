@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,10 +37,29 @@ def several_heading_rows(_: Note, n: int, examples: Sequence[str]) -> str:
 
 def no_headings(_: Note, first: Sequence[str]) -> str:
     start = printable(", ".join(first))
+    what = "numbers" if all(re.match(r"[-+.\d]+$", name) for name in first) else "data"
     return (
-        f"the first line holds numbers ({start}...), so the columns are called column 1, column 2 and so on; "
+        f"the first line holds {what} ({start}...), so the columns are called column 1, column 2 and so on; "
         f"if these are headings, use {option('--header', 1)}."
     )
+
+
+def short_lines(_: Note, n: int, line: int) -> str:
+    what = f"line {line:,} has" if n == 1 else f"{n:,} lines, the first of them line {line:,}, have"
+    return (
+        f"{what} fewer fields than there are columns, and what is absent counts as missing; "
+        f"{option('--strict')} refuses {'it' if n == 1 else 'them'}."
+    )
+
+
+def column_without_a_name(_: Note, place: str) -> str:
+    return f"every line has one field more than there are headings; the {place} column has no name."
+
+
+def header_again(_: Note, n: int, where: str) -> str:
+    more = f" and {counted(n - 1, 'more line')}" if n > 1 else ""
+    hold, were = ("holds", "was") if n == 1 else ("hold", "were")
+    return f"{where}{more} {hold} the headings again, and {were} left out."
 
 
 def not_numbers(note: Note, n: int, entry: str, where: str, values: Sequence[str]) -> str:
@@ -57,7 +77,7 @@ def check_boxes(note: Note, value: str) -> str:
     hold = f"hold{'s' if len(note.columns) == 1 else ''}"
     return (
         f"{some(names_in(note))} {hold} a value or nothing ('{printable(value)}' in {names_in(note)[0]}), "
-        "and count as yes or no."
+        f"and count{'s' if len(note.columns) == 1 else ''} as yes or no."
     )
 
 
@@ -193,6 +213,9 @@ WORDS: dict[str, Callable[..., Any]] = {
     "headings made unique": headings_made_unique,
     "several heading rows": several_heading_rows,
     "no headings": no_headings,
+    "short lines": short_lines,
+    "header again": header_again,
+    "column without a name": column_without_a_name,
     "not numbers": not_numbers,
     "check boxes": check_boxes,
     "few columns": few_columns,

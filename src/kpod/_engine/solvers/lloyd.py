@@ -199,15 +199,23 @@ class Descent:
         local = len(self.table.blocks) == 1 and not self.executor.remote
         return local and settings.bounded and not settings.gaps and callbacks == (None, None, None)
 
-    def descend(self, most: int) -> tuple[int, int | None]:
-        """The iterations up to one of them, from the first, in compiled code: the same steps as below.
+    @property
+    def creeping(self) -> range:
+        """The iterations after which centers that still move get momentum."""
+        settings = self.settings
+        may = self.table.has_gaps and not settings.gaps
+        return range(CREEP, settings.max_iter - 1) if may else range(0)
+
+    def descend(self) -> tuple[int, int | None]:
+        """The iterations from the first in compiled code: the same steps as below.
 
         Returns why it stopped, and where a cluster is empty, how many rows its last assignment changed.
         """
         (block,), k, objective = self.table.blocks, self.k, self.objective
         self.states = [State.unknown(block.n_rows, scratch=block.scratch)]
         self.panel, self.centers = Panel(self.centers.copy()), np.array(self.centers, np.float64, order="C")
-        self.means = objective.empty_means()
+        self.means, self.path = objective.empty_means(), self.centers.copy()
+        most, creeping = self.settings.max_iter, self.creeping
         penalty, little = objective.penalty(self.centers), self.settings.tol * self.table.variance
         at_once = max(1, CALL_WORK // (k * max(1, block.n_entries)))
         why, changed = descent.GOING, 0
@@ -215,15 +223,14 @@ class Descent:
             while why == descent.GOING and self.iteration < most:
                 falls, losses = np.empty((2, min(at_once, most - self.iteration)))
                 state = self.states[0]
-                why, n, changed, self.loss, self.lowest = descent.descend(
+                why, n, changed, self.loss, self.lowest, self.run = descent.descend(
                     rows, self.panel, self.totals, objective.prior, self.table.fallback, self.centers,
                     *self.means, state.labels, state.upper, state.lower, self.loss, self.lowest, penalty,
-                    little, falls, losses, space,
+                    little, self.path, self.run, self.iteration, creeping.start, creeping.stop, falls, losses, space,
                 )  # fmt: skip
                 self.falls += falls[:n].tolist()
                 self.losses += losses[:n].tolist()
                 self.iteration += n
-        self.path, self.run = self.centers, int(self.iteration > 0)
         return why, changed if why == descent.EMPTY else None
 
     def lloyd(self) -> bool:
@@ -234,11 +241,10 @@ class Descent:
         starts anew when the steps turn round or the objective rises. If it rises, the step is
         taken back: the next assignment is from the means. The last one always is.
         """
-        settings, table = self.settings, self.table
-        creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps and not settings.gaps else range(0)
+        settings, table, creeping = self.settings, self.table, self.creeping
         why, pending = descent.GOING, None
         if self.is_simple:
-            why, pending = self.descend(creeping.start - 1 if creeping else settings.max_iter)
+            why, pending = self.descend()
         if why in (descent.UNCHANGED, descent.LITTLE):
             self.labels_unchanged = why == descent.UNCHANGED
             return True
@@ -263,11 +269,12 @@ class Descent:
             ):
                 return True
             step_, self.path = self.centers - self.path, self.centers
-            if iteration not in creeping or ((self.path - before) * step_).sum() < 0:
+            if iteration not in creeping or descent.along(self.path, before, step_) < 0:
                 self.run = 0
             self.run += 1
             if self.run > 1:
-                self.centers = self.path + momentum(self.run) * step_
+                self.centers = np.empty_like(self.path)
+                descent.go_beyond(self.centers, self.path, step_, self.run)
             self.keep()
         return False
 
@@ -384,11 +391,6 @@ def split(value: Any, anchors: Floats) -> list[Any]:
         parts.append((value + anchor) - anchor)
         value = value - parts[-1]
     return parts
-
-
-def momentum(run: int) -> float:
-    """The share of the last step that centers go on by when they take their `run`-th one way."""
-    return (run - 1) / (run + 2)
 
 
 def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:
