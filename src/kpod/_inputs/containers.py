@@ -85,7 +85,7 @@ def not_a_table(X: Any) -> str:
         )
     loader = next((name for name in LOADERS if callable(getattr(type(X), name, None))), None)
     if isinstance(X, str | bytes | os.PathLike):
-        return f"{what}. If it names a file, read that first, with kpod.scan for instance."
+        return f"{what}. If it names a file, read that first, with kpod.read, or with kpod.scan if it is large."
     if isinstance(X, Mapping):
         return f"{what}. Make it a data frame first, pandas.DataFrame(X)."
     if isinstance(X, Iterator):

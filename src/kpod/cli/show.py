@@ -174,7 +174,7 @@ def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
         "Are they round?": [summary["shape_choice"]["sentence"]],
         "What is missing, and does it matter?": c.diagnosis.sentence_.splitlines(),
         "The groups": [cluster_line(cluster) for cluster in summary["clusters"]],
-        "Were they there?": [
+        "Are they real?": [
             "The wines are from three cultivars, which are not in the table: "
             "adjusted Rand score against them "
             f"{adjusted_rand_score(truth, analysis.labels):.2f} (0 by chance, 1 if recovered exactly)."
