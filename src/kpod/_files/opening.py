@@ -80,7 +80,7 @@ def open_table(
 def open_lazy(
     data: Any, scratch: str | os.PathLike[str] | None, progress: Progress, **choice: Any
 ) -> TableFile | pa.Table:
-    """The rows of an object that stands for a table, in memory if they fit; else a table in pieces."""
+    """The rows of an object that represents a table, in memory if they fit; else a table in pieces."""
     check_pyarrow()
     from kpod._files.pieces.large_table import LargeTable
     from kpod._files.pieces.spool import loaded

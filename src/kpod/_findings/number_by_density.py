@@ -143,7 +143,7 @@ def perhaps_apart(choice: KChoice, density: DensityChoice) -> list[int]:
 
 
 def set_apart(choice: KChoice, k: int) -> KChoice:
-    """The choice where k clusters are set apart in their shape: clear if squared errors ask for as many."""
+    """The choice if k clusters are separate in their shape: clear if squared errors favor the same number."""
     dense = "held-out rows have as high a density as with any number"
     if k < choice.best_k_:
         also = f"with {k} groups of any shape, which are separate, {dense}"
