@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.datasets import load_wine
 from sklearn.utils import Bunch
 
+from kpod._common.errors import check_library
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._missing.removal import RandomState, generator, mcar, takes_rng
 
@@ -215,6 +216,7 @@ def load_incomplete_wine(*, return_X_y: bool = False, as_frame: bool = False) ->
         target: Any = np.loadtxt(lines, skiprows=1, dtype=np.int32)
     frame = None
     if as_frame:
+        check_library("pandas", "as_frame=True")
         columns = dict(zip([*names, "target"], [*data.T, target], strict=True))
         frame = nw.from_dict(columns, backend="pandas").to_native()
         data, target = frame[names], frame["target"]

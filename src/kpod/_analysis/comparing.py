@@ -249,7 +249,7 @@ def rows_before(given: Applied, counts: Floats) -> Floats:
 
 
 def missing_now(given: Applied, values: Floats) -> list[tuple[str, float, float]]:
-    """Columns of which a tenth more, or less, of the rows have no value; none for old models."""
+    """Columns whose share of missing values has changed by a tenth or more; none for old models."""
     preparer = given.preparer
     assert preparer is not None
     first = np.cumsum([0, *preparer._encoding.widths])[:-1]

@@ -1,4 +1,4 @@
-"""Does it hold? The analysis repeated under other choices that a careful colleague would ask about.
+"""Do the clusters hold? The analysis repeated under other reasonable choices.
 
 Logarithms, robust scales, a few rows or a column left out, one row for each individual, categories, gaps,
 the seed: none of them should decide what groups there are. Each is tried by itself, everything else as it
@@ -127,7 +127,7 @@ class Verdict(ReadsAsText):
 
 @dataclass(frozen=True)
 class Specification:
-    """A choice made otherwise: how the table is encoded and which of its rows are clustered, and by what."""
+    """One other choice: how the table is encoded, which rows are clustered, and by which model."""
 
     kind: str
     text: str

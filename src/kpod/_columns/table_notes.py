@@ -86,7 +86,7 @@ def odd_notes(table: TableFile, column: Column) -> list[Note]:
 
 
 def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> Note:
-    """One note out of equal ones on different columns."""
+    """One note in place of equal notes on different columns."""
     first, names = notes[0], tuple(name for note in notes for name in note.columns)
     if len(notes) == 1 or "codes" not in first.values:
         return replace(first, columns=names)
@@ -156,7 +156,7 @@ def panel(table: TableFile, choice: ColumnUsage) -> list[Note]:
 
 
 def runs_in_time(table: TableFile, codes: Any, times: Sequence[str]) -> int:
-    """How many runs of rows there are in which the unit is the same and time goes on; 0 for another table."""
+    """The number of runs of rows with the same unit and increasing time; 0 if the table has no such runs."""
     same = codes[1:] == codes[:-1]
     n_runs = int(table.n_rows - same.sum())
     if not LEAST_RUNS <= n_runs <= table.n_rows / LONG_RUN:

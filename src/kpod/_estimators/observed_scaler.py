@@ -107,7 +107,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def _scaled(self, values: Any, out: Any = None) -> Any:
-        """What `transform` makes of a checked table, or some rows of one; dense ones in `out`, if given."""
+        """The transformed rows of a checked table, or of some of its rows; dense ones in `out`, if given."""
         values = self._centred(values)
         if not sparse.issparse(values):
             return standardised(values, self.mean_, self.scale_, out)
@@ -153,7 +153,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def _centred(self, values: Any) -> Any:
-        """A table, with each row's own mean taken off if asked."""
+        """A table, with the mean of each row subtracted if requested."""
         if self.rows != "center":
             return values
         return with_entries(values, entries(values) - of_row(row_means(values), values))

@@ -1,4 +1,4 @@
-"""How sure a clustering is: row by row, start by start, and from one resampled table to the next."""
+"""Certainty: of each row, across starts, and across resampled tables."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ class Compared:
 
     @cached_property
     def seen(self) -> Floats:
-        """These rows, dense with NaN, in the units of the mixture, columns of which anything is known."""
+        """These rows, dense with NaN, in the units of the mixture, in columns with observed entries."""
         values = np.asarray(validation.as_table(self.values, self.mixture)[self.rows], np.float64)
         units = self.mixture._units()
         return (values - units.shift) * units.scale
@@ -382,7 +382,7 @@ class Compared:
 
 
 def between(values: Floats, labels: Labels) -> Floats:
-    """The share of the variance of each column that lies between clusters."""
+    """The share of the variance of each column between clusters."""
     out = np.zeros(values.shape[1])
     for j, column in enumerate(values.T):
         seen = ~np.isnan(column)

@@ -23,7 +23,7 @@ def is_frame(X: Any) -> bool:
 
 
 def frame_of(X: Any) -> nw.DataFrame[Any]:
-    """A dataframe of any library; columns must be told apart by name."""
+    """A data frame of any library, whose column names must be unique."""
     try:
         return nw.from_native(X, eager_only=True)
     except nw.exceptions.DuplicateError as error:

@@ -61,8 +61,7 @@ def column_names(X: Any, weight: str | None) -> list[str]:
     if text:
         raise ValueError(
             f"Only numbers can be clustered, but these columns are not numeric: {some(text)}. Drop such "
-            "columns, or "
-            f"{ENCODE}."
+            f"columns, or {ENCODE}."
         )
     names = [name for name in X.columns if name != weight]
     if not names:

@@ -1,4 +1,4 @@
-"""The gaps of a table: how many, where, which go together, and with what they go.
+"""Diagnosis of missingness: how much, where, which columns together, and what it is related to.
 
 Everything is worked out from two matrices over (a sample of) the rows: which entries are missing, and
 the standardised values of the others. Nothing is fitted to the table but, for Little's test, one

@@ -1,4 +1,4 @@
-"""What a search for the number of clusters found, in numbers and in words."""
+"""The result of a search for the number of clusters, in numbers and in words."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def brief(value: float, digits: int = 3) -> str:
 
 
 def brief_pair(value: float, other: float) -> tuple[str, str]:
-    """Two numbers beside each other, with as many digits as tell them apart."""
+    """Two numbers with as many digits as it takes to distinguish them."""
     texts = ("", "")
     for digits in range(3, 9):
         texts = brief(value, digits), brief(other, digits)
@@ -105,7 +105,7 @@ def brief_pair(value: float, other: float) -> tuple[str, str]:
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """A share for reading, never 0 % or 100 % of what is not."""
+    """A share in percent, 0 % and 100 % only if it is exactly that."""
     least = 10.0 ** -(digits + 2)
     if not np.isfinite(share):
         return "\N{EN DASH}"
