@@ -53,7 +53,7 @@ def test_stretched_groups_are_handed_out_as_a_mixture(rng):
     assert about.sentence_.startswith("The clusters are not round: ")
     assert about.sentence_ in str(choice)
     sizes = " and ".join(map(str, np.sort(np.bincount(round_model.labels_))[::-1]))
-    assert f"Round clusters would be others: sizes {sizes} instead of" in about.sentence_
+    assert f"Round clusters would group the rows differently: sizes {sizes} instead of" in about.sentence_
 
 
 def test_without_the_word_clusters_are_round_and_the_sentence_says_where_to_get_others():
@@ -125,7 +125,7 @@ def test_what_is_not_compared_stays_round_and_that_is_said(make, reason, rng):
     found, about = choose_shape(table, model, "auto")
     assert found is model
     assert about.reason_ == reason
-    assert about.sentence_.startswith("The clusters are round: ")
+    assert about.sentence_.startswith("Round clusters were kept: ")
     assert np.isnan(about.agreement_)
     if reason == "categories":
         with pytest.raises(ValueError, match="categories, whose indicators no Gaussian fits"):
@@ -333,6 +333,6 @@ def test_skewed_groups_stay_round_and_that_is_said(rng):
     found, about = choose_shape(X, model, "auto")
     assert found is model
     assert about.reason_ == "skewed columns"
-    assert "columns are skewed within the clusters of the best Gaussian shape" in about.sentence_
+    assert "within the clusters of the best Gaussian mixture, columns are skewed" in about.sentence_
     logs = np.log(X)
     assert choose_shape(logs, KPOD(2, random_state=0).fit(logs), "auto")[1].reason_ != "skewed columns"

@@ -1,4 +1,4 @@
-"""Where a fit starts: k rows far apart, k random rows, or the paper's filled-in k-means.
+"""Seeding: k rows far apart, k random rows, or k-means on the filled table as in the paper.
 
 Seeds are drawn as in k-means++ [1], with several candidates for each and the best kept
 [2], on partial distances. These break the triangle inequality, so the O(log k) guarantee
@@ -28,6 +28,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.objective import GapModel, least_variance
 from kpod._engine.sampling import observed_of, ranks_of, rows_by_rank
 from kpod._engine.sizes import (
+    CALL_WORK,
     LARGE_TABLE,
     MOST_SAMPLE_ENTRIES,
     ROUND_ROWS_PER_CLUSTER,
@@ -173,10 +174,16 @@ class KMeansPlusPlus:
             np.empty((n_rows, stride), np.float32),
             np.empty(stride),
         )
-        drawn: list[int] = []
-        while len(drawn) < self.n_clusters:
-            uniform = rng.random(self.n_candidates if drawn else 1)
-            drawn.append(seeds.draw_seed(self.sample, self.table.variance, uniform, nearest, *buffers))
+        drawn = np.empty(self.n_clusters, np.intp)
+        at_once = max(1, CALL_WORK // (stride * max(1, self.sample.n_entries)))
+        done = 0
+        while done < self.n_clusters:
+            shape = (min(at_once, self.n_clusters - done), self.n_candidates) if done else (1, 1)
+            stop = done + shape[0]
+            seeds.draw_seeds(
+                self.sample, self.table.variance, rng.random(shape), nearest, *buffers, drawn[done:stop]
+            )
+            done = stop
         return Start(fill_gaps(self.table, entries_of(self.table, self.executor, self.rows[drawn])))
 
 

@@ -94,8 +94,8 @@ class Shaped:
 def with_groups_apart(choice: KChoice, found: KChoice, density: DensityChoice, shaped: Shaped) -> KChoice:
     """What was found, or the most groups that are set apart in their shape.
 
-    There is no doubt of these if centers ask for as many and only seemed not to be separate, or if other
-    numbers have a higher BIC.
+    There is no doubt of these if centers ask for as many and only seemed not to be separate, or if fewer
+    groups or more have a higher BIC.
     """
     numbers = perhaps_apart(choice, density)
     k = next(filter(shaped.is_apart, numbers), None)
@@ -191,35 +191,33 @@ def perhaps_apart(choice: KChoice, density: DensityChoice) -> list[int]:
     return [m for m in range(k, 1, -1) if m in choice.table_["k"] and density.supports(m)]
 
 
-def set_apart(choice: KChoice, k: int, *, clear: bool) -> KChoice:
-    """The choice where k clusters are set apart in their shape."""
-    dense = "rows that were held out have as high a density as with any number"
+def set_apart(choice: KChoice, k: int) -> KChoice:
+    """The choice if k clusters are separate in their shape: clear if squared errors favor the same number."""
+    dense = "held-out rows have as high a density as with any number"
     if not clear:
-        also = f"{k} groups of any shape are set apart, and {dense}"
+        also = f"{k} groups of any shape are separate, and {dense}"
         return unsettled(choice, k, f"{choice.reason_}; {also}")
     text = f"{counted(k, 'cluster')}: "
     if k == choice.best_k_:
-        text += (
-            f"as many centers predict hidden values best, and {k} groups that are not round are set apart "
-        )
-        text += f"from each other; {dense}."
+        text += f"as many centers predict hidden values best, and {k} groups that are not round are "
+        text += f"separate; {dense}."
     else:
-        text += f"{k} groups that are not round are set apart from each other; {dense}, and a mixture of as "
-        text += f"many has the lowest BIC. Round clusters would have to be {choice.best_k_}."
+        text += f"{k} groups that are not round are separate; {dense}, and a mixture of as many has the "
+        text += f"lowest BIC. Round clusters would have to be {choice.best_k_}."
     return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=text)
 
 
 def better(k: int) -> str:
-    return f"rows that were held out have a higher density with {k} groups of any shape"
+    return f"held-out rows have a higher density with {k} groups of any shape"
 
 
 def settled(choice: KChoice, k: int, *, by_centers: bool) -> KChoice:
     """A clear choice."""
     also = "the centers predict hidden values best with as many"
-    alone = "squared errors alone do not tell these groups apart"
+    alone = "squared errors alone do not distinguish these groups"
     text = (
-        f"{counted(k, 'cluster')}: rows that were held out have the highest density with {k} groups of any "
-        f"shape, fewer do worse, and more do no better; {also if by_centers else alone}."
+        f"{counted(k, 'cluster')}: held-out rows have the highest density with {k} groups of any shape, "
+        f"fewer do worse, and more do no better; {also if by_centers else alone}."
     )
     return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=text)
 

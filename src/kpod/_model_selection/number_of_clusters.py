@@ -1,4 +1,4 @@
-"""What a search for the number of clusters found, in numbers and in words."""
+"""The result of a search for the number of clusters, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def in_words(search: Search, verdict: NumberVerdict, reason: str, shapes: Shapes
     if verdict.correlated and k > 1:
         if verdict.by_centers > k:
             sentences.append(
-                f"k-means, which knows nothing of correlation, would have asked for {verdict.by_centers}."
+                f"k-means, which does not allow for correlation, would have chosen {verdict.by_centers}."
             )
         comparable = not search.table.groups.present  # no Gaussian fits categories
         agreement = 1.0 if shapes == "compared" and comparable else search.mixtures.agreement(verdict)

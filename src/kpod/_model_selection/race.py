@@ -1,4 +1,4 @@
-r"""Ways of fitting that are judged on the same folds, fold by fold, and dropped once they cannot win.
+r"""Candidates compared fold by fold, and dropped once they cannot win.
 
 After m of M folds, let the error of a way lie z standard errors (paired) above the smallest. If the folds
 that are left showed no difference between the two, it would lie
@@ -147,14 +147,14 @@ class Race:
     def _judge(self, runners: Mapping[Any, Runner], *, at_least_one: bool) -> None:
         """The next fold of some ways, which have as many behind them."""
         names, table = list(runners), self.folds[0].table
-        number, short = runners[names[0]].n_folds, len(table.blocks) == 1
+        number = runners[names[0]].n_folds
         fold = self.folds[number]
-        shared = short and len(names) > 1 and table.n_entries * 2 * PASS >= LEAST_SHARED_WORK
+        shared = len(table.blocks) == 1 and len(names) > 1 and table.n_entries * 2 * PASS >= LEAST_SHARED_WORK
 
         def judge(name: Any) -> tuple[Floats, Solution] | None:
             if self.is_late() and not (at_least_one and name == names[0]):
                 return None
-            solution = runners[name].fit(fold.table, Executor() if short else self.executor)
+            solution = runners[name].fit(fold.table, self.executor)
             squared = fold.squared_errors(solution.labels, solution.centers)
             if self.done is not None:
                 self.done(name)
