@@ -94,8 +94,8 @@ class Shaped:
 def with_groups_apart(choice: KChoice, found: KChoice, density: DensityChoice, shaped: Shaped) -> KChoice:
     """What was found, or the most groups that are set apart in their shape.
 
-    There is no doubt of these if centers ask for as many and only seemed not to be separate, or if fewer
-    groups or more have a higher BIC.
+    There is no doubt of these if centers ask for as many and only seemed not to be separate, or if other
+    numbers have a higher BIC.
     """
     numbers = perhaps_apart(choice, density)
     k = next(filter(shaped.is_apart, numbers), None)
