@@ -184,7 +184,7 @@ class Choices:
 
         Where so many clusters are not enough, `extend` says whether to try more.
         """
-        plan = replace(self.plan, gaps=gaps)
+        plan = self.plan if gaps is self.plan.gaps else replace(self.plan, gaps=gaps)
         if plan.n_clusters is not None and plan.shrinkage is not None:
             return Decided(plan)
         try:
