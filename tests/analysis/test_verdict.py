@@ -34,7 +34,7 @@ def test_separate_groups_are_the_same_under_every_other_choice():
     assert found.n_clusters == 3
     assert all(other.same for other in found.others)
     n = len(found.others)
-    assert found.sentence_ == f"3 groups, set apart from each other; the same under all {n} other choices."
+    assert found.sentence_ == f"3 separate groups; the same under all {n} other choices."
 
 
 def test_one_group_is_told_of():

@@ -173,3 +173,13 @@ def test_a_long_table_comes_with_the_command_that_pivots_it():
     assert "rows='place', items='food', values='kg'" in note.text
     pivoted = analyze(frame, 2, rows="place", items="food", values="kg")
     assert len(pivoted.labels) == 30
+
+
+@pytest.mark.parametrize(("name", "used"), [("ISTAT", False), ("rank", True)])
+def test_a_number_for_each_of_many_names_is_a_code_but_for_ranks(name, used):
+    """Two regions may share a number."""
+    regions = np.array([f"r{i:02d}" for i in RNG.permutation(20)])
+    at = RNG.integers(0, 20, N)
+    numbers = RNG.permutation([*range(1, 20), 4])
+    role = TablePreparer().fit(measured(region=regions[at], **{name: numbers[at]})).roles_[name]
+    assert role.used is used

@@ -169,8 +169,8 @@ def test_cells_merged_over_rows_count_for_each(tmp_path):
 
 def test_lines_in_errors_are_those_of_the_file(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("A title\n\na,b,c\n1,2,3\n1,2\n4,5,6\n" + "7,8,9\n" * 30)
-    with pytest.raises(InputError, match="line 5 has 2 fields where the header has 3"):
+    path.write_text("A title\n\na,b,c\n1,2,3\n1,2,3,4\n4,5,6\n" + "7,8,9\n" * 30)
+    with pytest.raises(InputError, match="line 5 has 4 fields where the header has 3"):
         read_table(str(path))
 
 

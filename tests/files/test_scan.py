@@ -269,7 +269,7 @@ def test_odd_files(tmp_path, X):
     with pytest.raises(ValueError, match=r"t.csv: has column names but no rows"):
         kpod.scan(tmp_path / "t.csv", scratch=tmp_path)
     write(pa.table({"a": [1.0], "who": ["x"]}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"t.parquet: k-means needs numbers, .*'who' \(string\)"):
+    with pytest.raises(ValueError, match=r"t.parquet: only numbers can be clustered, .*'who' \(string\)"):
         kpod.scan(tmp_path / "t.parquet", scratch=tmp_path)
     assert not list(tmp_path.glob("*.scratch"))
 

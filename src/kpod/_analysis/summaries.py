@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kpod._common.notes import Note
+from kpod._common.sentences.caution_sentences import title
 from kpod._common.sentences.formatting import best_found, finite
-from kpod._common.sentences.note_sentences import title
 from kpod._common.sentences.verdict_sentences import why
 from kpod._findings.certainty import starts_of, why_this_number
 from kpod._findings.fitted_clusters import mixture_spread
@@ -103,7 +103,7 @@ def typical_rows(analysis: Analysis, cluster: int) -> dict[str, Any]:
 
 
 def spread_of(c: Clustering, cluster: int) -> dict[str, Any]:
-    """Of each column, what lies a standard deviation below and above the center of a cluster."""
+    """One standard deviation below and above the center of a cluster, for each column."""
     ends = mixture_spread.spreads(c)[:, cluster].T
     return {name: [finite(low), finite(high)] for name, (low, high) in zip(c.names, ends, strict=True)}
 

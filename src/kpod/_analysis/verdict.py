@@ -1,4 +1,4 @@
-"""Does it hold? The analysis repeated under other choices that a careful colleague would ask about.
+"""Do the clusters hold? The analysis repeated under other reasonable choices.
 
 Logarithms, robust scales, a few rows or a column left out, one row for each individual, categories, gaps,
 the seed: none of them should decide what groups there are. Each is tried by itself, everything else as it
@@ -56,7 +56,7 @@ MORE = 3
 
 @dataclass(frozen=True)
 class OtherChoice:
-    """One choice made otherwise, and what came of it.
+    """The result of the analysis with one choice made differently.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Verdict(ReadsAsText):
     sentence_ : str
         How many groups, whether they are separate, and under how many other choices they are the same.
     groups : {"separate", "partly separate", "continuum", "unclear", "one", "given"}
-        What the clusters are: groups set apart, pieces of something continuous, a guess, nothing but one
+        What the clusters are: separate groups, pieces of something continuous, a guess, nothing but one
         group; or as many as were asked for.
     n_clusters : int
     others : list of OtherChoice
@@ -127,7 +127,7 @@ class Verdict(ReadsAsText):
 
 @dataclass(frozen=True)
 class Specification:
-    """A choice made otherwise: how the table is encoded and which of its rows are clustered, and by what."""
+    """One other choice: how the table is encoded, which rows are clustered, and by which model."""
 
     kind: str
     text: str

@@ -65,7 +65,7 @@ class ColumnGroups:
 
     @cached_property
     def first(self) -> Mask:
-        """Whether a column is the first of its source, which stands for it where sources are counted."""
+        """Whether a column is the first of its source, and is the one counted for it."""
         return np.concatenate([[True], np.diff(self.source) > 0])[: len(self.source)]
 
     @cached_property

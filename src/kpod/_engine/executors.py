@@ -164,7 +164,7 @@ class Threads(Executor):
             self._changed.notify_all()
 
     def _wait_for(self, share: _Share) -> None:
-        """Until no other thread is at work on it; meanwhile, help with what was shared after it."""
+        """Wait until no other thread works on it, and meanwhile help with items shared after it."""
         while True:
             with self._changed:
                 while (other := self._next(after=share)) is None and share.n_helpers:

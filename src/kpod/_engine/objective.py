@@ -1,4 +1,4 @@
-"""What is minimised.
+"""The objective, and its terms.
 
 Over labels l and centers c, it is
 
@@ -92,7 +92,7 @@ class Objective:
         return Sums(self.k, *self.table.sums_units)
 
     def means(self, totals: Sums) -> Means:
-        """The centers that are best for the totals: the mean of what each cluster observed.
+        """The best centers for the totals: the means of the observed entries of each cluster.
 
         A column of which it observed nothing has the column's mean.
         """

@@ -1,4 +1,4 @@
-"""Where a fit starts: k rows far apart, k random rows, or the paper's filled-in k-means.
+"""Seeding: k rows far apart, k random rows, or k-means on the filled table as in the paper.
 
 Seeds are drawn as in k-means++ [1], with several candidates for each and the best kept
 [2], on partial distances. These break the triangle inequality, so the O(log k) guarantee

@@ -142,7 +142,7 @@ def measure(
 
 
 def says_anything(observed: Any, weights: Floats | None) -> NDArray[np.bool_]:
-    """Rows of which something is observed, and that have a positive weight."""
+    """Rows with an observed entry and a positive weight."""
     return observed > 0 if weights is None else (observed > 0) & (weights > 0)
 
 
@@ -181,7 +181,7 @@ class Table:
 
     @property
     def n_live(self) -> int:
-        """The number of columns of which anything is observed, indicators of a category but once."""
+        """The number of columns with observed entries; the indicators of a category count once."""
         return int((self.live & self.groups.first).sum())
 
     @property

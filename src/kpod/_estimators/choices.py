@@ -1,4 +1,4 @@
-"""What a plan leaves open, decided by the table: number of clusters, shrinkage, whether gaps count."""
+"""Parameters set to "auto", chosen on the table: number of clusters, shrinkage, missingness."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Choices:
-    """What a plan leaves open, for a table.
+    """The parameters set to "auto", chosen for a table.
 
     Parameters
     ----------

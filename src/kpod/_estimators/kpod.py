@@ -313,7 +313,7 @@ class KPOD(NearestCenter):
             active client, or else here, with `algorithm="lloyd"` in any case.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; a row of weight 0 gets a label and moves nothing.
+            The weight of each row; a row of weight 0 gets a label but has no influence.
 
         Returns
         -------

@@ -81,7 +81,7 @@ class Attempt:
 def fit_mixture(
     table: Table, executor: Executor, options: Options, rng: np.random.Generator, clusterings: list[Labels]
 ) -> Fitted:
-    """The best of several starts, of the shape that was asked for or is best.
+    """The best of several starts, with the given shape or the best one.
 
     `clusterings` are labels of all rows to start from as well.
     """

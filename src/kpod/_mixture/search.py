@@ -100,7 +100,7 @@ class Search:
         return solution
 
     def final(self, shape: Shape, n_starts: int, n_steps: int, tol: float) -> Solution:
-        """The fit of a shape that was chosen or asked for; what it was compared by is a start as well."""
+        """The fit of a shape that was chosen or given; the fit it was compared by is one of its starts."""
         trial = self.solutions.get(shape)
         if trial is None:
             return self.fit(shape, n_starts, n_steps, tol)

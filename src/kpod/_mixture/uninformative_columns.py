@@ -81,7 +81,7 @@ def with_common_values(parameters: Parameters, uninformative: NDArray[np.bool_])
 def are_uninformative(
     shape: Shape, parameters: Parameters, sums: Sums, within: Constraints
 ) -> NDArray[np.bool_]:
-    """Which columns' own means and variances are not worth their price."""
+    """Columns whose separate means and variances do not improve BIC."""
     k, q = parameters.k, parameters.q
     columns = sums.parts[0][:, :, :k].transpose(1, 2, 0)
     s, t, squares = columns[0], columns[1].copy(), columns[2].copy()

@@ -1,4 +1,4 @@
-"""Would correlation predict the hidden entries as well as more centers do? Mixtures with common factors."""
+"""Does correlation predict the hidden entries as well as more centers do? Mixtures with common factors."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def most_mixture_rows(table: Table) -> int:
 
 
 class Path:
-    """Mixtures of k clusters with more and more factors, on as many folds as are asked for; all are kept."""
+    """Mixtures of k clusters with a rising number of factors, cached by fold."""
 
     def __init__(self, mixtures: Mixtures, k: int) -> None:
         self.mixtures, self.k = mixtures, k
@@ -306,7 +306,7 @@ class Mixtures:
         return more
 
     def verdict(self, by_centers: int) -> NumberVerdict:
-        """Choose again, from the number that centers ask for downwards."""
+        """Choose again, from the number that centers favor downwards."""
         tried = self.tried
         fewer = sorted((k for k in self.trials.by_k if k < by_centers), reverse=True)
         fewer = [k for k in fewer if k <= FIRST_CORRELATED]
@@ -372,13 +372,13 @@ class Mixtures:
 
     @staticmethod
     def smallest(curve: dict[int, Errors], by_centers: int) -> int:
-        """The number that centers ask for if it is the best here, too; else the smallest in the noise."""
+        """The number that centers favor, if it is best here, too; else the smallest in the noise."""
         best = min(curve, key=lambda k: curve[k].mean)
         return by_centers if best == by_centers else smallest_within(curve, NOISE)
 
 
 def predicted(gaps: bool) -> str:
-    """What numbers of clusters are compared by."""
+    """What the compared numbers of clusters predict."""
     return "hidden values and gaps" if gaps else "hidden values"
 
 

@@ -1,4 +1,4 @@
-"""Mixtures on a table some entries of which are hidden, and what they expect of these.
+"""Mixtures on a table with hidden entries, and their predictions of these.
 
 The value of an entry is hidden, not that it was observed: where gaps count, columns are added that shadow
 others, with an entry wherever the value of the other is hidden. It has the same value in all rows, so that

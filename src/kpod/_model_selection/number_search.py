@@ -1,4 +1,4 @@
-"""The search behind `choose_k`: what is tried, on which hidden entries, and which number that makes.
+"""The search behind `choose_k`: which numbers are tried, on which hidden entries, and which is chosen.
 
 Every number of clusters is judged by the squared error on the same hidden entries; `NumberVerdict` is what
 follows. The constants were chosen on tables of other seeds than those of `python -m benchmarks choose`.
@@ -216,7 +216,7 @@ class Search:
         return self.settled[k]
 
     def try_all(self, k: Any) -> bool:
-        """Try what "auto" or a list of numbers asks for; returns whether it was "auto"."""
+        """Try the numbers of "auto" or of a list; returns whether it was "auto"."""
         ks, extendable = numbers(k, self.usable)
         self.try_centers(ks)
         while extendable and self.trials.choice == max(self.trials.by_k) < self.most:

@@ -1,4 +1,4 @@
-r"""Ways of fitting that are judged on the same folds, fold by fold, and dropped once they cannot win.
+r"""Candidates compared fold by fold, and dropped once they cannot win.
 
 After m of M folds, let the error of a way lie z standard errors (paired) above the smallest. If the folds
 that are left showed no difference between the two, it would lie

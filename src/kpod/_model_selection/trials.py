@@ -1,4 +1,4 @@
-"""What was tried in a search for the number of clusters, and how far the search is."""
+"""The trials of a search for the number of clusters, and its progress."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
 
 
 def share_between(table: TableFile, choice: ColumnUsage, codes: Any) -> float:
-    """Of the variance of the columns used, the median part that lies between individuals, beyond chance."""
+    """The share of variance between individuals beyond chance: the median over the columns used."""
     shares = []
     for name in choice.used:
         values = table.column(name).values

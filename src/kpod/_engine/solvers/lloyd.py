@@ -170,7 +170,7 @@ class Descent:
         return descent.squared_distance(self.centers, before)
 
     def relocate(self, empty: Positions) -> None:
-        """Give each empty cluster the row that loses most where it is, if that helps."""
+        """Move the row with the largest loss to each empty cluster, if that lowers the loss."""
         self.states, worst = self.executor.accumulate(
             step.Worst(self.means.centers, len(empty), self.recall()),  # type: ignore[union-attr]
             self.table.blocks,
@@ -313,7 +313,7 @@ class Descent:
         self.numbers = np.argsort(order).astype(np.int32)
 
     def finish(self, n_iter: int, converged: bool) -> Solution:
-        """Labels, centers and loss that belong together; clusters in the order of their sizes, if asked for.
+        """Consistent labels, centers and loss; clusters numbered by size, if requested.
 
         Centers are rounded to what is kept of them, and rows assigned to that, so that whoever
         assigns them again gets the same labels. Centers that converged are those of their labels:
@@ -360,7 +360,7 @@ def permuted(panel: Panel, order: Positions) -> Panel:
 
 
 def trace_of(falls: list[float], end: float) -> list[float]:
-    """The objective after each iteration, from what each took off it and where it ended."""
+    """The objective after each iteration, from the decreases and the final value."""
     trace = [end]
     for fall in falls[:0:-1]:
         trace.append(trace[-1] + fall)
@@ -387,7 +387,7 @@ def transfer(totals: Sums, z: Floats, weight: float, now: int, to: int) -> None:
 
 
 def split(value: Any, anchors: Floats) -> list[Any]:
-    """A value in whole multiples of the units that the anchors stand for, coarse to fine."""
+    """A value split into whole multiples of the units of the anchors, coarse to fine."""
     parts = []
     for anchor in anchors:
         parts.append((value + anchor) - anchor)

@@ -97,7 +97,7 @@ def block_file(kind: str, number: int, about: About) -> str:
 
 
 class Work(NamedTuple):
-    """What a pass does to a block: its first row, what is known of it, and the pass that made its state."""
+    """The work of a pass on a block: its first row, the facts about it, and the pass that made its state."""
 
     first: int
     known: About
@@ -106,7 +106,7 @@ class Work(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What a pass found, blocks that were not where it looked for them, and machines with another package."""
+    """The result of a pass, blocks that were not found, and machines with another version of the package."""
 
     total: Any = None
     missing: list[int] = field(default_factory=list)

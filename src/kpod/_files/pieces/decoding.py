@@ -117,7 +117,7 @@ class ColumnsToRows:
         self.buffer: AnyFloats = np.empty((0, len(decoders)), dtype)
 
     def __call__(self, batch: pa.RecordBatch, source: Source, row: int) -> AnyFloats:
-        """The rows, NaN in the gaps: to be used before the next batch is asked for."""
+        """The rows, with NaN in the gaps; valid until the next batch."""
         n, p = batch.num_rows, len(self.decoders)
         if len(self.buffer) < n:
             self.buffer = np.empty((n, p), self.dtype)
