@@ -310,3 +310,34 @@ def test_individuals_of_a_sample_are_those_of_its_rows(monkeypatch):
     found = kpod.analyze(panel(), 2).verdict
     assert found.n_rows == 60
     assert {other.kind: other for other in found.others}["individuals"].same
+
+
+@pytest.mark.parametrize(
+    ("groups", "same", "all_separate", "expected"),
+    [
+        ("separate", [True, True, False, False], True, "separate"),
+        ("separate", [True, False, False], True, "unclear"),
+        ("partly separate", [True, True, False], False, "partly separate"),
+        ("partly separate", [True, True, False, False], False, "unclear"),
+        ("unclear", [True, True, True], True, "separate"),
+        ("unclear", [True, True, True], False, "unclear"),
+        ("unclear", [True, True], True, "unclear"),
+        ("unclear", [True, True, True, False], True, "unclear"),
+        ("separate", [], True, "separate"),
+    ],
+)
+def test_groups_are_confirmed_by_the_other_choices(groups, same, all_separate, expected):
+    assert module.confirmed(groups, same, all_separate=all_separate) == expected
+
+
+def test_groups_that_every_choice_finds_are_separate_though_their_number_was_not_clear():
+    rng = np.random.default_rng((9700, 0))
+    truth = np.repeat([0, 1, 2], [90, 45, 15])
+    centers = rng.normal(size=(3, 5))
+    apart = min(np.linalg.norm(centers[i] - centers[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    analysis = kpod.analyze(
+        pd.DataFrame(centers[truth] * 6 / apart + rng.normal(size=(150, 5))).add_prefix("x")
+    )
+    assert not analysis.choice.clear_
+    assert analysis.verdict.groups == "separate"
+    assert adjusted_rand_score(truth, analysis.labels) > 0.95
