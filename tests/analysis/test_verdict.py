@@ -327,7 +327,15 @@ def test_individuals_of_a_sample_are_those_of_its_rows(monkeypatch):
     ],
 )
 def test_groups_are_confirmed_by_the_other_choices(groups, same, all_separate, expected):
-    assert module.confirmed(groups, same, all_separate=all_separate) == expected
+    others = [module.OtherChoice("seed", "with another seed", (), 3, float(one), one) for one in same]
+    assert module.confirmed(groups, others, all_separate=all_separate) == expected
+
+
+def test_some_separate_groups_among_others_are_so_in_more_than_one_shape():
+    same = [module.OtherChoice("seed", "with another seed", (), 4, 1.0, True)] * 3
+    for agreement, expected in ((0.6, "unclear"), (0.9, "partly separate")):
+        shape = module.OtherChoice("shape", "with round clusters", (), 4, agreement, agreement >= module.SAME)
+        assert module.confirmed("partly separate", [*same, shape], all_separate=False) == expected
 
 
 def test_groups_that_every_choice_finds_are_separate_though_their_number_was_not_clear():

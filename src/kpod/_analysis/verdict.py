@@ -381,26 +381,28 @@ def verdict_on(analysis: Analysis) -> Verdict:
         with suppress(ValueError):  # too little is left to choose a number from, for example: not tried
             others.append(questions.outcome(spec))
     n_separate = analysis.choice.n_separate_ if analysis.choice else 0
-    groups = confirmed(
-        kind_of_groups(analysis), [one.same for one in others], all_separate=n_separate >= analysis.n_clusters
-    )
+    groups = confirmed(kind_of_groups(analysis), others, all_separate=n_separate >= analysis.n_clusters)
     n_rows = len(questions.rows)
     sampled = n_rows if n_rows < int((questions.labels >= 0).sum()) else None
     text = verdict_sentence(groups, analysis.n_clusters, n_separate, others, sampled)
     return Verdict(text, groups, analysis.n_clusters, others, n_rows)
 
 
-def confirmed(groups: str, same: Sequence[bool], *, all_separate: bool) -> str:
+def confirmed(groups: str, others: Sequence[OtherChoice], *, all_separate: bool) -> str:
     """What the clusters are, in view of the other choices under which they are the same.
 
     Some of the pieces of a curve are set apart by chance, others under each choice: groups that are separate
-    are the same under at least half of the choices, some separate groups among others under more. A number
-    that was not clear is, if all clusters are separate and each of several choices gave the same ones.
+    are the same under at least half of the choices. Some separate groups among others are so under more of
+    them, and not in one shape only. A number that was not clear is, if all clusters are separate and each of
+    several choices gave the same ones.
     """
-    share = sum(same) / len(same) if same else 1.0
-    if (groups == "partly separate" and share <= HALF) or (groups == "separate" and share < HALF):
+    share = sum(one.same for one in others) / len(others) if others else 1.0
+    in_one_shape = any(one.kind == "shape" and not one.same for one in others)
+    if groups == "partly separate" and (share <= HALF or in_one_shape):
         return "unclear"
-    if groups == "unclear" and all_separate and share == 1 and len(same) >= SEVERAL:
+    if groups == "separate" and share < HALF:
+        return "unclear"
+    if groups == "unclear" and all_separate and share == 1 and len(others) >= SEVERAL:
         return "separate"
     return groups
 
