@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import kpod
 from kpod._analysis import verdict as module
+from kpod._common.sentences.verdict_sentences import why
 from kpod._report.specification_curve import SpecificationCurve
 from tests.helpers.command import kpod as command
 
@@ -349,3 +350,13 @@ def test_groups_that_every_choice_finds_are_separate_though_their_number_was_not
     assert not analysis.choice.clear_
     assert analysis.verdict.groups == "separate"
     assert adjusted_rand_score(truth, analysis.labels) > 0.95
+
+
+def test_a_clear_number_that_other_choices_do_not_confirm_is_said_to_be_uncertain():
+    choice = kpod.choose_k(three_groups(), range(1, 5), random_state=0)
+    assert choice.clear_
+    assert why(choice).startswith("Why: 3 clusters predict hidden values best")
+    assert "other choices" not in why(choice)
+    assert why(choice, is_confirmed=False).endswith(
+        "but other choices give other clusters, so the number is not certain."
+    )
