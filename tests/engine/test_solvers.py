@@ -101,9 +101,7 @@ def test_momentum_saves_iterations(rng, monkeypatch):
 def test_with_any_momentum_the_loss_never_rises_and_centers_come_to_rest(momentum, rng, dtype, monkeypatch):
     """A step that goes too far is taken back."""
     monkeypatch.setattr(Descent, "is_simple", property(lambda self: False))
-    monkeypatch.setattr(
-        descent, "go_beyond", lambda out, at, step, run: np.add(at, momentum * step, out=out)
-    )
+    monkeypatch.setattr(descent, "go_beyond", lambda out, at, step, run: np.add(at, momentum * step, out=out))
     monkeypatch.setattr(engine_lloyd, "CREEP", 2)
     table, start = creeping(rng, dtype)
     for max_iter in (2000, 7, 8):

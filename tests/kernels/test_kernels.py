@@ -609,7 +609,15 @@ def test_seeds(rng):
         expected[candidates[best]] = 0
         seed = np.empty(1, np.intp)
         seeds.draw_seeds(
-            plus.sample, table.variance, uniform[None], nearest_seed, mass, *buffers, distances, potentials, seed
+            plus.sample,
+            table.variance,
+            uniform[None],
+            nearest_seed,
+            mass,
+            *buffers,
+            distances,
+            potentials,
+            seed,
         )
         assert seed == candidates[best]
         assert_allclose(nearest_seed, expected, rtol=1e-4, atol=1e-4)

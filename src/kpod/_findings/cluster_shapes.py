@@ -47,6 +47,8 @@ PLAIN = (
     "in pieces",
 )  # fmt: skip
 """Reasons for round clusters that need no explanation."""
+NOT_NORMAL = ("skewed columns", "rows with scales of their own", "heavy tails")
+"""Reasons for round clusters that say that no Gaussian fits the groups."""
 
 
 @dataclass(frozen=True)

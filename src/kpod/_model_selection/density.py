@@ -69,6 +69,14 @@ class DensityChoice:
         """The smallest number within the noise of the best."""
         return min(k for k in self.by_k if k == self.best or (k in self.numbers and self.supports(k)))
 
+    @property
+    def still_rising(self) -> bool:
+        """Whether the most that were tried are the best, so that no number follows.
+
+        Groups that no Gaussian fits are followed by more and more of them.
+        """
+        return self.best == min(max(self.numbers), MOST_CLUSTERS)
+
     def supports(self, k: int) -> bool:
         """Whether so many clusters are within the noise of the best."""
         return k in self.by_k and self.above(self.best, k) <= NOISE

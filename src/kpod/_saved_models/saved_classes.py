@@ -282,7 +282,7 @@ CLASSES = {
             "n_separate_": "i optional",
         },
         check_choice,
-        not_kept=("column_errors_", "model_", "shape_"),
+        not_kept=("column_errors_", "model_", "shape_", "doubt_"),
     ),
     "MissingnessDecision": Entry(
         "kpod._model_selection.informative_missingness", {"use": "b", "reason": "U"}

@@ -226,7 +226,8 @@ class Descent:
                 why, n, changed, self.loss, self.lowest, self.run = descent.descend(
                     rows, self.panel, self.totals, objective.prior, self.table.fallback, self.centers,
                     *self.means, state.labels, state.upper, state.lower, self.loss, self.lowest, penalty,
-                    little, self.path, self.run, self.iteration, creeping.start, creeping.stop, falls, losses, space,
+                    little, self.path, self.run, self.iteration, creeping.start, creeping.stop, falls, losses,
+                    space,
                 )  # fmt: skip
                 self.falls += falls[:n].tolist()
                 self.losses += losses[:n].tolist()
