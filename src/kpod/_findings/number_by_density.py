@@ -94,8 +94,8 @@ class Shaped:
 def with_groups_apart(choice: KChoice, found: KChoice, density: DensityChoice, shaped: Shaped) -> KChoice:
     """What was found, or the most groups that are set apart in their shape.
 
-    There is no doubt of these if centers ask for as many and only seemed not to be separate, or if fewer
-    groups or more have a higher BIC.
+    There is no doubt of these if centers ask for as many and only seemed not to be separate, or if other
+    numbers have a higher BIC.
     """
     numbers = perhaps_apart(choice, density)
     k = next(filter(shaped.is_apart, numbers), None)
@@ -191,8 +191,8 @@ def perhaps_apart(choice: KChoice, density: DensityChoice) -> list[int]:
     return [m for m in range(k, 1, -1) if m in choice.table_["k"] and density.supports(m)]
 
 
-def set_apart(choice: KChoice, k: int) -> KChoice:
-    """The choice if k clusters are separate in their shape: clear if squared errors favor the same number."""
+def set_apart(choice: KChoice, k: int, *, clear: bool) -> KChoice:
+    """The choice if k clusters are separate in their shape."""
     dense = "held-out rows have as high a density as with any number"
     if not clear:
         also = f"{k} groups of any shape are separate, and {dense}"

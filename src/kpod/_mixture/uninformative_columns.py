@@ -17,7 +17,7 @@ from kpod._mixture.em.expectation import Sums
 from kpod._mixture.em.iteration import Solution, run
 from kpod._mixture.em.maximisation import Constraints, triangle
 from kpod._mixture.em.mixture_parameters import Parameters
-from kpod._mixture.search import TRIAL_CLUSTERINGS, TRIAL_STEPS, TRIAL_TOL, Search
+from kpod._mixture.search import TRIAL_STARTS, TRIAL_STEPS, TRIAL_TOL, Search
 from kpod._mixture.starts import around, one_cluster
 
 ROUNDS, STEPS = 8, 4
@@ -42,7 +42,7 @@ def select(search: Search, shape: Shape) -> tuple[Solution, Constraints]:
     """The best mixture of a shape by BIC, with its uninformative columns tied."""
     entries, within = search.sample.entries, search.constraints(shape)
     one = one_cluster(entries, shape, within)
-    starts = [search.start(shape, labels, within) for labels in search.clusterings[:TRIAL_CLUSTERINGS]]
+    starts = [search.start(shape, labels, within) for labels in search.clusterings[:TRIAL_STARTS]]
     share = 0.0 if shape not in search.solutions else uninformative_columns(search, shape).mean()
     if shape in search.solutions:
         starts = [search.solutions[shape].parameters, *(starts if share >= MANY else [])]
