@@ -364,7 +364,9 @@ class KPOD(NearestCenter):
                 near = sampled(fit) if spread and is_open(plan) else fit
                 decided = Choices(near, numbers, progress, shapes, deadline).decide()
                 known = decided.solution if near is fit else None
-                solution = known or replace(fit, plan=replace(decided.plan, labels=plan.labels)).solve()
+                if decided.plan is not plan:
+                    fit = replace(fit, plan=replace(decided.plan, labels=plan.labels))
+                solution = known or fit.solve()
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)
                 write = plan.lines.writer(1)

@@ -90,7 +90,7 @@ def along(const double[:, ::1] to, const double[:, ::1] start, const double[:, :
 
 
 def go_beyond(double[:, ::1] out, const double[:, ::1] at, const double[:, ::1] step, Py_ssize_t run):
-    """Momentum: centers go on by a share of their last step, (run - 1) / (run + 2), when they take the `run`-th one way."""
+    """Momentum: centers go on by (run - 1) / (run + 2) of their last step, the `run`-th in one direction."""
     if not (out.shape[0] == at.shape[0] == step.shape[0] and out.shape[1] == at.shape[1] == step.shape[1]):
         raise ValueError("centers do not fit together")
     go_beyond_of(&out[0, 0], &at[0, 0], &step[0, 0], run, at.shape[0] * at.shape[1])

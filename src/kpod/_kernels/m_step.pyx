@@ -106,7 +106,7 @@ def maximise_factors(
 
 
 cdef Py_ssize_t room_of(Py_ssize_t k, int q) noexcept nogil:
-    """Numbers of scratch: a matrix; of each cluster slopes, residual and weight; in all, if columns have one variance."""
+    """Room for a matrix, and of each cluster slopes, residual and weight; in all, if columns have one variance."""
     return 2 * q * q + 2 * q + (q + 4) * k
 
 

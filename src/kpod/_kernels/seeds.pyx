@@ -74,7 +74,7 @@ def draw_seeds(
     double[::1] potentials,       # buffer (stride,)
     Py_ssize_t[::1] drawn,        # OUT (n_seeds,) the rows that became seeds
 ):
-    """For one seed after the other, draw candidates as likely as their distance from the seeds so far; keep the best."""
+    """For each seed, draw candidates as likely as their distance from the seeds before it, and keep the best."""
     cdef Py_ssize_t n = sample.n_rows, m = uniform.shape[1], stride = panel.shape[1], seed
     cdef Py_ssize_t i, c, e, low, high, middle, best
     cdef const Py_ssize_t[::1] start = sample.start

@@ -38,7 +38,8 @@ FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this nu
 CORRELATED_GAIN = 1.0  # fewer correlated groups must gain this over the number that centers ask for
 OWN_GAIN = 3.0  # a correlation for each cluster must gain this over a common one to be believed,
 OWN_DOUBT = 1.5  # and this to raise doubts
-HOPELESS = 3.0  # above the best; after two such numbers in a row, fewer clusters are not tried
+HOPELESS = 3.0  # above the best; after so many such numbers in a row, fewer clusters are not tried
+HOPELESS_IN_A_ROW = 2
 
 
 @dataclass
@@ -159,13 +160,15 @@ class Mixtures:
         self.groups = self.reduced.groups
         self.folds = [self.reduced.hidden(some_of(fold, rows)) for fold in folds]
         self.seen_rates = self.rates_of_columns() if trials.gaps else None
-        self.covered = [self.without(fold) for fold in self.folds]
+        self.covered = executor.map(self.without, self.folds)
         self.tried: dict[int, Correlated] = {}
         self.by_labels: dict[int, tuple[list[Floats], list[Floats]]] = {}
 
     def without(self, fold: HiddenEntries | None) -> Covered:
         """What mixtures are fitted to, but for what a fold hides."""
-        return Covered.of(self.reduced.values, self.weights, fold, self.groups, self.seen_rates)
+        return Covered.of(
+            self.reduced.values, self.weights, fold, self.groups, self.seen_rates, self.executor
+        )
 
     @cached_property
     def seen(self) -> Any:
@@ -310,11 +313,12 @@ class Mixtures:
         self.counter.plan(0, STEPS_EXPECTED * sum(map(work_of_fit, [by_centers, *fewer])))
         tried[by_centers] = self.at(by_centers)
         hopeless = 0
-        for k in fewer:
-            tried[k] = self.at(k)
+        for at_once in (fewer[i : i + HOPELESS_IN_A_ROW] for i in range(0, len(fewer), HOPELESS_IN_A_ROW)):
+            tried |= dict(zip(at_once, self.executor.map(self.at, at_once), strict=True))
             best = lowest(c.best for c in tried.values())
-            hopeless = hopeless + 1 if above(tried[k].best, best) > HOPELESS else 0
-            if hopeless == 2 or self.counter.is_late:
+            for k in at_once:
+                hopeless = hopeless + 1 if above(tried[k].best, best) > HOPELESS else 0
+            if hopeless >= HOPELESS_IN_A_ROW or self.counter.is_late:
                 break
         common = {k: c.common for k, c in tried.items()}
         own = {k: c.best for k, c in tried.items()}

@@ -62,6 +62,7 @@ class Covered:
         hidden: HiddenEntries | None,
         groups: ColumnGroups,
         seen_rates: Floats | None,
+        executor: Executor,
     ) -> Covered:
         """Of an array with NaN or a CSR array; `seen_rates` of its columns where gaps count, else None."""
         n_columns = values.shape[1]
@@ -83,7 +84,7 @@ class Covered:
         rows, columns, own = holdout.entries(values)
         live = table.live[columns]
         observed_entries = rows[live], columns[live], in_units(table, own[live], columns[live])
-        return cls(Entries(table, Executor()), within, observed_entries, groups)
+        return cls(Entries(table, executor), within, observed_entries, groups)
 
     def from_labels(self, labels: Labels, k: int) -> Parameters:
         """Clusters with independent columns, from labels."""

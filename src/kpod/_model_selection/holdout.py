@@ -58,8 +58,8 @@ def folds(
     Every row keeps an entry (of one that would lose all, the one that hashes highest stays) and every
     column at least two: a fold that would leave fewer hides nothing of that column.
     """
-    found = []
-    for fold in range(n_folds):
+
+    def made(fold: int) -> Fold:
         hidden = Hidden(seed, fold * share, (fold + 1) * share)
         covered = table.hiding(hidden, executor)
         at = covered.hidden_entries()
@@ -68,8 +68,11 @@ def folds(
         if len(short):
             covered = table.hiding(replace(hidden, spared=tuple(short.tolist())), executor)
             at = covered.hidden_entries()
-        found.append(Fold(covered, *at))
-    return found
+        return Fold(covered, *at)
+
+    if executor.remote:
+        return [made(fold) for fold in range(n_folds)]
+    return executor.map(made, range(n_folds))
 
 
 def entries(X: Any) -> tuple[Positions, Positions, Floats]:

@@ -164,10 +164,10 @@ class Search:
         for k in ks:
             if k not in errors:
                 self.counter.skip(1, work_of_fit(k))  # there was no time for it
-        for k in ks:
-            if k in errors:
-                self.trials.by_k[k] = Trial(errors[k], deviances.get(k), self.fit_whole(k))
-                self.counter.advance(counted(k), work_of_fit(k))
+        found = [k for k in ks if k in errors]
+        for k, whole in zip(found, self.executor.map(self.fit_whole, found), strict=True):
+            self.trials.by_k[k] = Trial(errors[k], deviances.get(k), whole)
+            self.counter.advance(counted(k), work_of_fit(k))
 
     def errors_and_deviances(self) -> tuple[dict[int, Errors], dict[int, Floats]]:
         """What clusters with gaps of their own fail to predict: values on all folds, and gaps.

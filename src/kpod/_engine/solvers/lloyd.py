@@ -254,19 +254,20 @@ class Descent:
             before = self.centers
             changed, pending = self.assign() if pending is None else pending, None
             moved = self.update()
-            fall = self.lowest - self.value
+            value = self.value
+            fall = self.lowest - value
             if self.run > 1 and fall < 0:
                 self.note("lloyd", iteration, 0.0)
                 self.centers, self.run = self.path, 0
                 self.keep()
                 continue
             self.note("lloyd", iteration, max(fall, 0.0))
-            self.lowest = self.value
+            self.lowest = value
             if self.run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
                 self.labels_unchanged = True
                 return True
             if moved <= settings.tol * table.variance and (
-                not settings.gaps or self.objective.is_little(fall, settings.tol, self.value)
+                not settings.gaps or self.objective.is_little(fall, settings.tol, value)
             ):
                 return True
             step_, self.path = self.centers - self.path, self.centers
