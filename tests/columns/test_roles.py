@@ -337,6 +337,11 @@ def test_long_columns_are_judged_by_a_sample():
         ("party votes", np.arange(80) % 8, "number"),
         ("attempts clutch", np.random.default_rng(0).geometric(0.04, 200), "number"),
         ("movie_3", np.random.default_rng(0).permutation(np.repeat(np.arange(7, 9000, 43), 3)), "identifier"),
+        ("Age of the patient", np.arange(80) % 60 + 20, "number"),
+        ("Dumpster", [*range(1, 120), *range(1, 90), *range(1, 60)], "identifier"),
+        ("time", [*range(1, 120), *range(1, 90), *range(1, 60)], "number"),
+        ("service", np.tile(np.arange(1, 28) ** 2 * 1013 + 11, 20), "identifier"),
+        ("load", np.tile(np.arange(1, 28) ** 2 * 1000, 20), "number"),
         ("store_3", np.random.default_rng(0).permutation(np.repeat(np.arange(10, 9000, 40), 3)), "number"),
     ],
 )

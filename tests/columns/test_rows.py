@@ -189,6 +189,17 @@ def test_one_row_per_individual(how):
     assert "one row for each" not in [note.kind for note in analysis.notes]
 
 
+def test_numbers_that_start_again_in_each_group_are_no_individuals():
+    """Sample 1 of one species has nothing in common with sample 1 of another."""
+    sizes = {"a": 50, "b": 30, "c": 40}
+    rows = [(number, group) for group, n in sizes.items() for number in range(1, n + 1)]
+    frame = pd.DataFrame(rows, columns=["Sample Number", "species"])
+    level = frame["species"].map({"a": 0.0, "b": 4.0, "c": 8.0})
+    for name in "xy":
+        frame[name] = level + RNG.normal(size=120)
+    assert "one row for each" not in notes_of(frame)
+
+
 def test_of_a_table_in_pieces_no_individuals_are_offered_to_be_combined(tmp_path):
     """The option would be refused there."""
     panel().to_csv(tmp_path / "whole.csv", index=False)

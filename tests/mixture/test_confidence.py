@@ -158,7 +158,7 @@ def test_where_another_cluster_is_more_probable_that_is_said(monkeypatch, table,
     assert of_another.any()
     assert about["unplaceable"] == ((out["confidence"] < 0.6) & ~of_another).sum() > 0
     assert about["sentences"][1].startswith(
-        f"{about['another_more_probable']} rows are in the nearest cluster but"
+        f"{about['another_more_probable']} rows belong more probably to another cluster"
     )
     assert "cannot be assigned with confidence" in about["sentences"][2]
     told = re.search(

@@ -59,6 +59,7 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
     notes += panel(table, choice) or (repeated_units(table, choice) if small else [])
     notes += [] if table.in_pieces else row_notes(table, choice)
     notes += same_notes(choice.same, choice.named)
+    notes += [Note("sum of columns", (name, *parts)) for name, parts in choice.sums.items()]
     notes += [Note("absent code", values={"code": code}) for code in table.unused_codes]
     return notes.by_importance()
 

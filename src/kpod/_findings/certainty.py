@@ -35,7 +35,7 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
     ]
     moved = int(elsewhere.sum())
     if moved:
-        is_in, verb = ("is", "belongs") if moved == 1 else ("are", "belong")
+        verb, own = ("belongs", "its own") if moved == 1 else ("belong", "their own")
         by_cluster = rows_elsewhere(c)
         where = [
             f"{by_cluster[m]:,} of the {counted(int(c.sizes[m]), 'row')} of cluster {m}"
@@ -43,8 +43,8 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
             if by_cluster[m]
         ]
         sentences.append(
-            f"{counted(moved, 'row')} {is_in} in the nearest cluster but {verb} more probably to another: "
-            f"{some(where)}."
+            f"{counted(moved, 'row')} {verb} more probably to another cluster than to {own}, "
+            f"which has the nearest center: {some(where)}."
         )
     if len(unsure):
         names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in unsure[:MOST_LISTED]]

@@ -64,7 +64,7 @@ def is_named_id(facts: Facts) -> bool:
     strong = strong or (
         facts.name.rstrip().endswith("#") and facts.n_distinct > 2
     )  # Invoice #, not # of rooms
-    if strong or NOUN_AND_NUMBER.match(joined) or words[-1] in UNITS:
+    if strong or NOUN_AND_NUMBER.match(joined) or (words[-1] in UNITS and not facts.is_quantity):
         return True
     letters = [word for word in words if not word.isdigit()]
     ending = letters[-1] if letters else ""
@@ -110,7 +110,7 @@ def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None: 
     if facts.n_distinct < 3 or facts.low < 0 or facts.is_quantity:
         return None
     unique = facts.is_unique and len(facts.values) >= 3
-    if counts_rows_but_for_a_few(facts) or is_numbering(facts):
+    if counts_rows_but_for_a_few(facts) or is_numbering(facts) or counts_again_and_again(facts):
         return Role("identifier", "a numbering")
     if is_counter(facts, unique):
         return Role(
@@ -126,6 +126,13 @@ def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None: 
         return Role("identifier", "numbered members of numbered groups")
     if names_groups(facts, unique):
         return Role("identifier", "group numbers, judging by the name")
+    return group_codes(facts)
+
+
+def group_codes(facts: Facts) -> Role | None:
+    """Numbers that stand for groups, by how they are distributed."""
+    if is_balanced(facts):
+        return Role("identifier", "scattered whole numbers, each of which occurs equally often")
     if numbers_groups(facts) or numbers_blocks(facts):
         return Role(
             "identifier",
@@ -167,6 +174,29 @@ def starts_again(values: Floats) -> bool:
     steps = np.diff(values)
     again = values[1:][steps <= 0] <= 1
     return values[0] in (0, 1) and bool(again.all()) and float(np.mean(steps == 1)) > 0.9
+
+
+LONG_COUNT = 50
+
+
+def counts_again_and_again(facts: Facts) -> bool:
+    """1, 2, 3 and so on to more than fifty, and again from 1: rows numbered within groups."""
+    steps = bool(facts.tokens) and bool((STEPS | STAMPS) & set(facts.tokens))
+    return not steps and facts.n_distinct >= LONG_COUNT and starts_again(facts.values)
+
+
+LEAST_UNITS = 15
+LEAST_TIMES = 5
+
+
+def is_balanced(facts: Facts) -> bool:
+    """Places or people of a panel: numbers far apart and not rounded, each in as many rows as any other.
+
+    Steps of an experiment are equally common, too, but few, or in a row.
+    """
+    n = int(facts.counts[0])
+    even = bool((facts.counts == n).all()) and n >= LEAST_TIMES and facts.n_distinct >= LEAST_UNITS
+    return even and facts.density < 0.01 and bool(np.mean(facts.distinct % 10 == 0) < 0.3)
 
 
 def names_groups(facts: Facts, unique: bool) -> bool:

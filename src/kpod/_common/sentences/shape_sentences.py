@@ -70,7 +70,7 @@ def shape_of_clusters(
         text = f"{text[:-1]} (compared on a sample of {sampled:,} rows)."
     if agreement is None or agreement >= SAME_CLUSTERS:
         return printable(text)
-    one, other = ("Round clusters", round_sizes), ("The mixture", mixture_sizes)
+    one, other = ("Round clusters", round_sizes), ("Clusters of the mixture", mixture_sizes)
     (who, theirs), (__, ours) = (one, other) if shape != "round" else (other, one)
     text += (
         f" {who} would group the rows differently: sizes {listed([f'{n:,}' for n in theirs])} instead of "

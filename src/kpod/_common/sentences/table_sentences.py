@@ -126,6 +126,12 @@ def as_line(name: str, first: str, line: tuple[float, float] | None) -> str:
     return f"{name} is {slope:.4g} times {first}{plus}"
 
 
+def sum_of_columns(note: Note) -> str:
+    total, *parts = names_in(note)
+    use = option("--exclude", note.columns[0])
+    return f"{total} is the sum of {some(parts)}, so these count a second time; use {use} to count them once."
+
+
 def possible_weights(note: Note) -> str:
     use = option("--weight", note.columns[0] if len(note.columns) == 1 else None)
     one = "it is" if len(note.columns) == 1 else "they are"
@@ -220,6 +226,7 @@ WORDS: dict[str, Callable[..., Any]] = {
     "check boxes": check_boxes,
     "few columns": few_columns,
     "same information": same_information,
+    "sum of columns": sum_of_columns,
     "possible weights": possible_weights,
     "one row for each": one_row_for_each,
     "rows in time": rows_in_time,

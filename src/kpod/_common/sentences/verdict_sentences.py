@@ -43,8 +43,11 @@ def difference(other: Any, k: int) -> str:
     return f"{other.text}, rows are grouped differently (agreement {other.agreement:.2f})"
 
 
-def why(choice: Any) -> str:
-    """The reason for the number of clusters, beside a verdict with the number and how certain it is."""
+def why(choice: Any, *, is_confirmed: bool = True) -> str:
+    """The reason for the number of clusters, beside a verdict with the number and how certain it is.
+
+    A clear choice may be one that other choices do not confirm.
+    """
     k, reason = choice.best_k_, choice.reason_.rstrip(".")
     hidden = "hidden values and the gaps" if choice.gaps_ else "hidden values"
     if reason:
@@ -59,6 +62,8 @@ def why(choice: Any) -> str:
     else:
         what = "groups with correlated columns" if choice.correlated_ else "clusters"
         text = f"{k} {what} predict {hidden} best{gain(choice)}"
+        if not is_confirmed:
+            text += ", but other choices give other clusters, so the number is not certain"
     shape = ""
     if choice.correlated_ and k > 1 and choice.shape_ is None:
         shape = f" These groups need not be round; {option('--shape', 'auto')} compares shapes."

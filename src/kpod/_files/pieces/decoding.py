@@ -97,9 +97,10 @@ class Decoder:
         # Only where the meaning of columns was asked for can codes be given.
         codes = self.tally is not None and "," not in value
         treat = f"treat it as missing with {option('--missing', {self.name: [value]})}, " if codes else ""
+        leave = "leave the column out" if self.tally is not None else "name the other columns in `columns`"
         return (
             f"{source.name}: row {row + at + 1}, column {shown(self.name)}: '{value}' is not a plain number, "
-            f"which a table that is read in pieces needs; {treat}leave the column out, or correct it."
+            f"which a table that is read in pieces needs; {treat}{leave}, or correct it."
         )
 
 

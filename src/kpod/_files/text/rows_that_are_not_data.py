@@ -40,7 +40,9 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 NO_UNIT = re.compile(r"(?:dk|no|not|none|un(?!it)\w+|did|refus\w*|missing|lost)\b", re.IGNORECASE)
-REMARK = re.compile(r"(?:sources?|notes?|quellen?|anmerkung(?:en)?|legende?|\*|†|¹|©|n\s*=)", re.IGNORECASE)
+REMARK = re.compile(
+    r"(?:sources?|(?:foot)?notes?|quellen?|anmerkung(?:en)?|legende?|\*|†|¹|©|n\s*=)", re.IGNORECASE
+)
 SOME_ROWS = 30
 HEAD_ROWS = 200
 """Rows in which values come back if they do at all."""
@@ -53,8 +55,9 @@ LEAST_ANSWERS = 10
 RARE = 0.02
 """Of the entries of a column whose values come back, at most as many occur once."""
 MOST_TOTALS = 5
-MOST_REMARKS = 8
+MOST_REMARKS = 20
 LONG_REMARK = 4
+MANY_WORDS = 10
 MOST_QUOTED = 10
 GAPS = frozenset(spellings(()))
 
@@ -206,10 +209,14 @@ def is_total(kind: str, above: Floats, claim: float) -> bool:
 
 
 def remarks(rows: Rows, *, set_apart: bool = False) -> int:
-    """How many of the last rows are remarks: one cell with words and nothing beside it."""
+    """How many of the last rows are remarks: one cell with words and nothing beside it.
+
+    Marks of gaps beside it, as programs write them, are nothing if the words are many.
+    """
     n = 0
     for row in reversed(rows[-MOST_REMARKS:]):
-        if filled(row[1:]) or not (is_remark(row[0]) or set_apart or not row[0].strip()):
+        many = len(row[0].split()) >= MANY_WORDS and all(map(is_gap, row[1:]))
+        if (filled(row[1:]) and not many) or not (is_remark(row[0]) or set_apart or not row[0].strip()):
             break
         n += 1
     return n if len(rows[0]) > 2 and any(map(filled, rows[len(rows) - n :])) else 0

@@ -199,11 +199,12 @@ class Clustering:
     @cached_property
     def is_yes_no(self) -> list[bool]:
         """Whether a column holds 0 and 1 only, whose mean is a share."""
+        columns = (self.labelled(self.table, j)[0] for j in range(len(self.names)))
+        perhaps = [bool(np.isin(column, (0, 1)).all()) for column in columns]
+        if not any(perhaps):  # ranges take a look at every entry
+            return perhaps
         low, high = self.table.ranges
-        return [
-            bool(low[j] == 0 and high[j] == 1 and np.isin(self.labelled(self.table, j)[0], (0, 1)).all())
-            for j in range(len(self.names))
-        ]
+        return [maybe and bool(low[j] == 0 and high[j] == 1) for j, maybe in enumerate(perhaps)]
 
     def shown(self, j: int, value: float) -> str:
         """A value of a column as it is read: 2007 for a year, 82 % for the share of a level."""
