@@ -107,7 +107,7 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
 @pytest.mark.parametrize("n_threads", [2, 3, 8])
 def test_what_runs_for_an_item_may_share_items_of_its_own(n_threads):
-    """Three levels deep, with more items than threads at each: nobody waits for a thread that waits for it."""
+    """Three levels deep, with more items than threads at each: no two threads wait for each other."""
     with threads(n_threads) as executor:
 
         def leaf(item):
