@@ -259,7 +259,7 @@ def test_demo_runs_end_to_end(kpod, tmp_path):
     done = kpod("demo", "--report", tmp_path / "demo.html")
     assert done.code == 0
     said = " ".join(done.out.split())
-    assert "3 groups, set apart from each other" in said  # the number is chosen
+    assert "3 separate groups" in said  # the number is chosen
     assert "The clusters are not round" in said
     assert "25% of the entries are missing" in said
     assert float(re.search(r"adjusted Rand score against them ([\d.]+)", said)[1]) >= 0.8

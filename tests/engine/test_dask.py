@@ -725,6 +725,23 @@ def test_scattered_data_that_are_lost_are_explained(client):
     client.wait_for_workers(2, 3000)
 
 
+def test_a_fit_stays_on_the_workers_that_have_the_resources_it_is_annotated_with():
+    options = [{"nthreads": 1, "dashboard": False, "resources": resources} for resources in ({"big": 1}, {})]
+    workers = {i: {"cls": distributed.Worker, "options": own} for i, own in enumerate(options)}
+    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False, "port": 0}}
+    X = in_chunks(table())
+    with (
+        distributed.SpecCluster(workers, scheduler, silence_logs=100) as cluster,
+        distributed.Client(cluster),
+        dask.annotate(resources={"big": 1}),
+    ):
+        model = KPOD(3, random_state=0).fit(X)
+        big, small = (cluster.workers[i].state.log for i in range(2))
+        assert [event for event in big if "executing" in event]
+        assert not [event for event in small if "executing" in event]
+    same(KPOD(3, random_state=0).fit(X), model)
+
+
 def test_shares_follow_blocks_and_threads():
     sizes, none = [10] * 8, [()] * 8
     shares = on_cluster.plan(sizes, none, {"a": 1, "b": 3}, {})

@@ -139,7 +139,19 @@ where.__module__ = who.__module__ = "__main__"
 
 
 @pytest.mark.filterwarnings("ignore:Not converged")
-def test_rows_that_change_are_refused(spark, there, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("changed", "error", "words"),
+    [
+        (
+            lambda part: part + 1,
+            ValueError,
+            r"Partition 1 of X \(rows 300 to 599\) changed while it was in use",
+        ),
+        (lambda part: part[:0], RuntimeError, "Spark no longer has 1 of 3 blocks of X"),
+    ],
+    ids=["other values", "no rows"],
+)
+def test_rows_that_change_are_refused(spark, there, tmp_path, monkeypatch, changed, error, words):
     """Labels recalled on new rows, with the sums of old ones, would be wrong without a word."""
     X = table()
     frame, model, executors = frame_of(spark, X, tmp_path), KPOD(3, init=START, tol=0), []
@@ -152,15 +164,44 @@ def test_rows_that_change_are_refused(spark, there, tmp_path, monkeypatch):
 
     def change(line):
         if "lloyd 1:" in line:
-            np.save(tmp_path / "1.npy", np.load(tmp_path / "1.npy") + 1)
+            np.save(tmp_path / "1.npy", changed(np.load(tmp_path / "1.npy")))
             executors[0]._packed.unpersist(blocking=True)
             for folder in folders_of_spark(spark):
                 for file in folder.glob("entries-*"):
                     file.unlink()
 
     model._progress_line = change
-    with pytest.raises(ValueError, match=r"Partition 1 of X \(rows 300 to 599\) changed while it was in use"):
+    with pytest.raises(error, match=words):
         model.fit(frame)
+
+
+@pytest.mark.filterwarnings("ignore:Not converged")
+def test_columns_of_all_kinds_become_the_numbers_they_are(spark, there):
+    """Whole numbers of 64 bits are not rounded on the way to where it is seen that they would be."""
+    n = 90
+    frame = spark.range(0, n, 1, 2).selectExpr(
+        "id % 2 = 0 as flag",
+        "tinyint(id % 7) as tiny",
+        "id * 100000000000 as big",
+        "decimal(id) / 8 as exact",
+        "if(id % 3 = 0, null, float(id / 3)) as single",
+        "if(id % 5 = 0, double('nan'), double(id) / 3) as other",
+    )
+    i = np.arange(n)
+    X = np.column_stack(
+        [
+            i % 2 == 0,
+            i % 7,
+            i * 1e11,
+            i / 8,
+            np.where(i % 3 == 0, np.nan, (i / 3).astype(np.float32)),
+            np.where(i % 5 == 0, np.nan, i / 3),
+        ]
+    )
+    model = KPOD(3, init=X[[1, 41, 89]].copy(), max_iter=2, tol=0)
+    same(KPOD(**model.get_params()).fit(partitioned(X, 2)), model.fit(frame))
+    with pytest.raises(ValueError, match=r"Partition 0 of X.*Column 'big' holds whole numbers beyond 2\^53"):
+        model.fit(frame.withColumn("big", frame.big + 9007199254740993))
 
 
 def test_what_cannot_be_used_is_refused_in_one_line(spark, tmp_path):

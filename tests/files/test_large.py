@@ -250,6 +250,19 @@ def test_a_number_is_chosen(kpod, table, tmp_path):
     assert not list(kept.iterdir())
 
 
+def test_ranges_take_no_pass_over_a_table_without_columns_of_0_and_1(kpod, table, tmp_path, monkeypatch):
+    known, asked = entries.MappedEntries.ranges.func, []
+    monkeypatch.setattr(
+        entries.MappedEntries, "ranges", property(lambda self: asked.append(self) or known(self))
+    )
+    flags = pa.array(np.arange(N) % 3 == 0).cast(pa.int64())
+    for name, rows in (("without", table), ("with", table.append_column("member", flags))):
+        write(rows, tmp_path / f"{name}.parquet")
+        asked.clear()
+        kpod("fit", tmp_path / f"{name}.parquet", "-k", 3, "--no-verdict", "--json", "--scratch", tmp_path)
+        assert bool(asked) is (name == "with")
+
+
 def test_a_table_that_would_not_fit_is_read_in_pieces(kpod, table, tmp_path, monkeypatch):
     one = tmp_path / "one.parquet"
     write(table, one)

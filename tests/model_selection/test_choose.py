@@ -80,7 +80,7 @@ def test_clusters_with_correlated_columns_are_counted(rng):
     assert choice.correlated_
     if choice.clear_:
         assert "3 groups with correlated columns predict them best" in choice.sentence_
-        assert f"would have asked for {choice.centers_k_}" in choice.sentence_
+        assert f"would have chosen {choice.centers_k_}" in choice.sentence_
 
 
 def test_a_curve_is_cut_into_pieces_and_that_is_said(rng):
@@ -258,7 +258,9 @@ def test_separate_clusters_raise_doubts_about_one_correlated_group(rng):
         errors = curve(rng, one, two)
         trials = SimpleNamespace(by_k=errors, errors=errors)
         search = SimpleNamespace(trials=trials, gaps=False, n_apart=lambda k: apart)
-        return why_unclear(search, NumberVerdict(1, 2, True, errors, "common", ""), True)
+        doubt, reason = why_unclear(search, NumberVerdict(1, 2, True, errors, "common", ""), True)
+        assert doubt == ("correlation" if reason else "")
+        return reason
 
     assert "these are separate" in reason(3.0, 3.1, apart=2)
     assert reason(3.0, 3.1, apart=1) == ""

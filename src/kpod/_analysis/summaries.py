@@ -104,7 +104,7 @@ def typical_rows(analysis: Analysis, cluster: int) -> dict[str, Any]:
 
 
 def spread_of(c: Clustering, cluster: int) -> dict[str, Any]:
-    """Of each column, what lies a standard deviation below and above the center of a cluster."""
+    """One standard deviation below and above the center of a cluster, for each column."""
     ends = mixture_spread.spreads(c)[:, cluster].T
     return {name: [finite(low), finite(high)] for name, (low, high) in zip(c.names, ends, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Does it hold? The analysis repeated under other choices that a careful colleague would ask about.
+"""Do the clusters hold? The analysis repeated under other reasonable choices.
 
 Logarithms, robust scales, a few rows or a column left out, one row for each individual, categories, gaps,
 the seed: none of them should decide what groups there are. Each is tried by itself, everything else as it
@@ -21,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 from kpod._columns.preparing.encoding import NUMBER, Encoding, is_binary, learn_encoding
 from kpod._common.errors import printable
 from kpod._common.notebook import ReadsAsText
-from kpod._common.sentences.formatting import counted, listed
+from kpod._common.sentences.formatting import counted, listed, two_decimals
 from kpod._common.sentences.table_sentences import LEAST_UNITS
 from kpod._common.sentences.verdict_sentences import verdict_sentence
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
@@ -58,7 +58,7 @@ MORE = 3
 
 @dataclass(frozen=True)
 class OtherChoice:
-    """One choice made otherwise, and what came of it.
+    """The result of the analysis with one choice made differently.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Verdict(ReadsAsText):
     sentence_ : str
         How many groups, whether they are separate, and under how many other choices they are the same.
     groups : {"separate", "partly separate", "continuum", "unclear", "one", "given"}
-        What the clusters are: groups set apart, pieces of something continuous, a guess, nothing but one
+        What the clusters are: separate groups, pieces of something continuous, a guess, nothing but one
         group; or as many as were asked for.
     n_clusters : int
     others : list of OtherChoice
@@ -116,7 +116,7 @@ class Verdict(ReadsAsText):
         width = max((len(other.text) for other in self.others), default=0)
         lines = [
             f"  {other.text:<{width}}  {counted(other.n_clusters, 'cluster'):>11}, agreement "
-            f"{other.agreement:5.2f}{'' if other.same else '  *'}"
+            f"{two_decimals(other.agreement):>5}{'' if other.same else '  *'}"
             for other in self.others
         ]
         return "\n".join([self.sentence_, *lines])
@@ -129,7 +129,7 @@ class Verdict(ReadsAsText):
 
 @dataclass(frozen=True)
 class Specification:
-    """A choice made otherwise: how the table is encoded and which of its rows are clustered, and by what."""
+    """One other choice: how the table is encoded, which rows are clustered, and by which model."""
 
     kind: str
     text: str

@@ -151,7 +151,7 @@ def from_rows(
     header: int | None = None,
     strict: bool = False,
 ) -> tuple[pa.Table, list[Note], list[int], list[int]]:
-    """A table out of cells, without what stands around it; a cell merged over rows counts for each.
+    """A table from the cells of a sheet, without titles and remarks; a cell merged over rows counts for each.
 
     `spans` are the merged cells: their first and last row, and their column. With `every_row`, what is under
     the header is data. With the table come notes on what was left out, and the numbers of the rows and

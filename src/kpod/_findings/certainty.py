@@ -1,4 +1,4 @@
-"""How sure a clustering is: row by row, start by start, and from one resampled table to the next."""
+"""Certainty: of each row, across starts, and across resampled tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         )
     else:
         every = "Every row" if placed.all() else "Every row with anything observed"
-        sentences.append(f"{every} has a cluster with a probability of at least {UNSURE:.0%}.")
+        sentences.append(f"{every} belongs to a cluster with a probability of at least {UNSURE:.0%}.")
     return {
         "mean": float(confidence[placed].mean()) if placed.any() else None,
         "sure": sure,

@@ -87,7 +87,7 @@ def dates_of(parts: Mapping[str, str | None]) -> Written | None:
 
 
 def one_way(parts: Mapping[str, str | None], year: int, time: float) -> float | None:
-    """The day of what can be read in one way only; of a month, a quarter or a week, the first."""
+    """The date of text that can be read in one way only; for a month, a quarter or a week, its first day."""
     if parts.get("week"):
         try:
             monday = dt.date.fromisocalendar(year, int(parts["week"] or 0), 1)
@@ -118,7 +118,7 @@ def full_year(digits: str) -> int:
 
 
 def time_of(parts: Mapping[str, str | None]) -> float | None:
-    """The time in days, in UTC where a zone is given; 0 where there is none, None where it is not one."""
+    """The time of day in days, in UTC if a zone is given; 0 without a time, None if it is not a time."""
     if not parts.get("hour"):
         return 0.0
     hour, minute, second = int(parts["hour"] or 0), int(parts["minute"] or 0), float(parts["second"] or 0)

@@ -77,12 +77,12 @@ class ColumnUsage:
         return out
 
     def judged_for_scale(self, kinds: Sequence[str]) -> list[str]:
-        """The numbers that may ask for logarithms or limits: no dates, and no places."""
+        """The numbers that may need logarithms or limits: neither dates nor coordinates."""
         numbers = (name for name, kind in zip(self.used, kinds, strict=True) if kind == "number")
         return [name for name in numbers if not has_note(self.roles[name], "coordinates")]
 
     def logs(self, table: TableFile, given: Sequence[str]) -> list[str]:
-        """The columns of which the logarithm is to be taken."""
+        """The columns to replace by their logarithms."""
         names = table.names([str(name) for name in given])
         absent = [name for name in names if name not in self.used or name in self.categories]
         if absent:

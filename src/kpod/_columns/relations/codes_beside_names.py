@@ -1,4 +1,4 @@
-"""Roles that other columns reveal: numbers that stand for names beside them, and parts of one time.
+"""Roles that follow from other columns: numbers that are codes of names, and parts of one time.
 
 A number is a code by its content, not by its name alone: it goes with one name, and one name with it; it
 counts up without meaning more; it was given out in the order of the alphabet. Each of these is evidence,
@@ -60,7 +60,7 @@ def observed(values: Floats) -> Floats:
 
 
 def level_codes(values: pa.ChunkedArray) -> tuple[Any, list[str]]:
-    """The entries of a column of text by number, -1 where one is missing; and what the numbers stand for."""
+    """The entries of a column of text as codes, -1 if missing, and the levels."""
     text = values.slice(0, SAMPLE)
     if pa.types.is_dictionary(text.type):
         text = text.cast(text.type.value_type)
@@ -75,7 +75,7 @@ def level_codes(values: pa.ChunkedArray) -> tuple[Any, list[str]]:
 
 
 def is_code_of(facts: Facts, values: Floats, name: str, codes: Any, levels: Sequence[str]) -> bool:
-    """Whether numbers stand for the names of another column.
+    """Whether numbers are codes of the names in another column.
 
     They do if (nearly) each goes with one name and each name with one of them, in rows that come back, and
     there is enough evidence: the names of the columns, a numbering from 0 or 1 without gaps, the order of the
@@ -117,7 +117,7 @@ def rank_correlation(names: Sequence[str]) -> float:
 
 
 def parts_of_time(columns: Sequence[Column]) -> None:
-    """Make dates of the parts of a time of which one is known to be a part: day and minute beside hour."""
+    """Make parts of a time dates if another part of it is known as one: day and minute beside hour."""
     parts = {column.name: part for column in columns if (part := part_of_time(column))}
     known = {
         parts[column.name][0] for column in columns if column.name in parts and column.role.role == "date"

@@ -214,7 +214,7 @@ def names_groups(facts: Facts, unique: bool) -> bool:
 
 
 def thins_out(facts: Facts) -> bool:
-    """Whether large numbers are ever rarer, as counts are; numbers that stand for groups are spread."""
+    """Whether larger numbers are rarer, as for counts; codes of groups are spread evenly."""
     parts = np.histogram(facts.values, bins=4)[0]
     return bool((np.diff(parts) < 0).all() and parts[0] > 0.4 * len(facts.values))
 
@@ -250,7 +250,7 @@ RANKS = {"rank", "ranking", "rang", "position", "place", "order", "seed", "pick"
 
 
 def never_repeats(facts: Facts) -> bool:
-    """Whole numbers of which hardly any occurs twice, where of as many drawn from their range many would.
+    """Whole numbers that hardly ever repeat, although random ones from the same range would.
 
     Measurements crowd together, so that they repeat even sooner. Ranks do not, but mean more or less.
     """
@@ -333,7 +333,7 @@ def postcodes(facts: Facts) -> Role | None:
 
 
 def coded_category(facts: Facts, leading_zeros: bool) -> Role | None:
-    """Whole numbers that stand for words, by the column's name."""
+    """Whole numbers that are codes of categories, by the name of the column."""
     if leading_zeros:
         return Role("category", "digits with leading zeros")
     if not facts.whole or not 3 <= facts.n_distinct <= 30 or facts.low < -1 or facts.high > 99:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kpod._common.errors import printable
 from kpod._common.notes import Note
-from kpod._common.options import option
+from kpod._common.options import in_the_shell, option
 from kpod._common.sentences.formatting import (
     MOST_LISTED,
     counted,
@@ -40,10 +40,13 @@ def not_round(_: Note, spreads: bool, correlated: bool, error: float) -> str:
         *(["variances differ"] if spreads else []),
         *(["columns are correlated within clusters"] if correlated else []),
     ]
+    mixture = (
+        f"a Gaussian mixture ({option('--shape', 'full')})" if in_the_shell() else "kpod.GaussianMixture"
+    )
     return (
         "The probabilities assume round clusters of the same spread, but "
-        f"{listed(why)}: they are off by {100 * error:.0f} percentage points on average, or more. Use "
-        "kpod.GaussianMixture, whose probabilities allow for that."
+        f"{listed(why)}: they are off by {100 * error:.0f} percentage points on average, or more. Those of "
+        f"{mixture} allow for that."
     )
 
 
@@ -109,8 +112,8 @@ def unexpected_values(_: Note, n: int, cells: Sequence[tuple[str, str, str]], na
     ]
     one = n == 1
     return (
-        f"{counted(n, 'value')} that no cluster expects, given the rest of the row, "
-        f"{'was' if one else 'were'} taken for {'a gap' if one else 'gaps'}: {listed_apart(parts, n)}. Check "
+        f"{counted(n, 'value')}, unlikely in every cluster given the rest of the row, "
+        f"{'was' if one else 'were'} treated as missing: {listed_apart(parts, n)}. Check "
         f"whether {'it is' if one else 'they are'} right."
     )
 

@@ -99,7 +99,7 @@ COARSE = 0.3
 
 
 def brief_pair(value: float, other: float) -> tuple[str, str]:
-    """Two numbers beside each other, with as many digits as tell them apart, and by how much about.
+    """Two numbers with as many digits as it takes to show by how much they differ, roughly.
 
     >>> brief_pair(38.523, 38.634), brief_pair(12.3, 45.6)
     (('38.52', '38.63'), ('12.3', '45.6'))
@@ -114,8 +114,13 @@ def brief_pair(value: float, other: float) -> tuple[str, str]:
     return texts
 
 
+def two_decimals(value: float) -> str:
+    """An index for reading, without a minus before zero."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
 def percent(share: float, digits: int = 0) -> str:
-    """A share for reading, never 0 % or 100 % of what is not."""
+    """A share in percent, 0 % and 100 % only if it is exactly that."""
     least = 10.0 ** -(digits + 2)
     if not np.isfinite(share):
         return "\N{EN DASH}"

@@ -38,7 +38,7 @@ def rows_left_out(_: Note, what: str, where: str, unit: str, n: int, cells: Sequ
 
 
 def rows_that_hold(what: str, where: str, unit: str, n: int, cells: Sequence[str]) -> str:
-    """Rows that are no data, with the first words of what they hold."""
+    """Rows that are not data, with the first words in them."""
     quoted = [f"'{cell if len(cell) <= 40 else cell[:39] + '…'}'" for cell in dict.fromkeys(cells)]
     which, verb = (unit, "holds") if n == 1 else (counted(n, unit), "hold")
     return printable(f"the {where} {which} ({some(quoted, most=3)}) {verb} {what}")

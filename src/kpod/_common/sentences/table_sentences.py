@@ -147,20 +147,20 @@ LEAST_UNITS = 20
 """So many rows are enough to make groups of."""
 
 
-def one_row_for_each(note: Note, n_units: int, in_time: bool = True) -> str:
+def one_row_for_each(note: Note, n_units: int, in_time: bool = True, in_pieces: bool = False) -> str:
     unit, other = names_in(note)
     text = "single values of {unit} or periods" if in_time else "single values of {unit}"
-    return f"there is one row for each {unit} and {other}. {alike(note, n_units, text)}"
+    return f"there is one row for each {unit} and {other}. {alike(note, n_units, text, in_pieces)}"
 
 
-def rows_in_time(note: Note, n_units: int, length: str, whole: bool) -> str:
+def rows_in_time(note: Note, n_units: int, length: str, whole: bool, in_pieces: bool = False) -> str:
     unit = names_in(note)[0]
     about = (
         f"there are {length} rows for each {unit}, one after the other in time"
         if whole
         else f"rows of the same {unit} follow one another in time, in runs of {length} rows"
     )
-    return f"{about}. {alike(note, n_units, 'single values of {unit} or periods')}"
+    return f"{about}. {alike(note, n_units, 'single values of {unit} or periods', in_pieces)}"
 
 
 def repeated_units(note: Note, n_units: int, length: float) -> str:
@@ -169,13 +169,13 @@ def repeated_units(note: Note, n_units: int, length: float) -> str:
     return f"there are about {length:,.0f} rows for each {unit}. {text}"
 
 
-def alike(note: Note, n_units: int, what: str) -> str:
+def alike(note: Note, n_units: int, what: str, in_pieces: bool = False) -> str:
     unit = names_in(note)[0]
-    text = f"Rows of the same {unit} tend to be alike, so clusters may be {what.format(unit=unit)}"
-    if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
+    text = f"If rows of the same {unit} are alike, clusters may be {what.format(unit=unit)}"
+    if n_units < LEAST_UNITS or in_pieces:  # too few rows would be left, or rows are not combined
         return f"{text}."
     use = option("--one-row-per", note.columns[0])
-    return f"{text}; to group them as a whole ({n_units:,} rows), use {use}."
+    return f"{text}; to cluster one row for each {unit} ({n_units:,} rows), use {use}."
 
 
 def duplicate_rows(_: Note, n: int) -> str:

@@ -1,4 +1,4 @@
-"""The verdict in a line, why there are so many clusters, and what one more or less would be."""
+"""The verdict in a line, why there are so many clusters, and the result with one more or less."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kpod._common.options import option
-from kpod._common.sentences.formatting import counted, listed, percent, some
+from kpod._common.sentences.formatting import counted, listed, percent, some, two_decimals
 
 MOST_NAMED = 2
 
@@ -14,12 +14,12 @@ MOST_NAMED = 2
 def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any], sampled: int | None) -> str:
     """How many groups, whether they are separate, and under how many other choices they are the same."""
     text = {
-        "separate": f"{k} groups, set apart from each other",
+        "separate": f"{k} separate groups",
         "partly separate": f"{k} clusters, but only {n_separate} separate groups",
         "continuum": f"{k} pieces of something continuous rather than separate groups",
-        "unclear": "One group as the best guess, which is not clear"
+        "unclear": "The best guess is one group, but the choice is not clear"
         if k == 1
-        else f"{k} groups as the best guess, which is not clear",
+        else f"The best guess is {k} groups, but the choice is not clear",
         "one": "No separate groups: the rows are one group",
         "given": f"{counted(k, 'cluster')}, as asked for",
     }[groups]
@@ -40,7 +40,7 @@ def difference(other: Any, k: int) -> str:
     """What another choice changes."""
     if other.n_clusters != k:
         return f"{other.text}, there {'is' if other.n_clusters == 1 else 'are'} {other.n_clusters}"
-    return f"{other.text}, rows are grouped differently (agreement {other.agreement:.2f})"
+    return f"{other.text}, rows are grouped differently (agreement {two_decimals(other.agreement)})"
 
 
 def why(choice: Any, *, is_confirmed: bool = True) -> str:
@@ -80,7 +80,7 @@ def gain(choice: Any) -> str:
 
 
 def other_number(other: Any) -> str:
-    """What becomes of the clusters with one more, or one less."""
+    """How the clusters change with one more or one less."""
     with_so_many = f"with {counted(other.n_clusters, 'cluster')}"
     if other.merged:
         return f"{with_so_many}, {listed([str(m) for m in other.merged])} become one"
@@ -88,7 +88,7 @@ def other_number(other: Any) -> str:
         parts = listed([f"{n:,}" for n in other.into])
         of = f"of the {other.n_sampled:,} rows in a sample" if other.n_sampled else "rows"
         return f"{with_so_many}, cluster {other.split} is split into {parts} {of}"
-    return f"{with_so_many}, rows are divided differently (agreement {other.agreement:.2f})"
+    return f"{with_so_many}, rows are divided differently (agreement {two_decimals(other.agreement)})"
 
 
 def other_numbers(others: Sequence[str]) -> str:

@@ -1,10 +1,12 @@
 """Steps on the executors of Spark.
 
-A DataFrame is packed once into blocks, which Spark keeps (`persist`) and can make again from the DataFrame.
-A pass over the table is one job: it goes to where each block was made, finds its rows in a file there, and
-brings back what it found, merged by partition and, where these are many, in a tree. Blocks that are not where
-a task looked for them (their executor is gone, or was busy) are asked for in a second job, which gets their
-rows from Spark. Only the DataFrame interface is used, which Spark Connect has as well.
+A DataFrame is packed once into blocks, in files where this happens; Spark keeps (`persist`) a line about
+each, and which executor made it. A pass over the table is one job: it goes to where each block was made,
+finds its rows in a file, and brings back what it found, merged by partition and, where these are many, in a
+tree. If an executor is gone, Spark packs its partitions again, elsewhere, before the pass gets there. Blocks
+that a task did not find, since Spark ran it on another executor than the one that made them, are asked for
+in another job, and if none of them is found, all are packed again. Only the DataFrame interface is used,
+which Spark Connect has as well.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def task(
 
     def row(block: Any, *rest: Any) -> Any:
         columns = [pa.array([block], pa.int64()), *(pa.array([part], pa.binary()) for part in rest)]
-        return pa.RecordBatch.from_arrays(columns, ["block", "answer", "entries", "weights"])
+        return pa.RecordBatch.from_arrays(columns, ["block", "answer", "weights"])
 
     found: Any
     try:
@@ -65,7 +67,7 @@ def task(
             return
     for _ in batches:  # or else Spark throws the process away
         pass
-    yield row(None, pickle.dumps((socket.gethostname(), found)), None, None)
+    yield row(None, pickle.dumps((socket.gethostname(), found)), None)
 
 
 task.__module__ = "__main__"
@@ -78,7 +80,6 @@ class SparkExecutor(RemoteExecutor):
         super().__init__()
         self.session = session
         self._packed: Any = None
-        self._handles: Any = None
         self._n_partitions = 0
 
     def place(self, blocks: list[Any]) -> list[Any]:
@@ -87,9 +88,8 @@ class SparkExecutor(RemoteExecutor):
     def pack(self, frame: Any, packing: Callable[[Any], Any]) -> list[tuple[int, About, Any]]:
         """Make blocks of a DataFrame by a task that does so: the number of each, its shape and weights."""
         self._packed = self._tasks(frame, packing).persist()
-        rows = self._run(lambda: self._packed.select("block", "answer", "weights").collect())
+        rows = self._run(self._packed.collect)
         check_stale([told for row in rows if row.block is None for told in opened(row.answer).stale])
-        self._handles = self._packed.select("block").persist()
         self._n_partitions = max((row.block >> BITS for row in rows), default=0) + 1
         return [
             (row.block, opened(row.answer), None if row.weights is None else np.frombuffer(row.weights))
@@ -103,33 +103,32 @@ class SparkExecutor(RemoteExecutor):
             block.source: Work(block.first, block.about, state)
             for block, state in zip(blocks, states, strict=True)
         }
-        found = self._outcome(self._handles, step(work))
-        if found.missing:
-            from pyspark.sql import functions
-
-            lost = self._packed.filter(functions.col("block").isin(found.missing))
-            left = {number: work[number] for number in found.missing}
-            found.missing = []
-            found.merge(self._outcome(lost, step(left)))
-            if found.missing:
+        total, left, packed_again = Outcome(), work, False
+        while left:
+            found = self._outcome(step(left))
+            gone, missing = len(left) - found.n_blocks - len(found.missing), len(found.missing)
+            if gone or (packed_again and missing == len(left)):
                 raise RuntimeError(
-                    f"Spark no longer has {len(found.missing)} of {len(work)} blocks of X. Its source may "
+                    f"Spark no longer has {gone or missing} of {len(work)} blocks of X. Its source may "
                     "have other rows now: fit again when it no longer changes."
                 )
-        return [] if found.total is None else [found.total]
+            if missing == len(left):
+                self._packed = self._packed.unpersist(blocking=True).persist()
+                packed_again = True
+            left = {number: work[number] for number in found.missing}
+            total.merge(found)
+        return [] if total.total is None else [total.total]
 
     def close(self) -> None:
         """Let the executors forget the table."""
         with suppress(Exception):  # those that are gone took it with them
-            if self._handles is not None:
-                self._tasks(self._handles, Forget(self.fit)).collect()
-            for frame in (self._handles, self._packed):
-                if frame is not None:
-                    frame.unpersist()
+            if self._packed is not None:
+                self._tasks(self._packed.select("block"), Forget(self.fit)).collect()
+                self._packed.unpersist()
 
-    def _outcome(self, frame: Any, each: Callable[[Any], Any]) -> Outcome:
+    def _outcome(self, each: Callable[[Any], Any]) -> Outcome:
         """What a task found on all partitions."""
-        answers, n = self._tasks(frame, each), self._n_partitions
+        answers, n = self._tasks(self._packed.select("block", "answer"), each), self._n_partitions
         while n > SPARK_FAN_IN:
             n = -(-n // SPARK_FAN_IN)
             answers = self._tasks(answers.select("answer").repartition(n), Merge())

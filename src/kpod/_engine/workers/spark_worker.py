@@ -3,12 +3,13 @@
 Spark hands a task to any of the Python processes of an executor, so what has to last from one pass to the
 next cannot be in the memory of one of them. It is in the directory in which Spark keeps blocks of its own,
 which it deletes with the executor: rows as they are, to be mapped, and the states of each block, of the
-last two passes. All of it is a cache. Rows that are not there come from Spark, which keeps them as well, and
-states that are not there are made again from the panel of the pass before (`step.Recall`).
+last two passes. All of it is a cache. Rows that are not there are packed again from their source, and states
+that are not there are made again from the panel of the pass before (`step.Recall`).
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import shutil
@@ -17,6 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,12 +28,12 @@ from kpod._common.typing import AnyFloats
 from kpod._engine.blocks import Block, DenseBlock, Units
 from kpod._engine.windows import SCRATCH
 from kpod._engine.workers.packing import unpack
-from kpod._engine.workers.worker import About, Resident
+from kpod._engine.workers.worker import About, Resident, check_unchanged
 
-Row = tuple[int | None, bytes, bytes | None, bytes | None]
-"""What a task returns: a block, an answer for the client, and the rows and weights of the block."""
+Row = tuple[int | None, bytes, Any]
+"""What a task returns: a block, an answer for the client, and the weights of the block."""
 BITS = 20  # of the number of a block, that count the blocks of its partition
-SCHEMA = "block long, answer binary, entries binary, weights binary"
+SCHEMA = "block long, answer binary, weights binary"
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def block_file(kind: str, number: int, about: About) -> str:
 
 
 class Work(NamedTuple):
-    """What a pass does to a block: its first row, what is known of it, and the pass that made its state."""
+    """The work of a pass on a block: its first row, the facts about it, and the pass that made its state."""
 
     first: int
     known: About
@@ -106,13 +108,15 @@ class Work(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What a pass found, blocks that were not where it looked for them, and machines with another package."""
+    """The result of a pass over some blocks; blocks not found; machines with another version of kpod."""
 
     total: Any = None
+    n_blocks: int = 0
     missing: list[int] = field(default_factory=list)
     stale: list[tuple[str, Any]] = field(default_factory=list)
 
     def merge(self, other: Outcome) -> None:
+        self.n_blocks += other.n_blocks
         self.missing += other.missing
         self.stale += other.stale
         if self.total is None:
@@ -141,31 +145,22 @@ class Pass:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Row]:
         folder, outcome = Folder(self.fit), Outcome()
         function, empty, units, hidden = unpack(self.job, self.panels)
-        for number, entries, weights in rows_in(batches):
+        for number, answer in blocks_in(batches):
             if number not in self.work:
                 continue
             first, known, made = self.work[number]
-            if entries is not None:
-                self.keep(folder, number, entries, weights)
+            check_unchanged(opened(answer), known, first)
             block = folder.block(number, known)
             if block is None:
                 outcome.missing.append(number)
                 continue
+            outcome.n_blocks += 1
             outcome.total = empty() if outcome.total is None else outcome.total
             block = Resident(block, known.checksum).block_in(first, units, hidden)
             state = function(block, folder.state(first, made), outcome.total)
             if state is not None:
                 folder.put_state(first, self.number, state, made)
-        yield None, answered(outcome), None, None
-
-    def keep(self, folder: Folder, number: int, entries: bytes, weights: bytes | None) -> None:
-        """Keep rows that came from Spark, if they are those that are known."""
-        first, known, _ = self.work[number]
-        values = np.frombuffer(entries, known.dtype).reshape(-1, known.n_columns)
-        own = None if weights is None else np.frombuffer(weights)
-        found = DenseBlock(values, 0, Units(np.zeros(known.n_columns), 1.0), own)
-        Resident(found, found.checksum()).check(known, first)
-        folder.keep(number, known, entries, weights)
+        yield None, answered(outcome), None
 
 
 @dataclass(frozen=True)
@@ -177,7 +172,7 @@ class Merge:
         for batch in batches:
             for answer in batch.column("answer").to_pylist():
                 total.merge(opened(answer))
-        yield None, answered(total), None, None
+        yield None, answered(total), None
 
 
 @dataclass(frozen=True)
@@ -189,16 +184,13 @@ class Forget:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Row]:
         list(batches)
         Folder(self.fit).remove()
-        yield None, answered(Outcome()), None, None
+        yield None, answered(Outcome()), None
 
 
-def rows_in(batches: Iterable[Any]) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-    """The number of each block, with its rows and weights where they came along."""
+def blocks_in(batches: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+    """The number of each block, and what packing found of it."""
     for batch in batches:
-        names = batch.schema.names
-        for i, number in enumerate(batch.column("block").to_pylist()):
-            here = [batch.column(n)[i].as_py() if n in names else None for n in ("entries", "weights")]
-            yield (number, *here)
+        yield from zip(batch.column("block").to_pylist(), batch.column("answer").to_pylist(), strict=True)
 
 
 def answered(what: Any) -> bytes:
@@ -213,11 +205,18 @@ def opened(answer: bytes) -> Any:
     return Outcome(stale=[what]) if type(what) is tuple else what
 
 
+@cache
+def keep_imports() -> None:
+    """Leave what is imported to no garbage collector: Spark runs one after every task, for 40 ms and more."""
+    gc.freeze()
+
+
 def run(inner: bytes, batches: Iterable[Any]) -> Iterator[Row]:
     """Run a task of this version; an error is an answer too, for its words not to be lost in a traceback."""
     try:
         yield from pickle.loads(inner)(batches)
+        keep_imports()
     except (MemoryError, TypeError, ValueError, OSError) as error:
         kind = type(error) if type(error) in (MemoryError, TypeError, ValueError) else RuntimeError
         where = "" if kind is not RuntimeError else f"On {socket.gethostname()}: "
-        yield None, answered(kind(f"{where}{error}")), None, None
+        yield None, answered(kind(f"{where}{error}")), None

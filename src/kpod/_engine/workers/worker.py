@@ -27,7 +27,7 @@ SECONDS_TO_FORGET = 10
 
 
 class Resident:
-    """A block on its worker, in the units and with the hidden entries it was last asked for in.
+    """A block on its worker, in the units and with the hidden entries of the last request.
 
     Parameters
     ----------
@@ -56,23 +56,13 @@ class Resident:
     def about(self) -> About:
         return About.of(self.block)._replace(checksum=self.checksum)
 
-    def check(self, known: About, first: int) -> None:
-        """Refuse rows that are not those that are known: they were lost, and computed again."""
-        if self.checksum != known.checksum:
-            raise ValueError(
-                f"{known.name} (rows {first:,} to {first + known.n_rows - 1:,}) changed while it was in use: "
-                "it was lost with a worker, and has other values now that it was computed again. Fit again "
-                "when its source no longer changes; where every computation gives other rows, save them to "
-                "files first."
-            )
-
     def weighted(self, weights: Floats) -> Resident:
         block = self.block.replace(units=self.block.units)
         block.weights = aligned(weights)
         return Resident(block, self.checksum)
 
     def __sizeof__(self) -> int:
-        """What Dask is told, for it to spill blocks to disk in time."""
+        """The size reported to Dask, so that it spills blocks to disk in time."""
         return self.block.n_entries * (self.block.dtype.itemsize + 4)
 
     def __reduce__(self) -> tuple[type[Resident], tuple[Block, int | None]]:
@@ -94,6 +84,17 @@ class About(NamedTuple):
     def of(cls, block: Block) -> About:
         dtype, weighted = np.dtype(block.dtype), block.weights is not None
         return cls(block.n_rows, block.n_columns, block.n_entries, dtype, weighted=weighted)
+
+
+def check_unchanged(found: About, known: About, first: int) -> None:
+    """Refuse rows that are not those that are known: they were lost, and computed again."""
+    if found.checksum != known.checksum:
+        raise ValueError(
+            f"{known.name} (rows {first:,} to {first + known.n_rows - 1:,}) changed while it was in use: "
+            "it was lost with a worker, and has other values now that it was computed again. Fit again "
+            "when its source no longer changes; where every computation gives other rows, save them to "
+            "files first."
+        )
 
 
 class Cache:
@@ -147,7 +148,7 @@ def run_share(share: Share, job: bytes, panels: Sequence[bytes], residents: Sequ
     """Run a step on some blocks; returns what they found, merged."""
     function, empty, units, hidden = unpack(job, panels)
     for resident, known, first in zip(residents, share.known, share.firsts, strict=True):
-        resident.check(known, first)
+        check_unchanged(resident.about, known, first)
     blocks = [
         resident.block_in(first, units, hidden)
         for resident, first in zip(residents, share.firsts, strict=True)
@@ -170,7 +171,7 @@ def run_share(share: Share, job: bytes, panels: Sequence[bytes], residents: Sequ
 
 
 def merged(job: bytes, panels: Sequence[bytes], parts: Sequence[Any]) -> Any:
-    """The sum of several results, all of which stay as they are: they may be merged again."""
+    """The sum of several results, none of which is changed: they may be merged again."""
     total = unpack(job, panels)[1]()
     for part in parts:
         total.merge(part)

@@ -269,7 +269,7 @@ def rows_as_text(part: pa.Table) -> list[tuple[str, ...]]:
 
 
 def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
-    """The text as UTF-8 and the encoding it was in: given, told by a mark, or guessed."""
+    """The text as UTF-8, and its encoding: given, detected from a byte-order mark, or guessed."""
     if given is not None:
         try:
             "".encode(given)  # knows of encodings from text to bytes only, not of hex

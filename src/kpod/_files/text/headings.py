@@ -30,7 +30,7 @@ def names_of(
     header: int | None,
     strict: bool,
 ) -> tuple[list[str], int, list[Note]]:
-    """The names of the columns, out of how many of the first rows, and notes on how they were found.
+    """The names of the columns, the number of rows they are from, and notes on how they were found.
 
     `above` are the rows above the header, which may name groups of columns; `header` is how many rows of
     headings there are, if that is given.
@@ -126,7 +126,7 @@ def numbered(n_columns: int) -> list[str]:
 
 
 def with_groups(names: Sequence[str], above: Sequence[Sequence[str]]) -> list[str]:
-    """Names of which those that occur twice get that of their group, from the rows above them.
+    """Names, made unique by the name of their group in the rows above.
 
     The nearest row first, and the next one if that does not tell them apart. A column without a name has that
     of the cell above it, where rows of groups are.
@@ -148,7 +148,7 @@ def own_cell(row: Sequence[str], column: int) -> str:
 
 
 def combined(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Names out of several rows, "question: option", where the first alone does not tell columns apart."""
+    """Names from several rows, "question: option", if the first does not name every column by itself."""
     questions = filled_forward(rows[0])
     times = Counter(questions)
     out = []

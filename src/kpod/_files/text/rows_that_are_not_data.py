@@ -182,7 +182,7 @@ def total_kind(cell: str) -> str:
 
 
 def holds(kind: str, columns: Sequence[tuple[Floats, float]]) -> bool:
-    """Whether a row is what its label says, in most columns; sums stand beside rates, which do not add up."""
+    """Whether a row is what its label says in most columns (rates beside sums do not add up)."""
     seen = [
         is_total(kind, above[~np.isnan(above)], claim)
         for above, claim in columns
