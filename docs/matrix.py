@@ -326,15 +326,15 @@ def page(cells):
 
 HEAD = """# Every question in every place
 
-What works where. Every cell was run (`make matrix`) on the same small table, and what came out compared with
-the answer for the array. (Of a report it was seen that there is one, and of a command that every row has a
-cluster, or no gap is left.)
+What works where. Every cell was run (`make matrix`) on the same small table, and the result compared with
+that for the array. (Of a report, only its existence was checked; of a command, that every row has a cluster,
+or that no gap is left.)
 
 - **yes**: the same answer.
-- **lazy**: a Dask collection, or a Spark DataFrame with columns more, which has the same values once it is
+- **lazy**: a Dask collection, or a Spark DataFrame with additional columns, with the same values once it is
   computed.
-- **sample**: answered by a sample of at most 50,000 rows, which is the same on any number of workers.
-- **no**: refused, with what to do instead; the sentences are below.
+- **sample**: computed on a sample of at most 50,000 rows, which is the same on any number of workers.
+- **no**: refused, with what to do instead; the messages are below.
 """
 
 

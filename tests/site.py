@@ -114,6 +114,12 @@ WORDS = {
     "Gaussian mixture": "mixture", "Dask": "", "Excel": "", "SPSS": "", "categories": "", "ratings": "sparse",
     "checkpoint": "", "memory": "", "silhouette": "", "outliers": "", "predict_proba": "KPOD",
     "standardise": "",
+    "kmeans with missing values python": "questions",
+    "cluster survey data with missing answers": "questions",
+    "how many clusters with nan": "", "kpod vs imputation": "", "kmeans sparse ratings nan not zero": "",
+    "cluster larger than memory csv": "", "spark kmeans missing values": "",
+    "gaussian mixture nan sklearn": "",
+    "is my missingness informative": "", "assign new rows to clusters with missing values": "questions",
 }  # fmt: skip
 """What strangers type, and the page that ought to be among the first three; "" where several would do."""
 

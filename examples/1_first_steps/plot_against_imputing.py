@@ -2,8 +2,8 @@
 Impute first, or cluster what was observed?
 ===========================================
 
-The usual advice is to fill the gaps and then run k-means. How much of the clusters is left, as more entries
-go missing? 300 rows in 20 clusters, 60 columns.
+The usual advice is to fill the gaps and then run k-means. How well are the clusters recovered as more entries
+are missing? 300 rows in 20 clusters, 60 columns.
 """
 
 import numpy as np
@@ -49,5 +49,5 @@ plt.show()
 
 # %%
 # Filling in column means pulls every row toward the middle. A nearest-neighbours imputer does well here,
-# and takes several times as long as the clustering. Where what is missing depends on the value itself, the
+# and takes several times as long as the clustering. If missingness depends on the value itself, the
 # order changes: see :ref:`sphx_glr_auto_examples_3_missingness_plot_detection_limit.py`.

@@ -3,7 +3,8 @@ How sure is the cluster of a row?
 =================================
 
 `probability=True` fits the mixture of round clusters behind k-means, and `predict_proba` gives the
-probability of each cluster for each row. A row with few observed entries is less sure.
+probability of each cluster for each row. The cluster of a row with few observed entries is less
+certain.
 """
 
 import numpy as np
@@ -24,8 +25,8 @@ probability = model.predict_proba(X)
 sure = probability.max(axis=1)
 
 # %%
-# Are the probabilities right? Of the rows that are given 80 %, 80 % should be in the cluster they are said
-# to be in; that is the line on the right.
+# Are the probabilities right? Of the rows with a probability of 80 %, 80 % should truly be in that
+# cluster: the line on the right.
 
 agree = np.zeros((4, 4))
 np.add.at(agree, (truth, probability.argmax(axis=1)), 1)

@@ -2,9 +2,9 @@
 When there are no groups
 ========================
 
-k-means always returns as many clusters as it is asked for. Correlated columns make it worse: one long cloud
-is cut into slices, and each slice predicts hidden entries better than the whole. `choose_k` therefore also
-asks whether one correlated group would do.
+k-means always returns the given number of clusters. Correlated columns make it worse: one long cloud is cut
+into slices, and slices predict hidden entries better than the whole. So `choose_k` also tests whether one
+correlated group predicts as well.
 """
 
 import numpy as np

@@ -2,8 +2,9 @@
 Groups that are not round
 =========================
 
-The three species of iris are stretched, each in a direction of its own, and two of them touch. k-means cuts
-across them; a Gaussian mixture follows. A fifth of the values are missing here, and one is a slip of the pen.
+The three species of iris are elongated, each in its own direction, and two of them touch. k-means cuts
+across them; a Gaussian mixture fits their shapes. A fifth of the values are missing here, and one is
+a typing error.
 """
 
 import numpy as np
@@ -28,8 +29,8 @@ for name, model in models.items():
     print(f"{name}: {adjusted_rand_score(iris.target, model.fit_predict(table)):.2f}")
 
 # %%
-# Of the mixture, ellipses hold nine in ten complete rows of a cluster, by its spread and correlations. The
-# value that no cluster expects counts as a gap; k-means spends a cluster on it.
+# The ellipses of the mixture hold nine in ten complete rows of a cluster. The value that is unlikely in every
+# cluster is treated as missing; k-means gives it a cluster of its own.
 
 figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
 for ax, model in zip(axes, models.values(), strict=True):
@@ -37,8 +38,8 @@ for ax, model in zip(axes, models.values(), strict=True):
 plt.show()
 
 # %%
-# The report says what shape the clusters have, which columns go together within them, and which value it
-# would check.
+# The report says what shape the clusters have, which columns are correlated within them, and which value to
+# check.
 
 report = kpod.report(models["mixture"], table)
 for cluster in report.data["clusters"]:

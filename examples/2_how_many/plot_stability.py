@@ -1,6 +1,6 @@
 """
-Which clusters come back?
-=========================
+Which clusters are stable?
+==========================
 
 `stability` clusters 50 bootstrap samples of the rows, with some entries hidden, and compares. A cluster
 with a mean Jaccard similarity above 0.75 is stable; one below 0.6 should not be relied on.
@@ -30,6 +30,6 @@ axes[0].set_ylabel("mean Jaccard similarity, 50 samples")
 plt.show()
 
 # %%
-# Three clusters come back. With more, some are pieces that another sample cuts differently.
+# Three clusters are stable. With more, some are pieces that another sample cuts differently.
 
 print(kpod.stability(kpod.KPOD(6, random_state=0).fit(X), X, random_state=0))

@@ -46,5 +46,5 @@ axes[0].set_title("the gaps of the four tables (dark)", fontsize=10.5)
 plt.show()
 
 # %%
-# Using the gaps helps below a detection limit, and ruins the result in modules. "auto" decides by whether
-# clusters found with the gaps predict columns that were left out.
+# Using the gaps helps below a detection limit, and ruins the result in modules. "auto" tests whether
+# clusters found with the gaps predict left-out columns better.

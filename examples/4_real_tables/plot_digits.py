@@ -2,7 +2,7 @@
 Handwritten digits with most of their pixels missing
 ====================================================
 
-1797 images of 8 x 8 pixels, of which 70 % of the pixels are hidden. The centers still look like digits.
+1,797 images of 8 x 8 pixels, 70 % of which are hidden. The centers still look like digits.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ for ax, name in zip(axes[:, 0], names, strict=True):
 plt.show()
 
 # %%
-# And the rows they belong to, against the digits that were written:
+# The clusters of the rows, compared with the digits that were written:
 
 for name, labels in {"KPOD": model.labels_, "means filled in, KMeans": filled.labels_}.items():
     print(f"{name}: adjusted Rand score {adjusted_rand_score(digits.target, labels):.2f}")

@@ -3,8 +3,8 @@ Countries by the course of their birth rates
 ============================================
 
 The World Bank's fertility rates of 219 countries and groups of countries from 1960 to 2011. One entry in
-eight is missing, as the table comes: small states report late or not at all. No country is dropped, and no
-year is made up.
+eight is missing in the original table: small states report late or not at all. No country is dropped, and
+no value is imputed.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 Penguins: numbers and categories together
 =========================================
 
-344 penguins: four measurements, the island and the sex, with a few gaps as the table comes, and 30 % more
+344 penguins: four measurements, the island and the sex, with a few gaps in the original table, and 30 % more
 removed for this example. `TablePreparer` puts numbers and categories on one scale.
 """
 
@@ -36,7 +36,7 @@ for name, model in models.items():
 
 # %%
 # Categories are not always a gain. Here they group penguins by where they live and by sex as well, which is
-# another question than that for the species. What each cluster is made of:
+# not the same as by species. The composition of each cluster:
 
 model = models["with island and sex"]
 display = kpod.plot.CentersDisplay.from_estimator(model, table)

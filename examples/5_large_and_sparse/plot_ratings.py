@@ -20,7 +20,7 @@ model = KPOD(5, n_init=10, random_state=1).fit(X)
 zeros = KMeans(5, n_init=5, random_state=0).fit(ratings)
 
 # %%
-# Users of each true group (down) by the cluster they were put into (across), and how many films the users
+# Users of each true group (down) by the cluster they are assigned to (across), and how many films the users
 # of each cluster have rated:
 
 figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), layout="constrained", height_ratios=[1.4, 1])

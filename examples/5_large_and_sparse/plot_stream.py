@@ -2,8 +2,8 @@
 Rows that arrive in batches, from clusters that move
 ====================================================
 
-`MiniBatchKPOD.partial_fit` learns from whatever arrives. With `half_life`, older rows count for less, so
-the centers can follow clusters that drift. 30 % of the entries are missing throughout.
+`MiniBatchKPOD.partial_fit` learns from batches as they arrive. With `half_life`, older rows count for less,
+so the centers can follow clusters that drift. 30 % of the entries are missing throughout.
 """
 
 import numpy as np
@@ -41,4 +41,4 @@ for ax, (name, trace) in zip(axes, traces.items(), strict=True):
 plt.show()
 
 # %%
-# Grey: where the clusters went in 120 hours. Lines: where the centers went; the dots are the last hour's.
+# Grey: the path of the clusters in 120 hours. Lines: the path of the centers; dots: the last hour.

@@ -1,4 +1,4 @@
-"""k-means clustering of tables with missing entries (k-POD)."""
+"""Clustering of tables with missing values (NaN): k-means over the observed entries, Gaussian mixtures."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.datasets import load_wine
 from sklearn.utils import Bunch
 
+from kpod._common.errors import check_library
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._missing.removal import RandomState, generator, mcar, takes_rng
 
@@ -46,6 +47,13 @@ def make_mixture(
     Row i is drawn from N(c_l, cluster_std^2 I), its cluster l uniformly, the entries of the
     centers c from N(0, center_std^2).
 
+    Parameters
+    ----------
+    n_clusters, n_samples, n_features : int
+    center_std, cluster_std : float
+        The standard deviations of the centers, and of the rows around their center.
+    random_state : int, RandomState or Generator instance, or None, default=None
+
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
@@ -67,6 +75,11 @@ def make_mixture(
 @takes_rng
 def make_perturbed_wine(random_state: RandomState = None) -> tuple[Floats, Labels]:
     """The UCI wine table with normal noise of a tenth of each column's mean on every entry.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or Generator instance, or None, default=None
+        Determines the noise.
 
     Returns
     -------
@@ -203,6 +216,7 @@ def load_incomplete_wine(*, return_X_y: bool = False, as_frame: bool = False) ->
         target: Any = np.loadtxt(lines, skiprows=1, dtype=np.int32)
     frame = None
     if as_frame:
+        check_library("pandas", "as_frame=True")
         columns = dict(zip([*names, "target"], [*data.T, target], strict=True))
         frame = nw.from_dict(columns, backend="pandas").to_native()
         data, target = frame[names], frame["target"]

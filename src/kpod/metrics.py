@@ -35,7 +35,11 @@ CHUNK_ENTRIES = 4_000_000  # of the distances between a chunk of rows and all ot
 def silhouette_score(
     X: Any, labels: Any, *, sample_size: int | None = None, random_state: Any = None
 ) -> float:
-    r"""Mean silhouette of all rows, see `silhouette_samples`.
+    r"""Mean silhouette of all rows.
+
+    .. math:: \bar s = \frac1n \sum_i s_i, \qquad s_i = \frac{b_i - a_i}{\max(a_i, b_i)}
+
+    with :math:`s_i` the silhouette of row i, see `silhouette_samples`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Say what the gaps of a table go with; or remove entries from a complete table.
+"""Diagnose the missingness of a table, or simulate it in a complete one.
 
 `diagnose` says how much of a table is missing and where, which columns are missing together, and with
 which values and clusters the gaps go.

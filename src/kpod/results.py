@@ -1,4 +1,4 @@
-"""What functions return: for annotations, and for the reference. None of them is made by hand."""
+"""The classes that functions return, for annotations and `isinstance`. None of them is made by hand."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kpod._findings.cluster_shapes import ShapeChoice
 from kpod._findings.outcome_comparison import Outcome
 from kpod._findings.stability import Stability
 from kpod._findings.sums_of_squares import ClusterSummary, MixtureSummary
+from kpod._inputs.scanned import ScannedTable
 from kpod._missing.diagnosis import Diagnosis
 from kpod._model_selection.informative_missingness import MissingnessDecision
 from kpod._model_selection.number_of_clusters import KChoice
@@ -35,6 +36,7 @@ __all__ = [
     "Report",
     "RoleTable",
     "Rule",
+    "ScannedTable",
     "ShapeChoice",
     "Stability",
     "Verdict",

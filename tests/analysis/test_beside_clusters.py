@@ -244,7 +244,7 @@ def test_groups_that_are_gone_are_said_to_be_gone(analysis):
     noise = pd.DataFrame({"age": rng.uniform(15, 45, 200), "visits": rng.uniform(-2, 12, 200)})
     found = kpod.compare(analysis, noise)
     assert found.agreement < 0.8
-    assert "do not come out of this table" in found.sentence_
+    assert "are not found again in this table" in found.sentence_
 
 
 def test_compare_on_the_command_line(monkeypatch, tmp_path, analysis):
@@ -274,7 +274,7 @@ def test_a_plain_fit_is_fifteen_lines_and_says_nothing_twice(monkeypatch, tmp_pa
     assert len(lines) <= 15
     assert len(set(lines)) == len(lines)
     used = next(i for i, line in enumerate(lines) if line.startswith("used: x0, x1, x2 and x3"))
-    verdict = next(i for i, line in enumerate(lines) if line.startswith("3 groups, set apart"))
+    verdict = next(i for i, line in enumerate(lines) if line.startswith("3 separate groups"))
     assert used < verdict
     assert sum("3 groups" in line or "3 clusters" in line for line in lines) <= 2
     assert "loss" not in done.err

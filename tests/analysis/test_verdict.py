@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import kpod
 from kpod._analysis import verdict as module
+from kpod._common.sentences.verdict_sentences import why
 from kpod._report.specification_curve import SpecificationCurve
 from tests.helpers.command import kpod as command
 
@@ -34,7 +35,7 @@ def test_separate_groups_are_the_same_under_every_other_choice():
     assert found.n_clusters == 3
     assert all(other.same for other in found.others)
     n = len(found.others)
-    assert found.sentence_ == f"3 groups, set apart from each other; the same under all {n} other choices."
+    assert found.sentence_ == f"3 separate groups; the same under all {n} other choices."
 
 
 def test_one_group_is_told_of():
@@ -310,3 +311,52 @@ def test_individuals_of_a_sample_are_those_of_its_rows(monkeypatch):
     found = kpod.analyze(panel(), 2).verdict
     assert found.n_rows == 60
     assert {other.kind: other for other in found.others}["individuals"].same
+
+
+@pytest.mark.parametrize(
+    ("groups", "same", "all_separate", "expected"),
+    [
+        ("separate", [True, True, False, False], True, "separate"),
+        ("separate", [True, False, False], True, "unclear"),
+        ("partly separate", [True, True, False], False, "partly separate"),
+        ("partly separate", [True, True, False, False], False, "unclear"),
+        ("unclear", [True, True, True], True, "separate"),
+        ("unclear", [True, True, True], False, "unclear"),
+        ("unclear", [True, True], True, "unclear"),
+        ("unclear", [True, True, True, False], True, "unclear"),
+        ("separate", [], True, "separate"),
+    ],
+)
+def test_groups_are_confirmed_by_the_other_choices(groups, same, all_separate, expected):
+    others = [module.OtherChoice("seed", "with another seed", (), 3, float(one), one) for one in same]
+    assert module.confirmed(groups, others, all_separate=all_separate) == expected
+
+
+def test_some_separate_groups_among_others_are_so_in_more_than_one_shape():
+    same = [module.OtherChoice("seed", "with another seed", (), 4, 1.0, True)] * 3
+    for agreement, expected in ((0.6, "unclear"), (0.9, "partly separate")):
+        shape = module.OtherChoice("shape", "with round clusters", (), 4, agreement, agreement >= module.SAME)
+        assert module.confirmed("partly separate", [*same, shape], all_separate=False) == expected
+
+
+def test_groups_that_every_choice_finds_are_separate_though_their_number_was_not_clear():
+    rng = np.random.default_rng((9700, 0))
+    truth = np.repeat([0, 1, 2], [90, 45, 15])
+    centers = rng.normal(size=(3, 5))
+    apart = min(np.linalg.norm(centers[i] - centers[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    analysis = kpod.analyze(
+        pd.DataFrame(centers[truth] * 6 / apart + rng.normal(size=(150, 5))).add_prefix("x")
+    )
+    assert not analysis.choice.clear_
+    assert analysis.verdict.groups == "separate"
+    assert adjusted_rand_score(truth, analysis.labels) > 0.95
+
+
+def test_a_clear_number_that_other_choices_do_not_confirm_is_said_to_be_uncertain():
+    choice = kpod.choose_k(three_groups(), range(1, 5), random_state=0)
+    assert choice.clear_
+    assert why(choice).startswith("Why: 3 clusters predict hidden values best")
+    assert "other choices" not in why(choice)
+    assert why(choice, is_confirmed=False).endswith(
+        "but other choices give other clusters, so the number is not certain."
+    )

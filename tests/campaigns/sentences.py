@@ -273,9 +273,9 @@ class Said:
         if found and set(self.used) <= set(self.numbers):
             n, near = int(found[1].replace(",", "")), int((self.margins() < 0.05)[self.labels >= 0].sum())
             yield abs(n - near) <= max(1, 0.02 * n), f"{near} rows"
-        elif found := re.search(r"Rows of the same (.+?) tend to be alike", text):
+        elif found := re.search(r"If rows of the same (.+?) are alike, clusters may be", text):
             n_units = self.table[found[1]].nunique()
-            if said := re.search(r"as a whole \(([\d,]+) rows\)", text):
+            if said := re.search(r"one row for each .+? \(([\d,]+) rows\)", text):
                 yield int(said[1].replace(",", "")) == n_units, f"{n_units} of {found[1]}"
             else:
                 yield n_units < 20, f"{n_units} of {found[1]}"

@@ -6,6 +6,7 @@ import pytest
 
 from kpod import TablePreparer, analyze
 from kpod._columns.relations.same_information import same_information
+from kpod._columns.relations.sums_of_columns import sums_of_columns
 from kpod._common.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -173,3 +174,38 @@ def test_a_long_table_comes_with_the_command_that_pivots_it():
     assert "rows='place', items='food', values='kg'" in note.text
     pivoted = analyze(frame, 2, rows="place", items="food", values="kg")
     assert len(pivoted.labels) == 30
+
+
+@pytest.mark.parametrize(("name", "used"), [("ISTAT", False), ("rank", True)])
+def test_a_number_for_each_of_many_names_is_a_code_but_for_ranks(name, used):
+    """Two regions may share a number."""
+    regions = np.array([f"r{i:02d}" for i in RNG.permutation(20)])
+    at = RNG.integers(0, 20, N)
+    numbers = RNG.permutation([*range(1, 20), 4])
+    role = TablePreparer().fit(measured(region=regions[at], **{name: numbers[at]})).roles_[name]
+    assert role.used is used
+
+
+def test_totals_are_found_with_their_parts():
+    parts = {
+        name: np.round(RNG.gamma(2, 30, N), digits)
+        for name, digits in (("a", 0), ("b", 1), ("c", 0), ("d", 2))
+    }
+    columns = {**parts, "sub": parts["a"] + parts["b"], "total": parts["a"] + parts["b"] + parts["c"]}
+    assert sums_of_columns(columns) == {"sub": ["a", "b"], "total": ["c", "sub"]}
+    assert sums_of_columns({**parts, "mean": (parts["a"] + parts["b"]) / 2}) == {}
+    assert sums_of_columns({**parts, "nearly": parts["a"] + parts["b"] + RNG.normal(0, 1, N)}) == {}
+    rounded = np.round(parts["b"] + parts["d"], 0)
+    assert sums_of_columns({**parts, "rounded": rounded}) == {"rounded": ["b", "d"]}
+    assert sums_of_columns({name: values[:12] for name, values in columns.items()}) == {}
+
+
+def test_a_total_beside_its_parts_is_noted_with_the_option_that_leaves_it_out():
+    frame = measured(hp=RNG.integers(1, 99, N), attack=RNG.integers(1, 99, N))
+    frame["total"] = frame["hp"] + frame["attack"]
+    (note,) = [note for note in TablePreparer().fit(frame).notes_ if note.kind == "sum of columns"]
+    assert note.columns == ("total", "hp", "attack")
+    assert note.text == (
+        "total is the sum of hp and attack, so these count a second time; use exclude='total' to count them "
+        "once."
+    )

@@ -318,3 +318,83 @@ def test_long_columns_are_judged_by_a_sample():
     assert decide.role_of(column_facts.Contents("x", len(values), values)).role == "number"
     counting = np.arange(300_000, dtype=float)
     assert decide.role_of(column_facts.Contents("x", len(counting), counting)).why == "row numbers"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role"),
+    [
+        ("#", sorted([*range(1, 80), *range(40, 45)]), "identifier"),  # numbered in order, some twice
+        ("Codigo comuna", np.random.default_rng(0).permutation(9000)[:90] + 1000, "identifier"),
+        ("código sector", np.arange(80) % 9, "category"),
+        ("Nº Orden", np.arange(80) % 33 + 1, "identifier"),
+        ("Nº hijos", np.arange(80) % 5, "number"),
+        ("BibNum", 3_000_000 - 977 * np.arange(80), "identifier"),
+        ("BagNum", np.arange(80) * 7 % 60 + 3, "number"),
+        ("group", np.arange(80) % 8, "category"),
+        ("age group", np.arange(80) % 8, "number"),
+        ("category", np.arange(80) % 8, "category"),
+        ("Category.One.Defects", np.arange(80) % 8, "number"),
+        ("party votes", np.arange(80) % 8, "number"),
+        ("attempts clutch", np.random.default_rng(0).geometric(0.04, 200), "number"),
+        ("movie_3", np.random.default_rng(0).permutation(np.repeat(np.arange(7, 9000, 43), 3)), "identifier"),
+        ("Age of the patient", np.arange(80) % 60 + 20, "number"),
+        ("Dumpster", [*range(1, 120), *range(1, 90), *range(1, 60)], "identifier"),
+        ("time", [*range(1, 120), *range(1, 90), *range(1, 60)], "number"),
+        ("service", np.tile(np.arange(1, 28) ** 2 * 1013 + 11, 20), "identifier"),
+        ("load", np.tile(np.arange(1, 28) ** 2 * 1000, 20), "number"),
+        ("store_3", np.random.default_rng(0).permutation(np.repeat(np.arange(10, 9000, 40), 3)), "number"),
+    ],
+)
+def test_numbers_that_name_things_and_numbers_that_count_them(name, values, role):
+    assert column(name, values).role.role == role
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["April 4th, 2015", "May 31st, 2010", "3rd March 2012"],
+        ["03-jun-2016", "27-dic-2016", "12-abr-2017"],
+        ["3 mars 2016", "14 août 2016", "1 déc. 2016"],
+        ["3. März 2016", "14. Okt. 2016", "1. Dez. 2016"],
+    ],
+)
+def test_dates_in_words_of_several_languages(texts):
+    assert column("d", texts * 20).role.role == "date"
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["60 kg", "2 kg", "70"], [60, 2, 70]),
+        (["1 year", "2 years", "3 years"], [1, 2, 3]),
+        (["1000m", "1200m", "950"], [1000, 1200, 950]),
+        (["0 full defects", "12 full defects"], [0, 12]),
+        (["0", "1", "2", "3+"], [0, 1, 2, 3]),
+        (["2017 (40)", "2017", "2016", "2015*", "2014"], [2017, 2017, 2016, 2015, 2014]),
+        (["4.500.000", "1.234,5", "17", "29*(max.)", *["1.000,25"] * 30], None),
+    ],
+)
+def test_numbers_with_a_unit_a_plus_or_a_footnote(texts, numbers):
+    found = column("x", texts * 4, tolerant=True)
+    if numbers is None:
+        assert found.values[:4].tolist()[:3] == [4_500_000, 1234.5, 17]
+        assert found.n_odd == 4
+    else:
+        assert found.values.tolist() == numbers * 4
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["60 kg", "5 lbs", "2 kg"],
+        ["12A", "13A", "14A"],
+        ["1st", "2nd", "3rd"],
+        ["115th", "114th", "113th"],
+        ["12.5 (3)", "13.5 (4)", "11.5 (2)"],
+        ["18 to 24", "25 to 64", "65 and over"],
+        ["Month 1", "Month 2"],
+        ["9 am", "10 am"],
+    ],
+)
+def test_what_is_behind_a_number_may_be_part_of_a_name(texts):
+    assert column("x", texts * 10).values is None

@@ -189,6 +189,28 @@ def test_one_row_per_individual(how):
     assert "one row for each" not in [note.kind for note in analysis.notes]
 
 
+def test_numbers_that_start_again_in_each_group_are_no_individuals():
+    """Sample 1 of one species has nothing in common with sample 1 of another."""
+    sizes = {"a": 50, "b": 30, "c": 40}
+    rows = [(number, group) for group, n in sizes.items() for number in range(1, n + 1)]
+    frame = pd.DataFrame(rows, columns=["Sample Number", "species"])
+    level = frame["species"].map({"a": 0.0, "b": 4.0, "c": 8.0})
+    for name in "xy":
+        frame[name] = level + RNG.normal(size=120)
+    assert "one row for each" not in notes_of(frame)
+
+
+def test_of_a_table_in_pieces_no_individuals_are_offered_to_be_combined(tmp_path):
+    """The option would be refused there."""
+    panel().to_csv(tmp_path / "whole.csv", index=False)
+    for half, rows in enumerate(np.array_split(np.arange(240), 2)):
+        panel().iloc[rows].to_csv(tmp_path / f"part-{half}.csv", index=False)
+    for files, offered in (("whole.csv", True), ("part-*.csv", False)):
+        analysis = analyze(str(tmp_path / files), 2, shape="round", verdict=False)
+        note = next(note for note in analysis.notes if note.kind in ("one row for each", "rows in time"))
+        assert ("one_row_per='country'" in note.text) is offered
+
+
 def test_other_columns_keep_what_rows_have_in_common():
     frame = panel().assign(region=lambda t: t["country"].str[-1], mood=RNG.choice(list("ab"), 240))
     combined = arrange_rows(table_of(frame), one_row_per="country")

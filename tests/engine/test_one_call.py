@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from kpod import KPOD
+from kpod._engine.solvers import lloyd
 from kpod._engine.solvers.lloyd import Descent
 from kpod._estimators import nearest_center
 from kpod._kernels import descent
@@ -29,9 +30,10 @@ def in_steps(solve):
     missing=st.sampled_from([0.0, 0.3, 0.7]),
     tol=st.sampled_from([0.0, 1e-4, 0.1]),
     max_iter=st.sampled_from([1, 2, 5, 60]),
+    creep=st.sampled_from([1, 3, 20]),
     more=st.sampled_from(["", "weights", "sparse", "empty", "shrinkage", "by_size"]),
 )
-def test_one_call_takes_the_same_steps(seed, algorithm, dtype, k, missing, tol, max_iter, more):
+def test_one_call_takes_the_same_steps(seed, algorithm, dtype, k, missing, tol, max_iter, creep, more):
     rng = np.random.default_rng(seed)
     X, _ = clustered(rng, int(rng.integers(10, 200)), int(rng.integers(1, 12)), 4, missing, 1.0, dtype)
     table = table_of(
@@ -46,7 +48,9 @@ def test_one_call_takes_the_same_steps(seed, algorithm, dtype, k, missing, tol, 
         options["shrinkage"] = 0.5
 
     def solve():
-        return SOLVERS[algorithm](table, centers, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lloyd, "CREEP", creep)  # after so many iterations, momentum
+            return SOLVERS[algorithm](table, centers, **options)
 
     one, other = solve(), in_steps(solve)
     for name in ("labels", "centers", "counts"):
@@ -73,10 +77,14 @@ def test_what_does_not_fit_together_is_refused(rng):
             descent.excess(np.zeros((3, 4)), centers, np.zeros((3, 4)))
         with pytest.raises(ValueError, match=message):
             descent.squared_distance(np.zeros((3, 4)), centers)
+        with pytest.raises(ValueError, match=message):
+            descent.along(centers, np.zeros((3, 4)), np.zeros((3, 4)))
+        with pytest.raises(ValueError, match=message):
+            descent.go_beyond(centers, np.zeros((3, 4)), np.zeros((3, 4)), 2)
     (block,) = run.table.blocks
     means, state = run.objective.empty_means(), [np.zeros(50, t) for t in (np.int32, np.float32, np.float32)]
     about = (np.zeros((2, 4)), np.zeros(4), np.zeros((3, 4)), *means)
-    numbers = (np.inf, np.inf, 0.0, 0.0, np.empty(2), np.empty(2))
+    numbers = (np.inf, np.inf, 0.0, 0.0, np.zeros((3, 4)), 0, 0, 20, 30, np.empty(2), np.empty(2))
     with block.rows() as rows, run.spaces.of(rows, 8, rows.chunk) as space:
         for panel, arrays in (
             (Panel(np.zeros((2, 4))), state),

@@ -51,7 +51,7 @@ class TestARefitThatFails:
             (np.full((100, 5), np.inf), "infinity"),
             (np.full((100, 5), np.nan), "0 have an observed entry"),
             (np.eye(2), "should be >= n_clusters"),
-            (np.array([["a", "b"]]), "needs numbers"),
+            (np.array([["a", "b"]]), "Only numbers can be clustered"),
             (np.ones((3, 4, 5)), "two dimensions"),
         ],
         ids=["infinity", "nothing observed", "too few rows", "text", "three dimensions"],

@@ -391,7 +391,7 @@ def test_columns_are_pushed_down(table):
     assert_array_equal(model.predict(relation), model.labels_)
     with pytest.raises(InputError, match=r"the polars LazyFrame: there is no column 'a'"):
         model.predict(wide.lazy().drop("a"))
-    with pytest.raises(InputError, match=r"k-means needs numbers.*'town'"):
+    with pytest.raises(InputError, match=r"only numbers can be clustered.*'town'"):
         model.fit(wide.lazy())
 
 

@@ -169,8 +169,8 @@ def test_cells_merged_over_rows_count_for_each(tmp_path):
 
 def test_lines_in_errors_are_those_of_the_file(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("A title\n\na,b,c\n1,2,3\n1,2\n4,5,6\n" + "7,8,9\n" * 30)
-    with pytest.raises(InputError, match="line 5 has 2 fields where the header has 3"):
+    path.write_text("A title\n\na,b,c\n1,2,3\n1,2,3,4\n4,5,6\n" + "7,8,9\n" * 30)
+    with pytest.raises(InputError, match="line 5 has 4 fields where the header has 3"):
         read_table(str(path))
 
 
@@ -308,3 +308,11 @@ def test_dates_agree_with_pandas():
     weeks = ["2024w12", "2020-W53", "2021 W1"]
     mondays = [pd.Timestamp.fromisocalendar(*of, 1) for of in ((2024, 12), (2020, 53), (2021, 1))]
     assert_allclose(dates.read(pa.array(weeks)).days, [day.timestamp() / 86400 for day in mondays])
+
+
+@pytest.mark.parametrize(("words", "n_rows"), [(12, 30), (4, 31)])
+def test_a_remark_may_have_marks_of_gaps_beside_it_if_it_is_long(tmp_path, words, n_rows):
+    remark = " ".join(["word"] * words)
+    lines = ["name,a,b,c", *(f"place {i},{i},{i * 3 % 7},{i % 5}" for i in range(30)), f"{remark},NA,NA,NA"]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    assert read_table(str(tmp_path / "t.csv")).n_rows == n_rows

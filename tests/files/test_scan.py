@@ -260,7 +260,7 @@ def test_odd_files(tmp_path, X):
     with pytest.raises(ValueError, match="no files ending in"):
         kpod.scan(tmp_path / "empty", scratch=tmp_path)
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,x\n")
-    with pytest.raises(ValueError, match=r"t.csv: row 2, column 'b': 'x' is not a plain number"):
+    with pytest.raises(ValueError, match=r"t.csv: row 2, column 'b': 'x' is not a plain number.*`columns`"):
         kpod.scan(tmp_path / "t.csv", scratch=tmp_path)
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3\n")
     with pytest.raises(ValueError, match=r"t.csv: .*Expected 2 columns, got 1"):
@@ -269,7 +269,7 @@ def test_odd_files(tmp_path, X):
     with pytest.raises(ValueError, match=r"t.csv: has column names but no rows"):
         kpod.scan(tmp_path / "t.csv", scratch=tmp_path)
     write(pa.table({"a": [1.0], "who": ["x"]}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"t.parquet: k-means needs numbers, .*'who' \(string\)"):
+    with pytest.raises(ValueError, match=r"t.parquet: only numbers can be clustered, .*'who' \(string\)"):
         kpod.scan(tmp_path / "t.parquet", scratch=tmp_path)
     assert not list(tmp_path.glob("*.scratch"))
 

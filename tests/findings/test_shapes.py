@@ -53,7 +53,7 @@ def test_stretched_groups_are_handed_out_as_a_mixture(rng):
     assert about.sentence_.startswith("The clusters are not round: ")
     assert about.sentence_ in str(choice)
     sizes = " and ".join(map(str, np.sort(np.bincount(round_model.labels_))[::-1]))
-    assert f"Round clusters would be others: sizes {sizes} instead of" in about.sentence_
+    assert f"Round clusters would group the rows differently: sizes {sizes} instead of" in about.sentence_
 
 
 def test_without_the_word_clusters_are_round_and_the_sentence_says_where_to_get_others():
@@ -125,7 +125,7 @@ def test_what_is_not_compared_stays_round_and_that_is_said(make, reason, rng):
     found, about = choose_shape(table, model, "auto")
     assert found is model
     assert about.reason_ == reason
-    assert about.sentence_.startswith("The clusters are round: ")
+    assert about.sentence_.startswith("Round clusters were kept: ")
     assert np.isnan(about.agreement_)
     if reason == "categories":
         with pytest.raises(ValueError, match="categories, whose indicators no Gaussian fits"):
@@ -260,10 +260,14 @@ def apart(X, mixture):
     return n_apart_in_shape((X - units.shift) * units.scale, mixture.labels_, mixture._parameters(units))
 
 
-def test_groups_set_apart_in_their_shape_settle_what_round_clusters_leave_in_doubt():
-    """The species of iris: round clusters of them are not set apart, those of a mixture are."""
+@pytest.mark.parametrize(("missing", "seed"), [(0.1, 0), (0.25, 3)])
+def test_groups_set_apart_in_their_shape_settle_what_round_clusters_leave_in_doubt(missing, seed):
+    """The species of iris: round clusters of them are not set apart, those of a mixture are.
+
+    With many gaps, log density cannot rule out one group any more, but squared errors do.
+    """
     X, species = load_iris(return_X_y=True)
-    X[np.random.default_rng([0, 0, 10]).random(X.shape) < 0.1] = np.nan
+    X[np.random.default_rng([0, seed, int(100 * missing)]).random(X.shape) < missing] = np.nan
     X[np.isnan(X).all(axis=1), 0] = 5.0
     X = ObservedScaler().fit_transform(X)
     found = {shape: choose_k(X, range(1, 7), shape=shape, random_state=0) for shape in ("round", "auto")}
@@ -272,7 +276,7 @@ def test_groups_set_apart_in_their_shape_settle_what_round_clusters_leave_in_dou
     choice = found["auto"]
     assert choice.clear_
     assert choice.best_k_ == choice.n_separate_ == choice.shape_.n_separate_ == 3
-    assert adjusted_rand_score(species, choice.model_.labels_) > 0.85
+    assert adjusted_rand_score(species, choice.model_.labels_) > (0.85 if missing < 0.2 else 0.7)
 
 
 def test_a_sample_that_shapes_were_compared_on_is_named(rng, monkeypatch):
@@ -329,6 +333,6 @@ def test_skewed_groups_stay_round_and_that_is_said(rng):
     found, about = choose_shape(X, model, "auto")
     assert found is model
     assert about.reason_ == "skewed columns"
-    assert "columns are skewed within the clusters of the best Gaussian shape" in about.sentence_
+    assert "within the clusters of the best Gaussian mixture, columns are skewed" in about.sentence_
     logs = np.log(X)
     assert choose_shape(logs, KPOD(2, random_state=0).fit(logs), "auto")[1].reason_ != "skewed columns"

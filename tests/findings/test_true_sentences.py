@@ -204,7 +204,7 @@ def test_sentences_are_true_of_the_table(monkeypatch, tmp_path, name):
     if name in ("group", "iris", "rare type"):  # of which the last has a base rate of 99 %
         assert ("largely follow" in notes) == (name != "rare type")
     if name in ("indicator", "origin"):  # three of them: one row for each would leave three
-        assert "tend to be alike" in notes
+        assert "are alike, clusters may be" in notes
         assert "make one row" not in notes
 
 

@@ -522,12 +522,18 @@ class TestMismatches:
         sample = seeds.Sample(np.arange(3), np.array([0, 1], np.int32), floats, np.ones(2), 3)
         wide, narrow = (aligned_zeros((3, n), np.float32) for n in (8, 4))
         unaligned = aligned_zeros((32,), np.float32)[1:25].reshape(3, 8)
+
+        def draw(panel, observed, n_drawn=1):
+            seeds.draw_seeds(
+                sample, 1.0, np.zeros((1, 1)), np.full(2, np.inf, np.float32), np.empty(2), panel, observed,
+                np.empty((2, 8), np.float32), np.empty(8), np.empty(n_drawn, np.intp),
+            )  # fmt: skip
+
         for panel, observed in [(wide, narrow), (narrow, narrow), (wide[:2], wide), (unaligned, wide)]:
             with pytest.raises(ValueError, match=r"fit together|places|aligned"):
-                seeds.draw_seed(
-                    sample, 1.0, np.zeros(1), np.full(2, np.inf, np.float32), np.empty(2), panel, observed,
-                    np.empty((2, 8), np.float32), np.empty(8),
-                )  # fmt: skip
+                draw(panel, observed)
+        with pytest.raises(ValueError, match="fit together"):
+            draw(wide, wide, n_drawn=2)
 
 
 def test_blocks_panels_and_sums_travel(rng, container):
@@ -601,10 +607,19 @@ def test_seeds(rng):
         best = int(np.argmin([option.sum() for option in options]))
         expected = options[best]
         expected[candidates[best]] = 0
-        seed = seeds.draw_seed(
-            plus.sample, table.variance, uniform, nearest_seed, mass, *buffers, distances, potentials
+        seed = np.empty(1, np.intp)
+        seeds.draw_seeds(
+            plus.sample,
+            table.variance,
+            uniform[None],
+            nearest_seed,
+            mass,
+            *buffers,
+            distances,
+            potentials,
+            seed,
         )
         assert seed == candidates[best]
         assert_allclose(nearest_seed, expected, rtol=1e-4, atol=1e-4)
-        drawn.append(seed)
+        drawn.append(int(seed[0]))
     assert len(set(drawn)) == 3

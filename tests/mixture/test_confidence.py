@@ -157,7 +157,9 @@ def test_where_another_cluster_is_more_probable_that_is_said(monkeypatch, table,
     of_another = out["confidence"] <= 0.4  # which that one is sure of
     assert of_another.any()
     assert about["unplaceable"] == ((out["confidence"] < 0.6) & ~of_another).sum() > 0
-    assert about["sentences"][1].startswith(f"{about['another_more_probable']} rows belong more probably to")
+    assert about["sentences"][1].startswith(
+        f"{about['another_more_probable']} rows belong more probably to another cluster"
+    )
     assert "cannot be assigned with confidence" in about["sentences"][2]
     told = re.search(
         r"rows? (\d+) \(in cluster (\d), (\d+)%; (?:more likely|or else) cluster", about["sentences"][2]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture as OfScikitLearn
@@ -463,3 +463,41 @@ def test_columns_are_tied_only_at_the_cost_of_columns_that_say_nothing(more, rng
     monkeypatch.setattr(fit, "run", lambda *_: tied)
     expected = (tied, within) if more < 0 else None
     assert fit.with_tied_columns(search, shape, found, fit.Options(2)) == expected
+
+
+def test_a_table_whose_suspects_cannot_pay_is_not_searched_again(rng, monkeypatch):
+    """A few normal entries are beyond four standard deviations: ignoring them costs more than it gains."""
+    X = rng.normal(size=(400, 8))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[:2, 0] = 4.5
+    prices, one = outlying_cells.Prices.of(X), np.ones(len(X))
+    assert prices.suspects(X).any()
+    assert not prices.may_pay(X, one)
+    monkeypatch.setattr(fit, "without_outlier_cells", None)
+    GaussianMixture(2, outlier_cells="auto", covariance_type="tied_diag", random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("size", [3.0, 10.0])
+def test_what_ignoring_suspects_may_gain_is_the_price_over_the_density_of_the_column(size, rng):
+    X = rng.normal(size=(200, 4))
+    X[:2, 1] += size * np.sign(X[:2, 1])
+    prices = outlying_cells.Prices.of(X)
+    suspects = prices.suspects(X)
+    clean = np.log(0.99) * (~suspects).sum(axis=1)
+    normal = norm.logpdf(X, prices.middle, prices.spread)
+    of_rows = clean + np.where(suspects, np.log(0.01 / prices.range) - normal, 0.0).sum(axis=1)
+    for weights in (np.ones(200), np.where(suspects.any(axis=1), 1.0, 0.01), rng.random(200)):
+        assert prices.may_pay(X, weights) == (weights @ of_rows > 0)
+    assert prices.may_pay(X, np.ones(200)) == (size == 10.0)
+
+
+def test_shapes_with_factors_share_a_prior(rng):
+    """What own variances are pulled to depends on what clusters have in common: fitted once for both."""
+    X, _ = clustered(rng, 3, 200, 6)
+    table = make_table(X, Executor())
+    sample = starts.standardised_sample(table, np.random.default_rng(0))
+    within = constraints(sample.entries)
+    search = Search(sample, 3, within, 5.0, Executor(), np.random.default_rng(0))
+    diag, full = (search.constraints(Shape(name, 1)).prior for name in ("diag", "full"))
+    assert diag is full
+    assert search.constraints(Shape("tied", 1)).prior.rows == 0

@@ -11,6 +11,7 @@ from sklearn.mixture import GaussianMixture
 
 from kpod import KPOD
 from kpod._common.column_groups import ColumnGroups
+from kpod._engine.executors import Executor
 from kpod._mixture import confidence
 from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em import prediction
@@ -28,7 +29,7 @@ def covered(X, *, weights=None, hidden=None, seen=None):
     """
     rates = None if seen is None else np.average(seen, axis=0, weights=weights)
     some = None if hidden is None else HiddenEntries(*hidden, np.zeros(len(hidden[0])))
-    return Covered.of(X, weights, some, ColumnGroups.none(X.shape[1]), rates)
+    return Covered.of(X, weights, some, ColumnGroups.none(X.shape[1]), rates, Executor())
 
 
 def in_own_units(of, m):

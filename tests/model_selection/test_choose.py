@@ -80,7 +80,7 @@ def test_clusters_with_correlated_columns_are_counted(rng):
     assert choice.correlated_
     if choice.clear_:
         assert "3 groups with correlated columns predict them best" in choice.sentence_
-        assert f"would have asked for {choice.centers_k_}" in choice.sentence_
+        assert f"would have chosen {choice.centers_k_}" in choice.sentence_
 
 
 def test_a_curve_is_cut_into_pieces_and_that_is_said(rng):

@@ -15,6 +15,7 @@ from kpod._findings.number_by_density import (
     perhaps_apart,
     set_apart,
     with_density,
+    with_groups_apart,
 )
 from kpod._model_selection.density import DensityChoice, DensitySearch, normal_scores
 from kpod._model_selection.number_of_clusters import KChoice
@@ -92,7 +93,7 @@ def test_groups_of_different_spread_are_found_and_handed_out(rng):
     assert_array_equal(again.table_["log_density"], choice.table_["log_density"])
 
 
-def choice_of(k, clear, n_separate=None, numbers=range(1, 7)):
+def choice_of(k, clear, n_separate=None, numbers=range(1, 7), doubt=""):
     return KChoice(
         best_k_=k,
         clear_=clear,
@@ -105,6 +106,7 @@ def choice_of(k, clear, n_separate=None, numbers=range(1, 7)):
         n_hidden_=1,
         n_rows_=1,
         n_separate_=k if n_separate is None else n_separate,
+        doubt_=doubt,
     )
 
 
@@ -137,6 +139,9 @@ def density_of(*z, numbers=range(1, 7)):
         (choice_of(5, False, n_separate=2), density_of(5.0, 9.0, 9.0), 3, False),  # in as few pieces
         (choice_of(6, False), density_of(5.0, 9.0, 9.0, 9.0, 9.5), 6, False),  # the last that was tried
         (choice_of(5, False), density_of(9.0, 5.0, 4.0, 3.0), 2, False),
+        # As many as were tried: groups that no Gaussian fits, which are no reason for another number
+        (choice_of(2, True), density_of(5.0, 9.0, 14.0, 19.0, 25.0), 2, True),
+        (choice_of(4, False), density_of(5.0, 9.0, 14.0, 19.0, 25.0), 4, False),
     ],
 )
 def test_what_follows_from_squared_errors_and_density(choice, density, k, clear):
@@ -149,13 +154,18 @@ def test_what_follows_from_squared_errors_and_density(choice, density, k, clear)
         assert found.sentence_.startswith(f"{k} clusters: " if clear else "No clear choice: ")
 
 
+SEPARATION = choice_of(4, False, n_separate=3, doubt="separation")
+
+
 @pytest.mark.parametrize(
     ("choice", "density", "numbers"),
     [
         (choice_of(4, False, n_separate=3), density_of(8.5, 9.0, 9.0), [4, 3, 2]),
         (choice_of(4, False, n_separate=3), density_of(1.0, 9.0, 9.0), [4, 3]),  # 2 are too few
-        (choice_of(4, False, n_separate=3), density_of(-1.0, 1.5, 1.5), []),  # one group may be all there is
-        (choice_of(4, False), density_of(8.5, 9.0, 9.0), []),  # round clusters are set apart
+        (choice_of(4, False, n_separate=3), density_of(-1.0, 1.5, 1.5), []),  # one group may be all there is,
+        (SEPARATION, density_of(-1.0, 1.5, 1.5), [4, 3, 2]),  # unless squared errors have ruled that out
+        (choice_of(4, False), density_of(8.5, 9.0, 9.0), []),  # round clusters are set apart,
+        (choice_of(5, False), density_of(8.5, 9.0, 9.0, 3.0), [4, 3, 2]),  # but density is against as many
         (choice_of(4, True, n_separate=3), density_of(8.5, 9.0, 9.0), []),
         (choice_of(6, False, n_separate=3), density_of(8.5, 9.0, 9.0, 9.0, 9.0), []),  # the last tried
     ],
@@ -163,10 +173,68 @@ def test_what_follows_from_squared_errors_and_density(choice, density, k, clear)
 def test_numbers_whose_groups_may_be_set_apart_in_a_shape(choice, density, numbers):
     assert perhaps_apart(choice, density) == numbers
     for k in numbers:
-        found = set_apart(choice, k)
-        assert found.best_k_ == k
-        assert found.clear_ == (k == choice.best_k_)
-        assert found.sentence_.startswith(f"{k} clusters: " if found.clear_ else "No clear choice: ")
+        for clear in (True, False):
+            found = set_apart(choice, k, clear=clear)
+            assert (found.best_k_, found.clear_, bool(found.reason_)) == (k, clear, not clear)
+            assert found.sentence_.startswith(f"{k} clusters: " if clear else "No clear choice: ")
+
+
+class Apart:
+    """Groups that are set apart in their shape where `apart` says so, and BIC by number."""
+
+    def __init__(self, apart, bics):
+        self.apart, self.bics = apart, bics
+
+    def is_apart(self, k):
+        return k in self.apart
+
+    def bic(self, k):
+        return self.bics[k]
+
+    def at(self, k):
+        return f"model of {k}", f"shape of {k}"
+
+
+@pytest.mark.parametrize(
+    ("choice", "apart", "best", "k", "clear"),
+    [
+        (SEPARATION, (), 3, 4, False),  # a continuum of groups stays in doubt
+        (SEPARATION, (4, 3), 2, 4, True),  # round clusters only seemed not to be separate
+        (SEPARATION, (3, 2), 3, 3, True),  # fewer, and BIC agrees
+        (SEPARATION, (3, 2), 2, 3, False),
+        (choice_of(4, False, n_separate=3, doubt="correlation"), (4, 3), 3, 4, False),
+        (choice_of(4, False, n_separate=3, doubt="correlation"), (4, 3), 4, 4, True),
+    ],
+)
+def test_groups_set_apart_in_their_shape_are_clear_where_centers_or_bic_agree(choice, apart, best, k, clear):
+    shaped = Apart(apart, {n: 100.0 + abs(n - best) for n in (2, 3, 4)})
+    found = with_groups_apart(choice, choice, density_of(8.5, 9.0, 9.0), shaped)
+    assert (found.best_k_, found.clear_) == (k, clear)
+    assert found.model_ == (f"model of {k}" if apart else None)
+    assert found.n_separate_ == (k if apart else 3)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pieces_of_a_bent_sheet_are_no_separate_groups(seed):
+    """Mixtures describe it by four stretched groups, which go over into each other."""
+    rng = np.random.default_rng(seed)
+    flat = rng.uniform(-2, 2, size=(200, 2))
+    X = np.column_stack([flat, flat[:, 0] * flat[:, 1]]) + 0.3 * rng.normal(size=(200, 3))
+    choice = choose_k((X - X.mean(axis=0)) / X.std(axis=0), range(1, 6), shape="auto", random_state=0)
+    assert not choice.clear_
+
+
+def test_density_that_counts_the_pieces_of_skewed_groups_contradicts_nothing(rng, monkeypatch):
+    """Where no Gaussian fits the groups that log density asks for, the choice of centers stands."""
+    side = rng.integers(2, size=300)
+    X = 4.0 * side[:, None] + rng.chisquare(2, size=(300, 3))
+    density, choice = density_of(5.0, 15.0), choice_of(2, True)
+    assert not with_density(choice, density).clear_
+    monkeypatch.setattr("kpod._findings.number_by_density.density_choice", lambda *of: density)
+    model, found = check_by_density(X, KPOD(2, random_state=0).fit(X), choice, "auto")
+    assert model.n_clusters_ == 2
+    assert (found.best_k_, found.clear_, found.sentence_) == (2, True, "As before.")
+    assert np.isfinite(found.table_["log_density"][:3]).all()
 
 
 def test_numbers_that_were_not_asked_for_are_not_chosen():

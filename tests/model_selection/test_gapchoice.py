@@ -269,7 +269,7 @@ def test_more_clusters_are_tried_only_for_gaps_that_have_to_do_with_clusters(mon
 
     def try_centers(search, ks):
         ks = list(ks)
-        tried.append((number_search.gaps, max(ks)))
+        tried.append((search.gaps, max(ks)))
         once(search, ks)
 
     monkeypatch.setattr(Search, "try_centers", try_centers)

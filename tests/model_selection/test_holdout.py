@@ -202,31 +202,35 @@ def test_ways_that_cannot_win_are_fitted_to_fewer_folds_and_judged_alike(rng, mo
     """Where a way is dropped, its error and its distance from the best are about those on all folds."""
     folds = folds_of(rng.normal(size=(400, 10)), 1)
     dropped = []
-    ways = {size: Noise(size) for size in (0.0, 0.05, 0.6, 2.0)}
+    ways = {-size: Noise(size) for size in (0.0, 0.05, 0.6, 2.0)}  # smaller settings than the best
     race = race_of(folds, ways, dropped=lambda name, n: dropped.append((name, n)))
     n_fits = [way.n_fits for way in ways.values()]
     assert n_fits[:2] == [10, 10]
     assert n_fits[3] <= n_fits[2] < 10
     assert dropped == [(size, 10 - way.n_fits) for size, way in reversed(ways.items()) if way.n_fits < 10]
+    larger = race_of(folds, {size: Noise(size) for size in (0.0, 0.05, 0.6, 2.0)})
+    for size, of_smaller in zip((0.05, 0.6, 2.0), n_fits[1:], strict=True):
+        assert larger.runners[size].n_folds <= of_smaller, "a larger setting is out before"
+    assert larger.runners[0.6].n_folds < 10
     every = Race(folds, Executor())
     monkeypatch.setattr("kpod._model_selection.race.OUT", np.inf)
-    every.run({size: Noise(size) for size in ways})
+    every.run({-size: Noise(size) for size in (0.0, 0.05, 0.6, 2.0)})
     for size, errors in race.errors.items():
         exact = every.errors[size]
         assert abs(errors.mean - exact.mean) < 4 * errors.above(race.errors[0.0])[1] + 1e-12
         assert_allclose(errors.column_means.mean(), errors.mean, rtol=0.05)
         assert len(errors.rows) == len(exact.rows)
     assert smallest_within(race.errors, 1.0) == smallest_within(every.errors, 1.0)
-    assert len(race.labels(2.0, 10)) == 10  # on demand
-    assert ways[2.0].n_fits == 10
-    assert_allclose(race.errors[2.0].mean, every.errors[2.0].mean)
+    assert len(race.labels(-2.0, 10)) == 10  # on demand
+    assert ways[-2.0].n_fits == 10
+    assert_allclose(race.errors[-2.0].mean, every.errors[-2.0].mean)
 
 
 def test_what_is_dropped_would_be_out_even_if_the_other_folds_showed_no_difference(rng):
     folds = folds_of(rng.normal(size=(200, 8)), 1)
     for size in (0.3, 0.5, 1.0, 3.0):
-        race = race_of(folds, {"best": Noise(0.0), "other": Noise(size)})
-        best, other = race.runners["best"], race.runners["other"]
+        race = race_of(folds, {2: Noise(0.0), 1: Noise(size)})
+        best, other = race.runners[2], race.runners[1]
         m = other.n_folds
         if m == len(folds):
             continue

@@ -220,3 +220,21 @@ def test_no_compiled_call_takes_long(shape, k, monkeypatch):
         ends = stop
     assert ends == block.n_rows
     assert sizes.CALL_WORK <= 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("kpod.read('t.csv')", "kpod.read with backend='pandas' needs pandas, which is not installed"),
+        ("kpod.read('t.csv', backend='polars')", "needs polars, which is not installed: pip install polars."),
+        ("kpod.datasets.load_incomplete_wine(as_frame=True)", "as_frame=True needs pandas"),
+    ],
+)
+def test_data_frames_of_a_library_that_is_not_installed(tmp_path, call, said):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    code = f"import sys; sys.modules['pandas'] = sys.modules['polars'] = None\nimport kpod\n{call}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert said in done.stderr.splitlines()[-1]

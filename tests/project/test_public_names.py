@@ -43,6 +43,14 @@ def test_every_public_name_is_in_the_reference():
     assert documented() == names
 
 
+def test_every_class_that_functions_return_is_in_the_reference():
+    text = (REFERENCE.parent / "results.md").read_text()
+    described = {*re.findall(r"^\.\. autoclass:: kpod\.results\.(\w+)$", text, flags=re.M), "Diagnosis"}
+    assert ("kpod.missingness", "Diagnosis") in documented()
+    assert described == set(importlib.import_module("kpod.results").__all__)
+    assert "autoclass:: kpod._" not in text
+
+
 @pytest.mark.parametrize("module", MODULES[1:])
 def test_modules_are_there_after_import_kpod(module):
     code = f"import kpod, sys; assert {module!r} not in sys.modules; print({module}.__name__)"

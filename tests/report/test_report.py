@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kpod
 from kpod import KPOD, MiniBatchKPOD, ObservedScaler, plot
-from kpod._common.sentences.note_sentences import title
+from kpod._common.sentences.caution_sentences import title
 from kpod._findings.cautions import cautions
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._report import page, pictures

@@ -234,7 +234,7 @@ def open_data(
 
 
 def open_query(data: Any, preparer: TablePreparer, progress: Progress, reading: Mapping[str, Any]) -> Any:
-    """What an object that stands for a table holds: rows in memory, or a table in pieces."""
+    """The rows of an object that represents a table: in memory, or as a table in pieces."""
     from kpod._files.opening import open_lazy
 
     odd = next((name for name, value in reading.items() if value is not None and name != "scratch"), None)

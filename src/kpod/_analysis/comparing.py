@@ -41,7 +41,7 @@ MOST_ROWS = 5_000
 
 @dataclass(frozen=True)
 class ClusterThen:
-    """A cluster when the model was fitted, and in the new table.
+    """A cluster in the table of the model, and in the new table.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class ClusterThen:
 
 @dataclass(frozen=True)
 class Shift:
-    """A column whose mean in a cluster has moved, in the units of the table."""
+    """A column whose mean in a cluster has changed, in the units of the table."""
 
     cluster: int
     column: str
@@ -249,7 +249,7 @@ def rows_before(given: Applied, counts: Floats) -> Floats:
 
 
 def missing_now(given: Applied, values: Floats) -> list[tuple[str, float, float]]:
-    """Columns of which a tenth more, or less, of the rows have no value; none for old models."""
+    """Columns whose share of missing values has changed by a tenth or more; none for old models."""
     preparer = given.preparer
     assert preparer is not None
     first = np.cumsum([0, *preparer._encoding.widths])[:-1]

@@ -87,7 +87,7 @@ def odd_note(table: TableFile, column: Column) -> list[Note]:
 
 
 def about_gaps(missing: Any, table: TableFile) -> dict[str, Any]:
-    """What the gaps go with: of text and identifiers only the gaps are looked at, not the values."""
+    """What missingness is related to; for text and identifiers, only the gaps are used, not the values."""
     n_complete = int((~missing.any(axis=1)).sum())
     names = [column.name for column in table.columns]
     whole = ComparedTable(names, missing.mean(axis=0), len(missing), n_complete, None)

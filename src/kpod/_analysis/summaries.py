@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kpod._common.notes import Note
+from kpod._common.sentences.caution_sentences import title
 from kpod._common.sentences.formatting import best_found, finite
-from kpod._common.sentences.note_sentences import title
 from kpod._common.sentences.verdict_sentences import why
 from kpod._findings.certainty import starts_of, why_this_number
 from kpod._findings.fitted_clusters import mixture_spread
@@ -15,6 +15,7 @@ from kpod._findings.fitted_clusters.models import is_mixture
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis
     from kpod._analysis.prepared import Prepared
+    from kpod._analysis.verdict import Verdict
     from kpod._columns.preparing.columns_in_use import ColumnUsage
     from kpod._columns.preparing.preparer import TablePreparer
     from kpod._columns.tables import TableFile
@@ -68,7 +69,7 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
         "missing_share": c.source.share_missing,
         "settings": settings_of(analysis),
         **({"missingness": decision} if decision else {}),
-        **({"choice": summary_of_choice(analysis.choice, again)} if analysis.choice else {}),
+        **({"choice": summary_of_choice(analysis.choice, again, verdict)} if analysis.choice else {}),
         **({"shape_choice": analysis.shape.to_dict()} if analysis.shape else {}),
         **({"outcome": analysis.outcome.to_dict()} if analysis.outcome else {}),
         **summary_of_fit(c),
@@ -103,7 +104,7 @@ def typical_rows(analysis: Analysis, cluster: int) -> dict[str, Any]:
 
 
 def spread_of(c: Clustering, cluster: int) -> dict[str, Any]:
-    """Of each column, what lies a standard deviation below and above the center of a cluster."""
+    """One standard deviation below and above the center of a cluster, for each column."""
     ends = mixture_spread.spreads(c)[:, cluster].T
     return {name: [finite(low), finite(high)] for name, (low, high) in zip(c.names, ends, strict=True)}
 
@@ -183,7 +184,9 @@ def summary_of_stability(again: Stability) -> dict[str, Any]:
     }
 
 
-def summary_of_choice(choice: KChoice, again: Stability | None = None) -> dict[str, Any]:
+def summary_of_choice(
+    choice: KChoice, again: Stability | None = None, verdict: Verdict | None = None
+) -> dict[str, Any]:
     """Why this number of clusters."""
     table = choice.table_
     return {
@@ -191,7 +194,7 @@ def summary_of_choice(choice: KChoice, again: Stability | None = None) -> dict[s
         "clear": choice.clear_,
         "reason": choice.reason_,
         "sentence": why_this_number(choice, again),
-        "why": why(choice),
+        "why": why(choice, is_confirmed=verdict is None or verdict.groups != "unclear"),
         "hidden_entries": choice.n_hidden_,
         "gaps_predicted": choice.gaps_,
         "correlated": choice.correlated_,

@@ -101,7 +101,7 @@ def beside_the_clusters(summary: dict[str, Any]) -> list[str]:
 
 
 def rule_line(rule: dict[str, Any]) -> str:
-    """The rule in full where it is short, and how often it is right."""
+    """The rule, in full if it is short, and its accuracy."""
     whole = "; ".join(rule["lines"])
     return f"Rule: {whole}. {rule['sentence']}" if len(whole) <= LONGEST_RULE else ""
 

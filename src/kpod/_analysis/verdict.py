@@ -1,4 +1,4 @@
-"""Does it hold? The analysis repeated under other choices that a careful colleague would ask about.
+"""Do the clusters hold? The analysis repeated under other reasonable choices.
 
 Logarithms, robust scales, a few rows or a column left out, one row for each individual, categories, gaps,
 the seed: none of them should decide what groups there are. Each is tried by itself, everything else as it
@@ -8,7 +8,7 @@ was, and what comes out is compared with the clusters of the analysis on the row
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,13 +50,15 @@ GAPS = 0.02
 """The share of missing entries from which one would ask whether gaps are informative."""
 REPEATED = ("one row for each", "rows in time", "repeated units")
 """Notes on rows that are not independent of each other; the first column they name is that of individuals."""
+HALF = 0.5
+SEVERAL = 3
 MORE = 3
 """How many clusters more than were found are tried, where the number was left open."""
 
 
 @dataclass(frozen=True)
 class OtherChoice:
-    """One choice made otherwise, and what came of it.
+    """The result of the analysis with one choice made differently.
 
     Attributes
     ----------
@@ -95,7 +97,7 @@ class Verdict(ReadsAsText):
     sentence_ : str
         How many groups, whether they are separate, and under how many other choices they are the same.
     groups : {"separate", "partly separate", "continuum", "unclear", "one", "given"}
-        What the clusters are: groups set apart, pieces of something continuous, a guess, nothing but one
+        What the clusters are: separate groups, pieces of something continuous, a guess, nothing but one
         group; or as many as were asked for.
     n_clusters : int
     others : list of OtherChoice
@@ -127,7 +129,7 @@ class Verdict(ReadsAsText):
 
 @dataclass(frozen=True)
 class Specification:
-    """A choice made otherwise: how the table is encoded and which of its rows are clustered, and by what."""
+    """One other choice: how the table is encoded, which rows are clustered, and by which model."""
 
     kind: str
     text: str
@@ -378,22 +380,31 @@ def verdict_on(analysis: Analysis) -> Verdict:
         analysis._progress(number, len(specifications), f"trying other choices: {spec.text}")
         with suppress(ValueError):  # too little is left to choose a number from, for example: not tried
             others.append(questions.outcome(spec))
-    groups = kind_of_groups(analysis)
-    if groups == "partly separate" and not hold(others):
-        groups = "unclear"
+    n_separate = analysis.choice.n_separate_ if analysis.choice else 0
+    groups = confirmed(kind_of_groups(analysis), others, all_separate=n_separate >= analysis.n_clusters)
     n_rows = len(questions.rows)
     sampled = n_rows if n_rows < int((questions.labels >= 0).sum()) else None
-    n_separate = analysis.choice.n_separate_ if analysis.choice else 0
     text = verdict_sentence(groups, analysis.n_clusters, n_separate, others, sampled)
     return Verdict(text, groups, analysis.n_clusters, others, n_rows)
 
 
-def hold(others: list[OtherChoice]) -> bool:
-    """Whether the clusters are the same under more than half of the other choices, if there are any.
+def confirmed(groups: str, others: Sequence[OtherChoice], *, all_separate: bool) -> str:
+    """What the clusters are, in view of the other choices under which they are the same.
 
-    Some of the pieces of a curve are set apart by chance, others under each choice.
+    Some of the pieces of a curve are set apart by chance, others under each choice: groups that are separate
+    are the same under at least half of the choices. Some separate groups among others are so under more of
+    them, and not in one shape only. A number that was not clear is, if all clusters are separate and each of
+    several choices gave the same ones.
     """
-    return not others or sum(one.same for one in others) > len(others) / 2
+    share = sum(one.same for one in others) / len(others) if others else 1.0
+    in_one_shape = any(one.kind == "shape" and not one.same for one in others)
+    if groups == "partly separate" and (share <= HALF or in_one_shape):
+        return "unclear"
+    if groups == "separate" and share < HALF:
+        return "unclear"
+    if groups == "unclear" and all_separate and share == 1 and len(others) >= SEVERAL:
+        return "separate"
+    return groups
 
 
 def kind_of_groups(analysis: Analysis) -> str:

@@ -34,7 +34,7 @@ def inspect(
     name: str, values: pa.ChunkedArray, decimal: str, missing: Sequence[str], *, decimal_given: bool = False,
     answers: Collection[str] = (), tolerant: bool = False,
 ) -> Column:  # fmt: skip
-    """Tell numbers from text, count missing codes (which may be answers), and say what the column is.
+    """Numbers or text? Count missing codes (which may be answers), and decide the role of the column.
 
     With `tolerant`, a few other entries in a column of numbers are gaps, which are counted.
     """
@@ -165,7 +165,7 @@ def odd_entries(text: pa.ChunkedArray, gaps: Any, decimal: str) -> list[str]:
 
 
 def with_odd(column: Column, text: pa.ChunkedArray, odd: Sequence[str]) -> Column:
-    """A column of numbers some entries of which are none."""
+    """A column of numbers with some entries that are not numbers."""
     found = pc.is_in(text, value_set=pa.array(odd, pa.string()))
     row = int(pc.index(found, True).as_py())
     column.odd, column.n_odd = (row + 1, str(text[row].as_py())), int(pc.sum(found).as_py())

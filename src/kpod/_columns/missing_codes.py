@@ -117,7 +117,7 @@ def split(text: str) -> list[str]:
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
-    """The column of that name, else those a pattern with * or ? stands for."""
+    """The column of that name, or else those that match a pattern with * or ?."""
     names = list(names)
     if pattern in names:
         return [pattern]

@@ -56,7 +56,7 @@ def look_at_columns(
 
 
 def settle_decimal(columns: Sequence[Column], raw: pa.Table, dialect: Dialect | None) -> str:
-    """The decimal mark of the file, by all its columns; those that it leaves open become ambiguous.
+    """The decimal mark of the file, from all its columns; columns that fit both marks become ambiguous.
 
     A column with 938 and 1.050 is read with decimal points unless there is reason to doubt it: a decimal
     comma elsewhere, or semicolons between fields, which programs write where the comma is taken.

@@ -59,6 +59,7 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
     notes += panel(table, choice) or (repeated_units(table, choice) if small else [])
     notes += [] if table.in_pieces else row_notes(table, choice)
     notes += same_notes(choice.same, choice.named)
+    notes += [Note("sum of columns", (name, *parts)) for name, parts in choice.sums.items()]
     notes += [Note("absent code", values={"code": code}) for code in table.unused_codes]
     return notes.by_importance()
 
@@ -86,7 +87,7 @@ def odd_notes(table: TableFile, column: Column) -> list[Note]:
 
 
 def together(table: TableFile, choice: ColumnUsage, notes: Sequence[Note]) -> Note:
-    """One note out of equal ones on different columns."""
+    """One note in place of equal notes on different columns."""
     first, names = notes[0], tuple(name for note in notes for name in note.columns)
     if len(notes) == 1 or "codes" not in first.values:
         return replace(first, columns=names)
@@ -138,7 +139,9 @@ def panel(table: TableFile, choice: ColumnUsage) -> list[Note]:
         if max(n_units, n_times) > table.n_rows / 2 or n_units * n_times < table.n_rows:
             continue
         if both.group_by(["unit", "time"]).aggregate([]).num_rows == table.n_rows:
-            return [Note("one row for each", (unit, time), {"n_units": n_units})]
+            return [
+                Note("one row for each", (unit, time), {"n_units": n_units, "in_pieces": table.in_pieces})
+            ]
     dates = [name for name in times if name != FILE or name in table.by_name]
     for unit in units if dates else ():
         codes = codes_of(table, unit)
@@ -148,12 +151,13 @@ def panel(table: TableFile, choice: ColumnUsage) -> list[Note]:
             starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
             whole = n_runs == len(sizes)
             length = typical(sizes if whole else np.diff(np.append(starts, len(codes))))
-            return [Note("rows in time", (unit,), {"n_units": len(sizes), "length": length, "whole": whole})]
+            values = {"n_units": len(sizes), "length": length, "whole": whole, "in_pieces": table.in_pieces}
+            return [Note("rows in time", (unit,), values)]
     return []
 
 
 def runs_in_time(table: TableFile, codes: Any, times: Sequence[str]) -> int:
-    """How many runs of rows there are in which the unit is the same and time goes on; 0 for another table."""
+    """The number of runs of rows with the same unit and increasing time; 0 if the table has no such runs."""
     same = codes[1:] == codes[:-1]
     n_runs = int(table.n_rows - same.sum())
     if not LEAST_RUNS <= n_runs <= table.n_rows / LONG_RUN:

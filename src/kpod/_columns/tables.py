@@ -1,4 +1,4 @@
-"""A table out of a file: its columns as they came, the numbers in them, and which are clustered."""
+"""A table from a file: its raw columns, the numbers in them, and which are clustered."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Dialect:
 
 @dataclass
 class Column:
-    """One column: what it holds, and its numbers where it holds numbers."""
+    """One column: its kind, and its numbers if it has any."""
 
     name: str
     kind: str
@@ -137,7 +137,7 @@ class TableFile:
         return self.column(name).values
 
     def names(self, given: Sequence[str]) -> list[str]:
-        """Column names as asked for: one by one, several with commas between them, or patterns (q_*)."""
+        """Column names as given: one by one, several separated by commas, or patterns (q_*)."""
         found: list[str] = []
         for text in given:
             for part in self.split(text):

@@ -20,7 +20,7 @@ MANY = 50
 
 
 class Tally:
-    """The numbers of a column, and those of them that stand for missing.
+    """Statistics of the numbers of a column, and the missing codes among them.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Tally:
         self._count(len(values), int(gaps.sum()), low, high, whole=whole)
 
     def add_counted(self, values: AnyFloats, n_missing: int, low: float, high: float, *, whole: bool) -> None:
-        """Count some more, of which all is known but the codes among them."""
+        """Add a batch whose statistics are known, except the codes in it."""
         if self.codes:  # which are compared in full precision
             self.add(values.astype(np.float64))
             return

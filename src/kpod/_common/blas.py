@@ -7,16 +7,25 @@ fits that overlap in threads leave BLAS as they found it.
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _users: list[object] = []
 _limits: list[Any] = []
+
+
+@cache
+def blas() -> Any:
+    """The libraries that multiply for NumPy and SciPy; to look for them takes milliseconds."""
+    importlib.import_module("scipy.linalg")  # which brings its own
+    return ThreadpoolController()
 
 
 @contextmanager
@@ -25,7 +34,7 @@ def one_thread() -> Iterator[None]:
     user = object()
     with _lock:
         if not _users:
-            _limits.append(threadpool_limits(1, user_api="blas"))
+            _limits.append(blas().limit(limits=1, user_api="blas"))
         _users.append(user)
     try:
         yield

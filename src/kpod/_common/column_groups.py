@@ -65,7 +65,7 @@ class ColumnGroups:
 
     @cached_property
     def first(self) -> Mask:
-        """Whether a column is the first of its source, which stands for it where sources are counted."""
+        """Whether a column is the first of its source, and is the one counted for it."""
         return np.concatenate([[True], np.diff(self.source) > 0])[: len(self.source)]
 
     @cached_property
@@ -145,6 +145,8 @@ def candidates_in(some: AnyFloats, linked: Mask | bool = True) -> Positions:
     """
     low, high = bounds(some)
     few = (np.isnan(some) | (some == low) | (some == high)).all(axis=0)
+    if not few.any():
+        return np.zeros(0, np.intp)
     on = (some == high) & (low < high)
     link = few[1:] & few[:-1] & ~(on[:, 1:] & on[:, :-1]).any(axis=0) & linked
     return np.flatnonzero(np.concatenate([[False], link]) | np.concatenate([link, [False]]))

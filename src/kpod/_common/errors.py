@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 
 class InputError(ValueError):
     """Something the user gave cannot be used: one line that says what, where and what to do."""
+
+
+def check_library(name: str, what: str) -> None:
+    """Refuse to make a data frame of a library that is not installed."""
+    if find_spec(name) is None:
+        raise ModuleNotFoundError(
+            f"{what} needs {name}, which is not installed: pip install {name}.", name=name
+        )
 
 
 def printable(text: object) -> str:

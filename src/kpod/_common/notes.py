@@ -31,8 +31,7 @@ class Note:
     Attributes
     ----------
     kind : str
-        What it is about, such as "equal columns" or "rows left out"; all of them are in
-        `kpod._common.sentences.note_sentences`.
+        What it is about, such as "same information" or "rows left out".
     columns : tuple of str
         The columns it is about, if any.
     values : dict
@@ -69,7 +68,7 @@ class Note:
 
 
 class Notes(list[Note]):
-    """Notes in the order of their reading; prints one a line."""
+    """A list of notes, in the order in which to read them; prints one per line."""
 
     def __init__(self, notes: Iterable[Note] = ()) -> None:
         super().__init__(notes)

@@ -39,7 +39,7 @@ def in_the_shell() -> bool:
 
 
 def option(name: str, value: Any = None) -> str:
-    """A setting, given by its option, with or without a value: ready to be pasted where it is read.
+    """A setting, with or without a value, worded so that it can be pasted: an option or a parameter.
 
     Values are text or a number, several in a sequence, or a mapping from a column to those.
 

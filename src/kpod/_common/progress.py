@@ -32,7 +32,7 @@ def following(progress: Progress, model: Any) -> AbstractContextManager[Any]:
 
 
 class Part:
-    """The callback of a part of the work, whose text begins with what that is."""
+    """The callback for one part of the work, whose text begins with the name of that part."""
 
     def __init__(self, progress: Progress, text: str) -> None:
         self.progress, self.text = progress, text

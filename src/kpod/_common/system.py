@@ -1,4 +1,4 @@
-"""What the operating system is asked for: locks, room on the disk, memory of one's own, whole files."""
+"""Services of the operating system: locks, space on the disk, private memory, complete files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lock(descriptor: int, *, wait: bool = False) -> None:
 
 
 def allocate(descriptor: int, n_bytes: int) -> None:
-    """Make a file so long; OSError if the disk has no room for it, if the system reports that at once."""
+    """Give a file this length; OSError if the system reports that the disk has no space for it."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, n_bytes)
     else:  # macOS and Windows
@@ -42,7 +42,7 @@ def own_memory(n_bytes: int) -> mmap.mmap:
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Make a MemoryError of what a mapping ends in where memory, or addresses, run out: an OSError."""
+    """Turn the OSError of a mapping that runs out of memory or addresses into a MemoryError."""
     try:
         yield
     except OSError as error:

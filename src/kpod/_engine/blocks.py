@@ -52,7 +52,7 @@ class Units(NamedTuple):
 
 @dataclass(frozen=True)
 class Hidden:
-    """Entries that are observed but not looked at: those whose hash lies from `low` up to `high`.
+    """Hidden entries: observed, but held out; those whose hash is from `low` up to `high`.
 
     The hash is one of row, column and seed, as a number from 0 to 1. Of a row that would be left
     with nothing, the entry that hashes highest stays; of the columns `spared`, nothing is hidden.
@@ -153,7 +153,7 @@ class Block(ABC):
         raise NotImplementedError
 
     def hidden_entries(self) -> tuple[Positions, Positions, Floats]:
-        """Row (of the block), column and value (in the table's own units) of what is hidden, row by row."""
+        """Row in the block, column and value in the units of the table of each hidden entry, by row."""
         raise NotImplementedError
 
     def column_counts(self) -> Positions:

@@ -1,4 +1,4 @@
-"""What a fit needs in order to go on after it was killed, in a file.
+"""Checkpoints: files from which a fit resumes after it was killed.
 
 A start that is under way is kept as a snapshot that its solver makes after an iteration (`Settings.keep`)
 and takes up again (`Settings.resume`); one that ended, as its solution. In Lloyd's iteration a snapshot

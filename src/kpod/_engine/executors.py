@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -84,11 +84,18 @@ class Executor:
 
 
 class Threads(Executor):
-    """Several threads, the calling one among them; made by `threads`."""
+    """Several threads, the calling one among them; made by `threads`.
 
-    def __init__(self, n_threads: int, pool: ThreadPoolExecutor) -> None:
+    What runs for an item may share items of its own: threads that have run out of others help with these.
+    """
+
+    def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
-        self._pool = pool
+        self._helpers: list[threading.Thread] = []
+        self._shares: list[_Share] = []  # that have items left, the innermost last
+        self._n_shares = 0  # so far
+        self._changed = threading.Condition()
+        self._closed = False
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         results: dict[int, Result] = {}
@@ -122,28 +129,102 @@ class Threads(Executor):
             total.merge(other)
         return [after[position] for position in range(len(items))], total
 
+    def close(self) -> None:
+        """End the threads, each when it has finished its item."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for helper in self._helpers:
+            helper.join()
+
     def _share(self, work: Callable[[Iterable[tuple[int, Item]]], None], items: Sequence[Item]) -> None:
         """Let every thread take items, one at a time, until none is left or one has failed."""
-        stopped = False
-        # A deque gives each item to one thread, which an iterator does not without the GIL.
-        waiting = deque(enumerate(items))
-
-        def queue() -> Iterator[tuple[int, Item]]:
-            while not stopped:
-                try:
-                    numbered = waiting.popleft()
-                except IndexError:  # none is left
-                    return
-                yield numbered
-
-        n_helpers = min(self.n_threads, len(items)) - 1
+        share = _Share(work, items)
+        if len(items) < 2:
+            share.run()
+            return
         try:  # from the first helper on: an interrupt stops them, whenever it comes
-            helpers: list[Future[None]] = [self._pool.submit(work, queue()) for _ in range(n_helpers)]
-            work(queue())
-            for helper in helpers:
-                helper.result()
+            self._call_helpers(share, len(items) - 1)
+            share.run()
+            self._wait_for(share)
         finally:
-            stopped = True
+            share.stopped = True
+        if share.error is not None:
+            raise share.error
+
+    def _call_helpers(self, share: _Share, most: int) -> None:
+        with self._changed:
+            while len(self._helpers) < min(self.n_threads - 1, most):
+                helper = threading.Thread(target=self._help, name="kpod", daemon=True)
+                self._helpers.append(helper)
+                helper.start()
+            self._n_shares += 1
+            share.number = self._n_shares
+            self._shares.append(share)
+            self._changed.notify_all()
+
+    def _wait_for(self, share: _Share) -> None:
+        """Wait until no other thread works on it, and meanwhile help with items shared after it."""
+        while True:
+            with self._changed:
+                while (other := self._next(after=share)) is None and share.n_helpers:
+                    self._changed.wait()
+                if other is None:
+                    return
+            self._work_on(other)
+
+    def _help(self) -> None:
+        """What a thread does: work on any share, until there are none any more."""
+        while True:
+            with self._changed:
+                while (share := self._next()) is None and not self._closed:
+                    self._changed.wait()
+                if share is None:
+                    return
+            self._work_on(share)
+
+    def _next(self, after: _Share | None = None) -> _Share | None:
+        """The innermost share with items left, which this thread will work on."""
+        self._shares = [share for share in self._shares if share.waiting and not share.stopped]
+        for share in reversed(self._shares):
+            if after is None or share.number > after.number:
+                share.n_helpers += 1
+                return share
+        return None
+
+    def _work_on(self, share: _Share) -> None:
+        try:
+            share.run()
+        except BaseException as error:
+            share.error, share.stopped = error, True
+        finally:
+            with self._changed:
+                share.n_helpers -= 1
+                self._changed.notify_all()
+
+
+class _Share:
+    """Items that threads take one at a time."""
+
+    def __init__(self, work: Callable[[Iterable[tuple[int, Any]]], None], items: Sequence[Any]) -> None:
+        self.work, self.number = work, 0  # the innermost has the highest number
+        # A deque gives each item to one thread, which an iterator does not without the GIL.
+        self.waiting = deque(enumerate(items))
+        self.n_helpers = 0
+        self.stopped = False
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Work on items until none is left."""
+        self.work(self.queue())
+
+    def queue(self) -> Iterator[tuple[int, Any]]:
+        while not self.stopped:
+            try:
+                numbered = self.waiting.popleft()
+            except IndexError:  # none is left
+                return
+            yield numbered
 
 
 @contextmanager
@@ -152,8 +233,8 @@ def threads(n_threads: int) -> Iterator[Executor]:
     if n_threads == 1:
         yield Executor()
         return
-    pool = ThreadPoolExecutor(n_threads - 1, "kpod")
+    executor = Threads(n_threads)
     try:
-        yield Threads(n_threads, pool)
+        yield executor
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        executor.close()

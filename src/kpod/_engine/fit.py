@@ -21,7 +21,17 @@ from kpod._common.typing import Floats
 from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
 from kpod._engine.objective import GapObjective, Objective
-from kpod._engine.seeding import GAP_WEIGHTS, SEEDINGS, GapSeeds, Seeding, fill_gaps, row_entries, sample_of
+from kpod._engine.seeding import (
+    GAP_WEIGHTS,
+    SEEDINGS,
+    GapSeeds,
+    KMeansPlusPlus,
+    Seeding,
+    SharedSeeds,
+    fill_gaps,
+    row_entries,
+    sample_of,
+)
 from kpod._engine.sizes import (
     LARGE_TABLE,
     LEAST_SHARED_WORK,
@@ -132,6 +142,7 @@ class Fit:
     executor : where its blocks are worked on
     values : the entries as an array or CSR array, for an `init` that is a function
     checkpoint : what an earlier fit left, and where this one leaves what is needed to go on
+    seeds : the starts, if fits of the table with other numbers of clusters have them too
     """
 
     plan: FitPlan
@@ -139,6 +150,7 @@ class Fit:
     executor: Executor
     values: Any = None
     checkpoint: Checkpoint | None = None
+    seeds: SharedSeeds | None = None
 
     @property
     def n_clusters(self) -> int:
@@ -202,6 +214,9 @@ class Fit:
         several on a sample of the rows. Where gaps count, two of three starts look at them as well.
         """
         plan, table, k = self.plan, self.table, self.n_clusters
+        if self.seeds is not None:
+            assert plan.n_starts is not None
+            return [partial(self.seeds.start, number, k) for number in range(plan.n_starts)]
         if callable(plan.init):
             random_state, n_starts = plan.generator(), plan.n_starts or enough_starts(table)
             given = [plan.init(self.values, k, random_state) for _ in range(n_starts)]
@@ -224,6 +239,17 @@ class Fit:
         if n_starts > len(found):
             found.append(SEEDINGS[str(self.plan.init)](table, executor, k, rng))
         return found
+
+    def shared_seeds(self) -> SharedSeeds | None:
+        """The starts, for any number of clusters; None if they are not drawn one seed after the other."""
+        n_starts = self.plan.n_starts
+        if n_starts is None or not isinstance(self.plan.init, str):
+            return None
+        numbers = self.plan.seeds(n_starts + 1)
+        seedings = self._seedings(n_starts, np.random.default_rng(numbers[-1]))
+        if not all(isinstance(seeding, (KMeansPlusPlus, GapSeeds)) for seeding in seedings):
+            return None
+        return SharedSeeds(seedings, numbers[:-1].tolist())  # type: ignore[arg-type]
 
     def _best_on_sample(self, size: int, numbers: NDArray[np.int64]) -> Start:
         """Where the best of several starts ends on a sample of the rows."""

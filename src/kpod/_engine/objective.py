@@ -1,4 +1,4 @@
-"""What is minimised.
+"""The objective, and its terms.
 
 Over labels l and centers c, it is
 
@@ -92,7 +92,7 @@ class Objective:
         return Sums(self.k, *self.table.sums_units)
 
     def means(self, totals: Sums) -> Means:
-        """The centers that are best for the totals: the mean of what each cluster observed.
+        """The best centers for the totals: the means of the observed entries of each cluster.
 
         A column of which it observed nothing has the column's mean.
         """
@@ -229,6 +229,9 @@ class GapObjective(Objective):
         self.n_observed = float(table.about.weights[table.groups.first].sum())
         self.degrees = self.n_observed - min(k * float(table.n_live), self.n_observed / 2)
         self.floor = least_variance(table)
+        # Columns that some rows observe and others do not, and the row that stands behind the rates of each.
+        self.informative = (self.observed > 0) & (self.observed < 1)
+        self.behind = self.observed[self.informative][:, None] * [1, -1] + [0, 1]
 
     def is_empty(self, totals: Sums) -> Any:
         """Whether no row is in a cluster: one of rows with nothing observed is not."""
@@ -244,19 +247,15 @@ class GapObjective(Objective):
         shares = (weight + 1) / (self.weight + self.k)
         return GapModel(np.clip(rates, 0, 1), shares, self.variance(loss))
 
-    @property
-    def informative(self) -> Any:
-        """Columns that some rows observe and others do not."""
-        return (self.observed > 0) & (self.observed < 1)
-
     def value(self, loss: float, totals: Sums) -> float:
-        variance = self.variance(loss)
-        weight = totals.weights[::-1].sum(axis=0)
-        seen = self.counts(totals)[:, self.informative]
-        q, of_gaps = self.observed[self.informative], weight[:, None] - seen
-        likelihood = (xlogy(seen + q, seen + q) + xlogy(of_gaps + 1 - q, of_gaps + 1 - q)).sum()
-        likelihood += (1 - len(q)) * xlogy(weight + 1, weight + 1).sum()
-        return float(loss / variance + self.degrees * np.log(variance) - 2 * likelihood)
+        variance, weight = self.variance(loss), totals.weights[::-1].sum(axis=0)
+        either = np.empty((self.k, len(self.behind), 2))  # the weight of rows that observe, and that do not
+        either[..., 0] = self.counts(totals)[:, self.informative]
+        np.subtract(weight[:, None], either[..., 0], out=either[..., 1])
+        either += self.behind
+        likelihood = xlogy(either, either).sum()
+        likelihood += (1 - len(self.behind)) * xlogy(weight + 1, weight + 1).sum()
+        return float(loss / variance + self.degrees * math.log(variance) - 2 * likelihood)
 
     def in_own_units(self, value: Any) -> Any:
         """A table in other units has another F, by a constant."""

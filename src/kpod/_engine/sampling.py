@@ -1,4 +1,4 @@
-"""Rows of a table that is spread over machines, brought here, and an order that does not depend on where.
+"""Samples of rows from a distributed table, in an order that does not depend on the workers.
 
 Spark promises no order of rows: after a join, the same query may give them in another one. What draws rows at
 random draws them in the order of what they contain, and then finds the same wherever the table is.

@@ -1,4 +1,4 @@
-"""Where a fit starts: k rows far apart, k random rows, or the paper's filled-in k-means.
+"""Seeding: k rows far apart, k random rows, or k-means on the filled table as in the paper.
 
 Seeds are drawn as in k-means++ [1], with several candidates for each and the best kept
 [2], on partial distances. These break the triangle inequality, so the O(log k) guarantee
@@ -12,7 +12,9 @@ of [1] does not carry over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -28,6 +30,7 @@ from kpod._engine.executors import Executor
 from kpod._engine.objective import GapModel, least_variance
 from kpod._engine.sampling import observed_of, ranks_of, rows_by_rank
 from kpod._engine.sizes import (
+    CALL_WORK,
     LARGE_TABLE,
     MOST_SAMPLE_ENTRIES,
     ROUND_ROWS_PER_CLUSTER,
@@ -162,10 +165,39 @@ class KMeansPlusPlus:
             values = values / np.sqrt(shares)[columns]
         self.sample = seeds.Sample(start, columns, values, weights / weights.max(), table.n_columns, shares)
 
+    def drawing(self, rng: np.random.Generator) -> Drawing:
+        """Rows drawn with a chance that grows with their distance from those before, none so far."""
+        return Drawing(self, rng)
+
+    def start(self, drawing: Drawing, n_clusters: int) -> Start:
+        """Centers at the first rows drawn."""
+        rows = self.rows[drawing.first(n_clusters)]
+        return Start(fill_gaps(self.table, entries_of(self.table, self.executor, rows)))
+
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers at rows drawn with a chance that grows with their distance from the rest."""
-        n_rows, n_columns, stride = len(self.rows), self.table.n_columns, -(-self.n_candidates // 8) * 8
-        nearest = np.full(n_rows, np.inf, np.float32)
+        return self.start(self.drawing(rng), self.n_clusters)
+
+
+class Drawing:
+    """Seeds drawn one after the other: those of fewer clusters are the first of those of more."""
+
+    def __init__(self, seeding: KMeansPlusPlus, rng: np.random.Generator) -> None:
+        self.seeding, self.rng = seeding, rng
+        self.nearest = np.full(len(seeding.rows), np.inf, np.float32)
+        self.drawn = np.empty(0, np.intp)
+        self.lock = threading.Lock()
+
+    def first(self, n: int) -> Positions:
+        """The first n of them, by number in the sample."""
+        with self.lock:
+            if n > len(self.drawn):
+                self._draw(n - len(self.drawn))
+            return self.drawn[:n]
+
+    def _draw(self, more: int) -> None:
+        sample, n_candidates = self.seeding.sample, self.seeding.n_candidates
+        n_rows, n_columns, stride = sample.n_rows, sample.n_columns, -(-n_candidates // 8) * 8
         buffers = (
             np.empty(n_rows),
             aligned_zeros((n_columns, stride), np.float32),
@@ -173,11 +205,38 @@ class KMeansPlusPlus:
             np.empty((n_rows, stride), np.float32),
             np.empty(stride),
         )
-        drawn: list[int] = []
-        while len(drawn) < self.n_clusters:
-            uniform = rng.random(self.n_candidates if drawn else 1)
-            drawn.append(seeds.draw_seed(self.sample, self.table.variance, uniform, nearest, *buffers))
-        return Start(fill_gaps(self.table, entries_of(self.table, self.executor, self.rows[drawn])))
+        done = len(self.drawn)
+        self.drawn = np.append(self.drawn, np.empty(more, np.intp))
+        at_once = max(1, CALL_WORK // (stride * max(1, sample.n_entries)))
+        while done < len(self.drawn):
+            shape = (min(at_once, len(self.drawn) - done), n_candidates) if done else (1, 1)
+            stop = done + shape[0]
+            seeds.draw_seeds(
+                sample, self.seeding.table.variance, self.rng.random(shape), self.nearest, *buffers,
+                self.drawn[done:stop],
+            )  # fmt: skip
+            done = stop
+
+
+class SharedSeeds:
+    """The starts of fits of one table with several numbers of clusters, drawn once for all of them.
+
+    Parameters
+    ----------
+    seedings : that draw the first start, the second and so on, in turn
+    numbers : of each start, what it is drawn by
+    """
+
+    def __init__(self, seedings: Sequence[KMeansPlusPlus | GapSeeds], numbers: Sequence[int]) -> None:
+        self.drawings = [
+            (seeding, seeding.drawing(np.random.default_rng(number)))
+            for seeding, number in zip(itertools.cycle(seedings), numbers, strict=False)
+        ]
+
+    def start(self, number: int, n_clusters: int) -> Start:
+        """One of the starts, of so many clusters."""
+        seeding, drawing = self.drawings[number]
+        return seeding.start(drawing, n_clusters)
 
 
 class MeanFill:
@@ -372,10 +431,18 @@ class GapSeeds:
         )
         self.seeds = KMeansPlusPlus(self.joint, Executor(), n_clusters, rng)
 
+    def drawing(self, rng: np.random.Generator) -> Drawing:
+        """As k-means++ draws rows."""
+        return self.seeds.drawing(rng)
+
     def draw(self, rng: np.random.Generator) -> Start:
         """Centers, and the rates of gaps, of the rows nearest to each seed."""
-        labels = nearest_labels(self.joint, Executor(), Panel(self.seeds.draw(rng).centers))
-        members = membership(labels, self.n_clusters, self.weights)
+        return self.start(self.drawing(rng), self.n_clusters)
+
+    def start(self, drawing: Drawing, n_clusters: int) -> Start:
+        """The same for the first of the seeds."""
+        labels = nearest_labels(self.joint, Executor(), Panel(self.seeds.start(drawing, n_clusters).centers))
+        members = membership(labels, n_clusters, self.weights)
         weight, counts, z = members.sum(axis=1), members @ self.seen, np.where(self.seen, self.z, 0.0)
         centers = np.where(counts > 0, members @ z / np.maximum(counts, 1e-300), self.table.fallback)
         loss = float((self.weights[:, None] * self.seen * (z - centers[labels]) ** 2).sum())
@@ -383,7 +450,7 @@ class GapSeeds:
         n_observed = float(counts[:, first].sum())
         degrees = n_observed - min(float(centers[:, first].size), n_observed / 2)
         gaps = first * (weight[:, None] - counts + 1 - self.observed) / (weight[:, None] + 1)
-        shares = (weight + 1) / (weight.sum() + self.n_clusters)
+        shares = (weight + 1) / (weight.sum() + n_clusters)
         variance = max(loss / degrees, least_variance(self.table))
         return Start(centers, gaps=GapModel(np.clip(gaps, 0, 1), shares, variance))
 

@@ -45,7 +45,7 @@ PASS = 8
 
 # Below this work, starts of a fit take turns on one thread: what they do in Python has to wait for each other
 # anyway (`small`). Entries of a few rows, whose labels need no threads and no pass for statistics.
-LEAST_SHARED_WORK = 6_000_000
+LEAST_SHARED_WORK = 800_000
 FEW_ENTRIES = 1 << 14
 
 # Chunks of rows that are compared at a time where gaps count: what these take off is a larger table than

@@ -20,6 +20,7 @@ from kpod._common.typing import AnyFloats, Counts, Floats, Positions
 from kpod._engine.blocks import Block, Hidden, Units, blocks_of
 from kpod._engine.executors import Executor
 from kpod._engine.sizes import COPIED_ENTRIES, GLANCE_ROWS
+from kpod._kernels import columns as kernels_of_columns
 from kpod._kernels import rows as kernels
 from kpod._kernels.rows import Workspace
 
@@ -32,6 +33,11 @@ MOST_POWER = 400
 FAR_FROM_ZERO = 4
 # Digits, in powers of two, that sums keep of an entry of usual size.
 DIGITS = {4: 26, 8: 54}
+# The smallest and the largest scale, by the bytes of a number.
+SCALES = {
+    np.dtype(kind).itemsize: (2.0 ** (np.finfo(kind).minexp + 2), 2.0 ** (np.finfo(kind).maxexp - 2))
+    for kind in (np.float32, np.float64)
+}
 EXPONENT_BIAS = 1022  # of the exponents that the kernels add up, against those of frexp
 
 
@@ -136,7 +142,7 @@ def measure(
 
 
 def says_anything(observed: Any, weights: Floats | None) -> NDArray[np.bool_]:
-    """Rows of which something is observed, and that have a positive weight."""
+    """Rows with an observed entry and a positive weight."""
     return observed > 0 if weights is None else (observed > 0) & (weights > 0)
 
 
@@ -175,7 +181,7 @@ class Table:
 
     @property
     def n_live(self) -> int:
-        """The number of columns of which anything is observed, indicators of a category but once."""
+        """The number of columns with observed entries; the indicators of a category count once."""
         return int((self.live & self.groups.first).sum())
 
     @property
@@ -349,8 +355,8 @@ def of_columns(block: Block, which: Positions, function: Any) -> list[Any]:
 
 def in_precision(units: Units, dtype: np.dtype[Any]) -> Units:
     """Units as a table of this precision can have them."""
-    about = np.finfo(dtype)
-    scale = min(max(units.scale, 2.0 ** (about.minexp + 2)), 2.0 ** (about.maxexp - 2))
+    smallest, largest = SCALES[dtype.itemsize]
+    scale = min(max(units.scale, smallest), largest)
     if dtype == np.float64:
         return Units(units.shift, scale)
     with np.errstate(over="ignore"):
@@ -370,31 +376,12 @@ def glance(block: Block, n: int) -> AnyFloats:
 def units_at_a_glance(blocks: list[Block], executor: Executor) -> Units:
     """Units by a few rows of each block: roughly is enough, see `rescaling`."""
     n = max(1, min(GLANCE_ROWS, GLANCE_ENTRIES // blocks[0].n_columns) // len(blocks))
-    some = np.vstack(executor.map(partial(glance, n=n), blocks)).astype(np.float64)
-    known = np.isfinite(some)
-    some[~known] = 0
-    largest = np.abs(some).max(initial=0)
-    if largest == 0:
-        return Units(np.zeros(some.shape[1]), 1.0)
-    # Divided by a power of two, squares neither overflow nor, all of them, underflow.
-    unit = 2.0 ** int(np.frexp(largest)[1] - 1)
-    some /= unit
-    counts = np.maximum(known.sum(axis=0), 1)
-    means = some.sum(axis=0) / counts
-    spread = np.sqrt((known * (some - means) ** 2).sum(axis=0) / counts)
-    highest = np.where(known, some, -np.inf).max(axis=0)
-    step = np.ldexp(0.5, np.frexp(np.where(spread > 0, spread, 1.0))[1])
-    # Nothing where the column lies around zero, so that no digit of a small entry is lost; of a
-    # constant column, the constant.
-    means[np.abs(means) < FAR_FROM_ZERO * spread] = 0
-    rounded = np.where(
-        spread > 0, step * np.round(means / step), np.where(np.isfinite(highest), highest, 0.0)
-    )
+    some = np.concatenate(executor.map(partial(glance, n=n), blocks), dtype=np.float64)
     dtype = blocks[0].dtype
-    shift = (rounded * unit).astype(dtype).astype(np.float64)
-    sizes = np.abs(some - shift / unit)[known]
-    exponents = np.frexp(sizes[sizes > 0])[1]
-    usual = (round(int(exponents.sum()) / len(exponents)) if len(exponents) else 0) + int(np.log2(unit))
+    found = kernels_of_columns.units_at_a_glance(some, FAR_FROM_ZERO, dtype == np.float32)
+    if found is None:
+        return Units(np.zeros(some.shape[1]), 1.0)
+    shift, usual = found
     return in_precision(Units(shift, power_of_two(-usual)), dtype)
 
 
@@ -419,20 +406,14 @@ def units_of_sums(table: Table) -> tuple[Floats, Floats]:
     There are as many as it takes for an entry of usual size to keep its digits: one for float32,
     two for float64 as a rule, three where a few entries are larger than the rest by far.
     """
-    about, n = table.about, table.n_rows
-    bound = np.sqrt(about.weights) * np.sqrt(about.squares) * (1 + 1e-9)
-    unit = np.frexp(bound)[1] - 51
-    mean_weight = np.divide(about.weights, np.maximum(about.nonzero, 1))
-    usual = about.exponent + np.log2(np.maximum(mean_weight, np.finfo(float).tiny))
+    about, n, of_weight = table.about, table.n_rows, np.inf
     if table.weights is not None:  # of which one may be larger than all others by far
-        positive = table.weights[table.weights > 0]
-        usual = np.minimum(usual, about.exponent + np.log2(positive).mean())
-    wanted = (usual - DIGITS[table.dtype.itemsize])[about.nonzero > 0]
-    units = [unit]
-    while len(units) < kernels.LEVELS and (units[-1][about.nonzero > 0] > wanted).any():
-        units.append(units[-1] + int(np.ceil(np.log2(n))) - 52)
-    anchors = np.ldexp(1.5, np.maximum(np.array(units), -1000) + 52)
-    return np.ascontiguousarray(anchors), units_of_weights(table.weights, n)
+        of_weight = float(np.log2(table.weights[table.weights > 0]).mean())
+    anchors = kernels_of_columns.anchors_of_sums(
+        about.weights, about.squares, about.exponent, about.nonzero, of_weight, n,
+        DIGITS[table.dtype.itemsize], kernels.LEVELS,
+    )  # fmt: skip
+    return anchors, units_of_weights(table.weights, n)
 
 
 def units_of_weights(weights: Floats | None, n: int) -> Floats:

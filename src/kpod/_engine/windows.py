@@ -1,4 +1,4 @@
-"""Where an array lies in a file.
+"""The position of a mapped array in its file.
 
 A block of a mapped array travels to another process, or to another machine with the same disk,
 as such a window, and is opened there again. Pages of a file that were read are let go of after use:
@@ -115,7 +115,7 @@ class Pages(NamedTuple):
 
 
 def pages_of(*arrays: Any) -> tuple[Pages, ...]:
-    """Where those of some arrays lie that are parts of mapped files."""
+    """The pages of those arrays that are parts of mapped files."""
     return tuple(pages for array in arrays if (pages := Pages.of(array)) is not None)
 
 

@@ -1,7 +1,8 @@
-"""What a plan leaves open, decided by the table: number of clusters, shrinkage, whether gaps count."""
+"""Parameters set to "auto", chosen on the table: number of clusters, shrinkage, missingness."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -18,6 +19,7 @@ from kpod._engine.checkpoint import Checkpoint
 from kpod._engine.executors import Executor
 from kpod._engine.fit import QUIET, Fit, FitPlan
 from kpod._engine.sampling import rows_here
+from kpod._engine.seeding import SharedSeeds
 from kpod._engine.solvers.interface import Solution
 from kpod._engine.solvers.nearest import nearest_labels
 from kpod._engine.table import Table, make_table
@@ -29,7 +31,7 @@ from kpod._model_selection.informative_missingness import (
     decide_missingness,
 )
 from kpod._model_selection.number_of_clusters import KChoice, Shapes, conclusion, too_little
-from kpod._model_selection.number_search import YOURSELF, Search, TooLittleError
+from kpod._model_selection.number_search import FIRST_RANGE, STARTS, YOURSELF, Search, TooLittleError
 
 GAP_STARTS = 4  # of each fit on which the choice between them rests
 
@@ -54,7 +56,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Choices:
-    """What a plan leaves open, for a table.
+    """The parameters set to "auto", chosen for a table.
 
     Parameters
     ----------
@@ -182,7 +184,7 @@ class Choices:
 
         Where so many clusters are not enough, `extend` says whether to try more.
         """
-        plan = replace(self.plan, gaps=gaps)
+        plan = self.plan if gaps is self.plan.gaps else replace(self.plan, gaps=gaps)
         if plan.n_clusters is not None and plan.shrinkage is not None:
             return Decided(plan)
         try:
@@ -256,13 +258,37 @@ class Choices:
             plan = replace(plan, init=start)
         if n_starts is not None or table is not self.table:
             plan = plan.part(n_starts=n_starts or plan.n_starts, random_state=seed)
-        solve = Fit(plan, table, executor).solve
+        seeds = None if n_starts is None or start is not None else self.latest_seeds.of(table, plan)
+        solve = Fit(plan, table, executor, seeds=seeds).solve
         checkpoint: Checkpoint | None = self.fit.checkpoint
         if checkpoint is None:
             return solve()
         kind = n_starts if start is None else "given start"
         name = f"{n_clusters} {shrinkage!r} {kind} {plan.gaps} {table.blocks[0].hidden}"
         return checkpoint.solved(name, solve)
+
+    @cached_property
+    def latest_seeds(self) -> LatestSeeds:
+        return LatestSeeds()
+
+
+class LatestSeeds:
+    """The starts of fits of one table with several numbers of clusters, until another table is fitted."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.table: Table | None = None
+        self.gaps: bool | None = None
+        self.seeds: SharedSeeds | None = None
+
+    def of(self, table: Table, plan: FitPlan) -> SharedSeeds | None:
+        """None where every fit draws its own."""
+        with self.lock:
+            if self.table is not table or self.gaps != plan.gaps:
+                all_starts = replace(plan, n_clusters=FIRST_RANGE, n_starts=STARTS)
+                self.seeds = Fit(all_starts, table, Executor()).shared_seeds()
+                self.table, self.gaps = table, plan.gaps
+            return self.seeds
 
 
 def is_open(plan: FitPlan) -> bool:

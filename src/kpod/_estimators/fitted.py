@@ -1,4 +1,4 @@
-"""What a fit leaves in an estimator: all of it at once, and nothing if the fit fails."""
+"""Store the results of a fit in an estimator: all at once, and none if the fit fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def column_names(estimator: Any) -> dict[str, Any]:
 
 
 def warn_of(solution: Solution, table: Table, max_iter: int) -> None:
-    """Warn where a fit did not converge, or found fewer clusters than it was asked for."""
+    """Warn if a fit did not converge, or found fewer clusters than requested."""
     if not solution.converged:
         warn(
             f"Not converged after {max_iter} iterations; the result is usable, and increasing "

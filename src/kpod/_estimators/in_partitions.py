@@ -36,7 +36,7 @@ def applied(model: Any, X: Any, method: str, columns: Sequence[str] | None = ())
 
 
 def prepared(preparer: Any, X: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
-    """What a preparer makes of a raw collection: another one, with these columns, not computed yet.
+    """A raw collection as prepared by a `TablePreparer`: a lazy one, with these columns.
 
     `names` are the columns that it takes.
     """

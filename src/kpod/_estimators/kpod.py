@@ -313,7 +313,7 @@ class KPOD(NearestCenter):
             active client, or else here, with `algorithm="lloyd"` in any case.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; a row of weight 0 gets a label and moves nothing.
+            The weight of each row; a row of weight 0 gets a label but has no influence.
 
         Returns
         -------
@@ -364,7 +364,9 @@ class KPOD(NearestCenter):
                 near = sampled(fit) if spread and is_open(plan) else fit
                 decided = Choices(near, numbers, progress, shapes, deadline).decide()
                 known = decided.solution if near is fit else None
-                solution = known or replace(fit, plan=replace(decided.plan, labels=plan.labels)).solve()
+                if decided.plan is not plan:
+                    fit = replace(fit, plan=replace(decided.plan, labels=plan.labels))
+                solution = known or fit.solve()
                 table.check_unchanged(executor)
                 validation.check_unchanged(X)
                 write = plan.lines.writer(1)

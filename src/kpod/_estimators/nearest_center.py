@@ -87,8 +87,9 @@ class NearestCenter(
 
         Returns
         -------
-        ndarray of shape (n_samples,); for a Dask array or DataFrame another one, and for a Spark DataFrame
-        the same with a column `cluster`, neither of them computed yet.
+        ndarray of shape (n_samples,)
+            For a Dask array or DataFrame, a lazy Dask collection; for a Spark DataFrame, that DataFrame with
+            a column `cluster`, also lazy.
         """
         check_is_fitted(self)
         if collections.is_collection(X):

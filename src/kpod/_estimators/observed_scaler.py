@@ -98,7 +98,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
     def transform(self, X: Any) -> Any:
         """Center the rows and columns of X and scale its columns; gaps stay gaps.
 
-        For a Dask collection or a Spark DataFrame, the result is another one, not computed yet.
+        For a Dask collection or a Spark DataFrame, the result is a lazy one.
         """
         check_is_fitted(self)
         if collections.is_collection(X):
@@ -107,7 +107,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def _scaled(self, values: Any, out: Any = None) -> Any:
-        """What `transform` makes of a checked table, or some rows of one; dense ones in `out`, if given."""
+        """The transformed rows of a checked table, or of some of its rows; dense ones in `out`, if given."""
         values = self._centred(values)
         if not sparse.issparse(values):
             return standardised(values, self.mean_, self.scale_, out)
@@ -141,8 +141,8 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
         if executor is not None and collections.is_collection(X):
             if self.rows is not None:
                 raise ValueError(
-                    "rows='center' needs the whole table in memory. Of a table of Dask or Spark, take off "
-                    "the means of its rows first."
+                    "rows='center' needs the whole table in memory. For a Dask or Spark table, subtract the "
+                    "mean of each row first."
                 )
             values = collections.table_of(X, executor, None)
             validate_data(self, values.header, reset=reset, skip_check_array=True)
@@ -153,7 +153,7 @@ class ObservedScaler(DocumentedMixin, OneToOneFeatureMixin, TransformerMixin, Ba
 
     @np.errstate(invalid="ignore")  # by a NaN that signals, such as NA of R
     def _centred(self, values: Any) -> Any:
-        """A table, with each row's own mean taken off if asked."""
+        """A table, with the mean of each row subtracted if requested."""
         if self.rows != "center":
             return values
         return with_entries(values, entries(values) - of_row(row_means(values), values))

@@ -1,4 +1,4 @@
-"""From parameters to a plan: what a fit draws from, where it starts, and what a checkpoint is known by."""
+"""From parameters to a plan: the random generator, the start, and the fingerprint of a checkpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kpod._inputs import validation
 
 
 def drawn_from(random_state: Any) -> int | np.random.RandomState:
-    """What one fit draws from: a copy, so that a generator that was given goes on with other numbers.
+    """The random generator of one fit: a copy, so that a generator passed in continues with other numbers.
 
     Of NumPy's own, a seed: a copy takes half as long as the fit of a small table.
     """

@@ -47,7 +47,7 @@ class NamedRows:
 
 
 def named_rows(X: Any, estimator: Any = None) -> NamedRows | None:
-    """The rows of a data frame, a dict or a list of dicts; None of what has no names."""
+    """The rows of a data frame, a dict or a list of dicts; None for input without column names."""
     if not frames.is_frame(X):
         return dicts_in(X)
     columns = list(getattr(X, "column_names", None) or X.columns)  # pyarrow's columns are the entries
@@ -82,8 +82,8 @@ def joined_names(known: Sequence[str], rows: NamedRows) -> list[str]:
     new = [name for name in rows.names if name not in known]
     if known and len(new) == len(rows.names):
         raise ValueError(
-            f"None of the columns of X is one of the model, whose columns are "
-            f"{some([repr(name) for name in known])}; give rows that have some of them."
+            f"X has none of the columns of the model ({some([repr(name) for name in known])}); give rows "
+            "that have some of them."
         )
     return [*known, *new]
 
@@ -149,7 +149,7 @@ def words_of(random: np.random.Generator) -> Any:
 
 
 def generator_of(words: Any) -> np.random.Generator:
-    """The generator that goes on from a state."""
+    """A generator that continues from a state."""
     high, low, inc_high, inc_low, has, last = (int(word) for word in words)
     bits = np.random.PCG64()
     bits.state = {
@@ -242,7 +242,7 @@ class StreamModel(NearestCenter):
         return rows.aligned(names if reset else known)
 
     def _grow(self, X: NamedRows) -> None:
-        """Make room for columns that come for the first time."""
+        """Add columns that occur for the first time."""
         known = list(self.feature_names_in_)
         names = joined_names(known, X)
         more = len(names) - len(known)

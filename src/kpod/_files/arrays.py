@@ -1,4 +1,4 @@
-"""Arrays of NumPy and CSR tables of SciPy, mapped where they lie if that can be."""
+"""NumPy arrays and SciPy CSR tables in files, mapped in place if possible."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class Member:
         return int(self.info.header_offset + 30 + lengths.sum() + self.header)
 
     def mapped(self, dtype: np.dtype[Any]) -> AnyFloats | None:
-        """The array where it lies, if it lies there as it is needed."""
+        """The array mapped in place, if its alignment and type allow that."""
         stored = self.info.compress_type == zipfile.ZIP_STORED
         if self.dtype != dtype or not stored or self.start % dtype.itemsize or not self.shape[0]:
             return None
@@ -253,7 +253,7 @@ def sparse_table(
 
 
 def check_csr(source: Source, arrays: dict[str, Any], shape: tuple[int, int]) -> None:
-    """Refuse what the kernels could not follow: row ends out of order, columns out of range or order."""
+    """Refuse invalid CSR arrays: row ends out of order, columns out of range or order."""
     data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
     problem = ""
     if len(indptr) != shape[0] + 1 or indptr[0] != 0 or not indptr[-1] == len(data) == len(indices):

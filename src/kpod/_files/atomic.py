@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and what is wrong with one is said in one line."""
+"""Atomic writing: files appear whole or not at all, and errors are one line."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def from_rows(
     header: int | None = None,
     strict: bool = False,
 ) -> tuple[pa.Table, list[Note], list[int], list[int]]:
-    """A table out of cells, without what stands around it; a cell merged over rows counts for each.
+    """A table from the cells of a sheet, without titles and remarks; a cell merged over rows counts for each.
 
     `spans` are the merged cells: their first and last row, and their column. With `every_row`, what is under
     the header is data. With the table come notes on what was left out, and the numbers of the rows and
@@ -172,7 +172,7 @@ def from_rows(
     top_rows = [
         texts([row[j] for j in filled]) for row in rows[start : start + rows_that_are_not_data.HEAD_ROWS]
     ]
-    above = texts([rows[start - 1][j] for j in filled]) if start else []
+    above = [texts([row[j] for j in filled]) for row in rows[:start]]
     found_names, n_headings, more = headings.names_of(top_rows, above, source, header=header, strict=strict)
     names = [""] * width  # of columns without a cell, which are no columns
     for j, name in zip(filled, found_names, strict=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 
 from kpod._columns.preparing.frames import check_pyarrow
-from kpod._common.errors import InputError
+from kpod._common.errors import InputError, check_library
 from kpod._common.options import option
 from kpod._common.progress import Progress, no_progress
 
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from kpod._columns.tables import TableFile
 
 
-WARNED = ("rows left out", "headings made unique", "several heading rows", "no headings")
+WARNED = (
+    "rows left out",
+    "headings made unique",
+    "several heading rows",
+    "no headings",
+    "short lines",
+    "header again",
+    "column without a name",
+)
 
 
 def open_table(
@@ -72,7 +80,7 @@ def open_table(
 def open_lazy(
     data: Any, scratch: str | os.PathLike[str] | None, progress: Progress, **choice: Any
 ) -> TableFile | pa.Table:
-    """The rows of an object that stands for a table, in memory if they fit; else a table in pieces."""
+    """The rows of an object that represents a table, in memory if they fit; else a table in pieces."""
     check_pyarrow()
     from kpod._files.pieces.large_table import LargeTable
     from kpod._files.pieces.spool import loaded
@@ -147,6 +155,7 @@ def read(
 
     if backend not in ("pandas", "polars", "pyarrow"):
         raise ValueError(f"backend must be 'pandas', 'polars' or 'pyarrow', got {backend!r}.")
+    check_library(backend, f"kpod.read with backend={backend!r}")
     table = read_table(
         os.fspath(path), missing=missing_values, delimiter=delimiter, decimal=decimal, encoding=encoding,
         sheet=sheet, header=header, strict=strict,

@@ -1,4 +1,4 @@
-"""A table as it goes out: as it was read, typed, cleaned, or with its clusters."""
+"""The output table: as it was read, typed, cleaned, or with its clusters."""
 
 from __future__ import annotations
 

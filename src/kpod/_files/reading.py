@@ -45,7 +45,7 @@ def read_table(
     header: int | None = None,
     strict: bool = False,
 ) -> TableFile:
-    """The table in a file, or on standard input for "-"; its kind is told by its first bytes.
+    """The table in a file, or on standard input for "-"; its format is detected from its first bytes.
 
     `answers` are the codes of gaps, such as "None", that are known to be answers, by column. With
     `every_row`, no row under the header is left out, whatever it holds. `header` is the number of rows of

@@ -28,7 +28,7 @@ LONG = 1e10
 
 
 def format_of(path: str) -> str:
-    """The format a file's name asks for."""
+    """The output format, by the ending of a file's name."""
     suffix = Path(path).suffix.lower()
     if path != "-" and suffix not in SUFFIXES:
         raise InputError(
@@ -146,7 +146,7 @@ def join(*parts: pa.Array | str, separator: str = "") -> pa.Array:
 
 
 def as_cells(column: pa.Array, dialect: Dialect) -> pa.Array:
-    """Text, quoted where it must be."""
+    """Text, quoted if necessary."""
     if pa.types.is_duration(column.type):
         column = as_hours(column)
     cells = column.cast(pa.large_string())

@@ -104,7 +104,7 @@ class Rule(ReadsAsText):
 
 
 def rule_of(c: Clustering) -> Rule | None:
-    """The rule, where there are clusters to tell apart, and enough rows in memory to try it on."""
+    """The rule, if there are several clusters, and enough rows in memory to validate it."""
     placed = np.flatnonzero(c.labels >= 0)
     if not 1 < c.k <= MOST_CLUSTERS or len(placed) < LEAST_ROWS or not isinstance(c.table, DenseEntries):
         return None

@@ -1,7 +1,7 @@
-"""What to be careful about in a clustering, the gravest first.
+"""Cautions about a clustering, the most serious first.
 
 A new caution is a `Note` that one of the functions here yields, and its sentence in
-`_common/sentences/note_sentences.py`; print, JSON and report take it from there.
+`_common/sentences/caution_sentences.py`; print, JSON and report take it from there.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def center_cautions(c: Clustering) -> Iterator[Note]:
 
 
 def outlying(c: Clustering, small: Sequence[int]) -> tuple[list[int], list[float]]:
-    """The columns in which small clusters lie far out, and how many standard deviations."""
+    """The columns in which small clusters are far from the mean, and by how many standard deviations."""
     far = np.abs(c.differences[list(small)]).max(axis=0)
     columns = [int(j) for j in np.argsort(-far, kind="stable") if far[j] >= FAR_OUT and c.levels[j] is None][
         :3

@@ -1,4 +1,4 @@
-"""How sure a clustering is: row by row, start by start, and from one resampled table to the next."""
+"""Certainty: of each row, across starts, and across resampled tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
     ]
     moved = int(elsewhere.sum())
     if moved:
-        verb, own = ("belongs", "the one it is in") if moved == 1 else ("belong", "the one they are in")
+        verb, own = ("belongs", "its own") if moved == 1 else ("belong", "their own")
         by_cluster = rows_elsewhere(c)
         where = [
             f"{by_cluster[m]:,} of the {counted(int(c.sizes[m]), 'row')} of cluster {m}"
@@ -43,8 +43,8 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
             if by_cluster[m]
         ]
         sentences.append(
-            f"{counted(moved, 'row')} {verb} more probably to another cluster than to {own}, the nearest: "
-            f"{some(where)}."
+            f"{counted(moved, 'row')} {verb} more probably to another cluster than to {own}, "
+            f"which has the nearest center: {some(where)}."
         )
     if len(unsure):
         names = [str(i + 1 if row_names is None else row_names[int(i)]) for i in unsure[:MOST_LISTED]]
@@ -56,7 +56,7 @@ def how_sure(c: Clustering, row_names: Sequence[Any] | None = None) -> dict[str,
         )
     else:
         every = "Every row" if placed.all() else "Every row with anything observed"
-        sentences.append(f"{every} has a cluster with a probability of at least {UNSURE:.0%}.")
+        sentences.append(f"{every} belongs to a cluster with a probability of at least {UNSURE:.0%}.")
     return {
         "mean": float(confidence[placed].mean()) if placed.any() else None,
         "sure": sure,

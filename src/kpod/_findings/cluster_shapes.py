@@ -47,6 +47,8 @@ PLAIN = (
     "in pieces",
 )  # fmt: skip
 """Reasons for round clusters that need no explanation."""
+NOT_NORMAL = ("skewed columns", "rows with scales of their own", "heavy tails")
+"""Reasons for round clusters that say that no Gaussian fits the groups."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,10 @@ class ShapeChoice(ReadsAsText):
     bics_ : dict
         BIC of round clusters, of round clusters with heavy tails, and of the mixture.
     n_separate_ : int
-        How many separate groups the clusters of a mixture that is handed out form, in its shape; 0 where
+        The number of separate groups that the clusters of a returned mixture form, in its shape; 0 if
         clusters are round, or the table is not dense.
     n_sampled_ : int
-        How many rows shapes were compared by, where that is a sample of the table; else 0.
+        The number of rows on which shapes were compared, if that is a sample of the table; else 0.
     degrees_ : float
         Degrees of freedom of the heavy tails that contradict a Gaussian shape; infinite if there are none.
     sentence_ : str
@@ -257,7 +259,7 @@ class Compared:
 
     @cached_property
     def seen(self) -> Floats:
-        """These rows, dense with NaN, in the units of the mixture, columns of which anything is known."""
+        """These rows, dense with NaN, in the units of the mixture, in columns with observed entries."""
         values = np.asarray(validation.as_table(self.values, self.mixture)[self.rows], np.float64)
         units = self.mixture._units()
         return (values - units.shift) * units.scale
@@ -380,7 +382,7 @@ class Compared:
 
 
 def between(values: Floats, labels: Labels) -> Floats:
-    """The share of the variance of each column that lies between clusters."""
+    """The share of the variance of each column between clusters."""
     out = np.zeros(values.shape[1])
     for j, column in enumerate(values.T):
         seen = ~np.isnan(column)

@@ -8,7 +8,7 @@ errors find one.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.base import clone
 from kpod._common.sentences.formatting import counted
 from kpod._engine.executors import threads
 from kpod._estimators.kpod import KPOD
-from kpod._findings.cluster_shapes import choose_shape
+from kpod._findings.cluster_shapes import NOT_NORMAL, ShapeChoice, choose_shape
 from kpod._inputs import validation
 from kpod._model_selection.density import MOST_COLUMNS, DensityChoice, DensitySearch
 from kpod._model_selection.number_of_clusters import KChoice
@@ -38,27 +38,73 @@ def check_by_density(
     density = density_choice(X, kpod, choice, sample_weight)
     if density is None:
         return kpod, choice
-
-    def with_number(k: int) -> KPOD:
-        if k == choice.best_k_:
-            return kpod
-        return clone(kpod).set_params(n_clusters=k).fit(X, sample_weight=sample_weight)
-
+    shaped = Shaped(X, kpod, shape, sample_weight)
     found = with_density(choice, density)
-    for k in perhaps_apart(choice, density):
-        model, about = choose_shape(X, with_number(k), shape, sample_weight)
-        if about.n_separate_ == k:
-            in_shape = set_apart(choice, k)
-            found = replace(in_shape, table_=found.table_, n_separate_=k, model_=model, shape_=about)
-            break
+    if found.sentence_ != choice.sentence_ and choice.best_k_ > 1 and shaped.is_refused(density.k):
+        found = replace(choice, table_=found.table_)
+    else:
+        found = with_groups_apart(choice, found, density, shaped)
     if density.n_rows < (kpod.labels_ >= 0).sum() and found.sentence_ != choice.sentence_:
         text = f"{found.sentence_} The density is that of a random sample of {density.n_rows:,} rows."
         found = replace(found, sentence_=text)
-    other = with_number(found.best_k_)
+    other = shaped.round(found.best_k_)
     if other is kpod or found.model_ is not None:
         return other, found
     apart = n_apart(validation.as_array(X, other), other.labels_, other.cluster_centers_)
     return other, replace(found, n_separate_=apart)
+
+
+@dataclass
+class Shaped:
+    """Clusters of a table, round and in the shape that holds, of any number; each is fitted once."""
+
+    X: Any
+    kpod: KPOD
+    shape: str
+    sample_weight: Any
+    fitted: dict[int, tuple[KPOD, Any, ShapeChoice]] = field(default_factory=dict)
+
+    def round(self, k: int) -> KPOD:
+        if k == self.kpod.n_clusters_:
+            return self.kpod
+        if k in self.fitted:
+            return self.fitted[k][0]
+        return clone(self.kpod).set_params(n_clusters=k).fit(self.X, sample_weight=self.sample_weight)
+
+    def at(self, k: int) -> tuple[Any, ShapeChoice]:
+        """The model of k clusters, and about its shape."""
+        if k not in self.fitted:
+            kpod = self.round(k)
+            self.fitted[k] = kpod, *choose_shape(self.X, kpod, self.shape, self.sample_weight)
+        return self.fitted[k][1:]
+
+    def is_refused(self, k: int) -> bool:
+        """Whether groups are such that no Gaussian fits them, so that log density counts their pieces."""
+        return k > 1 and self.at(k)[1].reason_ in NOT_NORMAL
+
+    def is_apart(self, k: int) -> bool:
+        return self.at(k)[1].n_separate_ == k
+
+    def bic(self, k: int) -> float:
+        """Of the mixture of k clusters."""
+        about = self.at(k)[1]
+        return float(about.bics_[about.compared_])
+
+
+def with_groups_apart(choice: KChoice, found: KChoice, density: DensityChoice, shaped: Shaped) -> KChoice:
+    """What was found, or the most groups that are set apart in their shape.
+
+    There is no doubt of these if centers ask for as many and only seemed not to be separate, or if other
+    numbers have a higher BIC.
+    """
+    numbers = perhaps_apart(choice, density)
+    k = next(filter(shaped.is_apart, numbers), None)
+    if k is None:
+        return found
+    clear = (k == choice.best_k_ and choice.doubt_ == "separation") or k == min(numbers, key=shaped.bic)
+    model, about = shaped.at(k)
+    in_shape = set_apart(choice, k, clear=clear)
+    return replace(in_shape, table_=found.table_, n_separate_=k, model_=model, shape_=about)
 
 
 def density_choice(X: Any, kpod: KPOD, choice: KChoice, sample_weight: Any) -> DensityChoice | None:
@@ -105,7 +151,7 @@ def instead_of_one(choice: KChoice, density: DensityChoice) -> KChoice:
 def contradicted(choice: KChoice, density: DensityChoice) -> KChoice:
     """A clear choice of several clusters, unless log density is clearly better with others."""
     k = choice.best_k_
-    several = density.above(density.best, 1) > CERTAIN
+    several = density.above(density.best, 1) > CERTAIN and not density.still_rising
     if not several or k not in density.by_k or density.above(density.best, k) <= CERTAIN:
         return choice
     return unsettled(choice, k, f"{k} clusters predict hidden values best, but {better(density.k)}")
@@ -119,7 +165,7 @@ def of_doubt(choice: KChoice, density: DensityChoice) -> KChoice:
     k, kd, above_one = choice.best_k_, density.k, density.above(density.best, 1)
     agrees = kd == k and above_one > SUSPECTED
     last, separate = k == max(choice.table_["k"]), choice.n_separate_ >= k
-    if above_one <= CERTAIN and not agrees:
+    if (above_one <= CERTAIN and not agrees) or (density.still_rising and not density.supports(k)):
         return choice
     if not separate and kd < k:
         return unsettled(choice, kd, f"{choice.reason_}; {better(kd)}")
@@ -133,39 +179,45 @@ def of_doubt(choice: KChoice, density: DensityChoice) -> KChoice:
 def perhaps_apart(choice: KChoice, density: DensityChoice) -> list[int]:
     """Numbers of clusters that may be groups set apart in a shape of their own, though round ones are not.
 
-    From what squared errors ask for downwards, those that log density has nothing against.
+    From what squared errors ask for downwards, those that log density has nothing against. One group is ruled
+    out by log density, or was by squared errors where they doubt nothing but that clusters are separate.
     """
     k = choice.best_k_
-    in_doubt = not choice.clear_ and choice.n_separate_ < k < max(choice.table_["k"])
-    if not in_doubt or density.above(density.best, 1) <= SUSPECTED:
+    in_doubt = not choice.clear_ and k < max(choice.table_["k"])
+    settled_otherwise = choice.n_separate_ >= k and density.supports(k)
+    several = choice.doubt_ == "separation" or density.above(density.best, 1) > SUSPECTED
+    if not in_doubt or settled_otherwise or not several:
         return []
     return [m for m in range(k, 1, -1) if m in choice.table_["k"] and density.supports(m)]
 
 
-def set_apart(choice: KChoice, k: int) -> KChoice:
-    """The choice where k clusters are set apart in their shape: clear if squared errors ask for as many."""
-    dense = "rows that were held out have as high a density as with any number"
-    if k < choice.best_k_:
-        also = f"with {k} groups of any shape, which are set apart, {dense}"
+def set_apart(choice: KChoice, k: int, *, clear: bool) -> KChoice:
+    """The choice if k clusters are separate in their shape."""
+    dense = "held-out rows have as high a density as with any number"
+    if not clear:
+        also = f"{k} groups of any shape are separate, and {dense}"
         return unsettled(choice, k, f"{choice.reason_}; {also}")
-    text = (
-        f"{counted(k, 'cluster')}: as many centers predict hidden values best, and {k} groups that are not "
-        f"round are set apart from each other; {dense}."
-    )
-    return replace(choice, clear_=True, reason_="", sentence_=text)
+    text = f"{counted(k, 'cluster')}: "
+    if k == choice.best_k_:
+        text += f"as many centers predict hidden values best, and {k} groups that are not round are "
+        text += f"separate; {dense}."
+    else:
+        text += f"{k} groups that are not round are separate; {dense}, and a mixture of as many has the "
+        text += f"lowest BIC. Round clusters would have to be {choice.best_k_}."
+    return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=text)
 
 
 def better(k: int) -> str:
-    return f"rows that were held out have a higher density with {k} groups of any shape"
+    return f"held-out rows have a higher density with {k} groups of any shape"
 
 
 def settled(choice: KChoice, k: int, *, by_centers: bool) -> KChoice:
     """A clear choice."""
     also = "the centers predict hidden values best with as many"
-    alone = "squared errors alone do not tell these groups apart"
+    alone = "squared errors alone do not distinguish these groups"
     text = (
-        f"{counted(k, 'cluster')}: rows that were held out have the highest density with {k} groups of any "
-        f"shape, fewer do worse, and more do no better; {also if by_centers else alone}."
+        f"{counted(k, 'cluster')}: held-out rows have the highest density with {k} groups of any shape, "
+        f"fewer do worse, and more do no better; {also if by_centers else alone}."
     )
     return replace(choice, best_k_=k, clear_=True, reason_="", sentence_=text)
 

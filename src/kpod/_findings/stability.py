@@ -1,4 +1,4 @@
-"""Would the clusters be the same next time? Cluster resampled tables and compare.
+"""Stability: cluster resampled tables, and compare the clusters.
 
 Each resample draws rows with replacement (as weights, so that nothing is copied) and hides a tenth
 of the observed entries; what stays a cluster through both is not an accident of these rows or of

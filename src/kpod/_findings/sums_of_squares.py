@@ -112,7 +112,7 @@ class MixtureSummary(ReadsAsText):
 
 
 def sample_line(n_rows: int | None) -> list[str]:
-    """What the numbers are about, where it is not the whole table."""
+    """A line saying that the numbers are those of a sample, if they are."""
     return [] if n_rows is None else [f"Of a random sample of {n_rows:,} rows."]
 
 

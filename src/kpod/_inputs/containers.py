@@ -1,4 +1,4 @@
-"""Which objects hold a table in memory; any other is refused, with what to pass instead.
+"""Which objects are tables in memory; others are refused, with what to pass instead.
 
 NumPy makes an array of almost anything (a dict, a lazy query, rows of different lengths), and what it says
 about that array tells the user little about the object that was passed.
@@ -45,7 +45,7 @@ def array_in(X: Any) -> Any:
 
 
 def made_array(X: Any) -> Any:
-    """An array of what is not one yet."""
+    """Convert a list or similar to an array."""
     is_list = isinstance(X, list | tuple)
     if not is_list and not any(hasattr(type(X), name) for name in ("__array__", "__array_interface__")):
         raise TypeError(not_a_table(X))
@@ -85,7 +85,7 @@ def not_a_table(X: Any) -> str:
         )
     loader = next((name for name in LOADERS if callable(getattr(type(X), name, None))), None)
     if isinstance(X, str | bytes | os.PathLike):
-        return f"{what}. If it names a file, read that first, with kpod.scan for instance."
+        return f"{what}. If it names a file, read it first, with kpod.read, or kpod.scan if it is large."
     if isinstance(X, Mapping):
         return f"{what}. Make it a data frame first, pandas.DataFrame(X)."
     if isinstance(X, Iterator):

@@ -17,7 +17,7 @@ import numpy as np
 from kpod._common.typing import AnyFloats, Floats
 
 MOST_EXACT = 2.0**53  # whole numbers up to here are exact in floating point
-ENCODE = "encode text with kpod.TablePreparer and dates as numbers"
+ENCODE = "encode text with kpod.TablePreparer (kpod.analyze uses it) and dates as numbers"
 NOT_NUMBERS = {"M": "dates", "m": "time spans", "c": "complex numbers"}
 DATES = (np.datetime64, np.timedelta64)
 NO_NUMBER, TOO_LARGE, INEXACT = "no number", "too large", "inexact"
@@ -58,7 +58,7 @@ def check_kind(dtype: Any) -> None:
     if dtype.kind in NOT_NUMBERS:
         refused = "Complex data not supported: " if dtype.kind == "c" else ""
         raise ValueError(
-            f"{refused}k-means needs numbers, but X holds {NOT_NUMBERS[dtype.kind]} ({dtype}). "
+            f"{refused}Only numbers can be clustered, but X holds {NOT_NUMBERS[dtype.kind]} ({dtype}). "
             "Encode them as numbers first."
         )
 
@@ -129,7 +129,7 @@ def message(kind: str, values: Any, where: Any, place: Place) -> str:
     # In these words scikit-learn asks for it, whose checks look for them.
     hint = "" if isinstance(values[at], str) else "; an argument must be a number, or a string with a number"
     return (
-        f"k-means needs numbers, but column {column} holds {shown(values[at])} in row {row}{hint}. "
+        f"Only numbers can be clustered, but column {column} holds {shown(values[at])} in row {row}{hint}. "
         f"Drop the column, or {ENCODE}."
     )
 

@@ -23,7 +23,7 @@ def is_frame(X: Any) -> bool:
 
 
 def frame_of(X: Any) -> nw.DataFrame[Any]:
-    """A dataframe of any library; columns must be told apart by name."""
+    """A data frame of any library, whose column names must be unique."""
     try:
         return nw.from_native(X, eager_only=True)
     except nw.exceptions.DuplicateError as error:
@@ -57,7 +57,7 @@ def frame_as_array(frame: nw.DataFrame[Any], known: Any = ()) -> AnyFloats:
     }
     if text:
         raise ValueError(
-            f"k-means needs numbers, but these columns are not numeric: {some(list(text.values()))}. "
+            f"Only numbers can be clustered, but these columns are not numeric: {some(list(text.values()))}. "
             f"{what_to_do(text, frame.columns, known)}"
         )
     single = bool(columns) and all(column.dtype == nw.Float32 for column in columns)
@@ -103,7 +103,7 @@ def column_as_floats(column: Any) -> AnyFloats:
     values = np.asarray(column.to_numpy())
     if values.dtype.kind in conversion.NOT_NUMBERS:
         raise ValueError(
-            f"k-means needs numbers, but column {column.name!r} holds "
+            f"Only numbers can be clustered, but column {column.name!r} holds "
             f"{conversion.NOT_NUMBERS[values.dtype.kind]}. Drop the column, or {ENCODE}."
         )
     values = np.where(column.is_null().to_numpy(), np.nan, values.astype(object))

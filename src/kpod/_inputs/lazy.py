@@ -1,4 +1,4 @@
-"""Objects that stand for a table without holding its rows: queries, readers, and tables of lakes.
+"""Objects that represent a table without its rows: queries, readers, and tables of lakes.
 
 They are recognised by the names of their classes, so that none of their packages is imported to find out.
 """
@@ -28,7 +28,7 @@ def lazy_kind(X: Any) -> str | None:
 
 
 def scanned(X: Any, columns: Any = None) -> Any:
-    """A table without rows as one on disk, whose scratch file goes with the rows; anything else as it is."""
+    """A lazy object as a table on disk, whose scratch file is removed with it; anything else as it is."""
     if lazy_kind(X) is None:
         return X
     import kpod  # `kpod.scan` stands above this module, and is looked up when it is needed

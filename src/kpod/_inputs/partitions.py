@@ -1,4 +1,4 @@
-"""Partitions of a table that is spread over machines: each is checked, and made a block, where it is."""
+"""Partitions of a distributed table: each is checked and turned into a block on its worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a table that is spread over machines, brought here for what needs a table in memory."""
+"""Samples of a distributed table, for functions that need a table in memory."""
 
 from __future__ import annotations
 

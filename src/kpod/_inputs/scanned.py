@@ -15,9 +15,9 @@ from kpod._engine.windows import opened, packed
 
 
 class ScannedTable:
-    """A table in a file, mapped into memory page by page as it is read; made by `kpod.scan`.
+    """A table on disk, mapped into memory and read page by page, as `kpod.scan` returns it.
 
-    Goes wherever a table goes: `KPOD.fit`, `predict`, `kpod.choose_k`, `kpod.report`. A scratch file
+    `KPOD.fit`, `predict`, `kpod.choose_k` and `kpod.report` take it as they take an array. A scratch file
     behind it is removed by `close`, at the end of a `with` block, or with the last reference.
 
     Attributes

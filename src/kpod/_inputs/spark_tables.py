@@ -87,8 +87,8 @@ def column_names(X: Any, weight: str | None) -> list[str]:
     text = [f"{name!r} ({kind})" for name, kind in kinds.items() if kind.partition("(")[0] not in NUMBERS]
     if text:
         raise ValueError(
-            f"k-means needs numbers, but these columns are not numeric: {some(text)}. Drop such columns, or "
-            f"{ENCODE}."
+            f"Only numbers can be clustered, but these columns are not numeric: {some(text)}. Drop such "
+            f"columns, or {ENCODE}."
         )
     names = [name for name in X.columns if name != weight]
     if not names:

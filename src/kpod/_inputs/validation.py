@@ -37,7 +37,7 @@ def as_table(X: Any, estimator: Any) -> Any:
 
 
 def check_unchanged(X: Any) -> None:
-    """Refuse a table that is mapped where it lies, and has been written to since."""
+    """Refuse a mapped table that has been written to since it was opened."""
     if isinstance(X, ScannedTable) and X._check is not None:
         X._check()
 
@@ -95,7 +95,7 @@ def as_csr(X: Any, estimator: Any) -> Any:
 
 
 def check_sparse(X: Any) -> None:
-    """Refuse what SciPy's compiled code would follow out of bounds, before it gets to see it."""
+    """Refuse sparse tables with indices out of bounds before SciPy's compiled code reads them."""
     containers.check_sparse_format(X)
     if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(
@@ -184,7 +184,7 @@ def is_spark(X: Any) -> bool:
 
 
 def refuse_dask(X: Any, name: str = "X", more: str = "") -> None:
-    """Refuse a Dask collection where it would be loaded, all of it, into the memory of this process.
+    """Refuse a Dask collection that would be loaded completely into the memory of this process.
 
     `more` is what else can be done.
     """

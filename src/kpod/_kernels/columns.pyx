@@ -2,6 +2,8 @@
 # cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
 """Columns as files have them become rows as the engine takes them, counted on the way; and rows are standardised."""
 
+from libc.float cimport DBL_MIN
+from libc.math cimport INFINITY, fabs, frexp, isfinite, ldexp, log2, rint, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 
 import numpy as np
@@ -133,3 +135,93 @@ def count_observed(
         with nogil:
             count_observed_f64(&rows[0, 0], &groups[0], p, n, &long_counts[0, 0])
     return out
+
+
+def units_at_a_glance(double[:, ::1] some, double far, bint single):
+    """What is taken off the columns of a few rows, and the power of two that is the usual size of what is left.
+
+    Zeros where a column lies around zero, within `far` standard deviations, so that no digit of a small entry is lost;
+    of a constant column, the constant. `some` (n, p) is overwritten; None if all is zero or missing.
+    """
+    cdef Py_ssize_t n = some.shape[0], p = some.shape[1], i, j, count, n_sizes = 0, sizes = 0
+    cdef double largest = 0, unit, mean, spread, highest, step, value
+    cdef int exponent, of_unit
+    out = np.zeros(p)
+    cdef double[::1] shift = out
+    with nogil:
+        for i in range(n):
+            for j in range(p):
+                if isfinite(some[i, j]):
+                    largest = max(largest, fabs(some[i, j]))
+        if largest > 0:
+            frexp(largest, &of_unit)
+            of_unit -= 1
+            unit = ldexp(1, of_unit)  # divided by it, squares neither overflow nor, all of them, underflow
+            for j in range(p):
+                count, mean, spread, highest = 0, 0, 0, -INFINITY
+                for i in range(n):
+                    if isfinite(some[i, j]):
+                        some[i, j] /= unit
+                        mean += some[i, j]
+                        highest = max(highest, some[i, j])
+                        count += 1
+                if not count:
+                    continue
+                mean /= count
+                for i in range(n):
+                    if isfinite(some[i, j]):
+                        spread += (some[i, j] - mean) * (some[i, j] - mean)
+                spread = sqrt(spread / count)
+                if spread > 0:
+                    frexp(spread, &exponent)
+                    step = ldexp(0.5, exponent)
+                    value = step * rint((0 if fabs(mean) < far * spread else mean) / step)
+                else:
+                    value = highest
+                shift[j] = <float> (value * unit) if single else value * unit
+                for i in range(n):
+                    value = fabs(some[i, j] - shift[j] / unit)
+                    if isfinite(some[i, j]) and value > 0:
+                        frexp(value, &exponent)
+                        sizes += exponent
+                        n_sizes += 1
+    if largest == 0:
+        return None
+    return out, (round(sizes / n_sizes) if n_sizes else 0) + of_unit
+
+
+def anchors_of_sums(
+    const double[::1] weights,   # IN (p,) of the observed entries of each column
+    const double[::1] squares,   # IN (p,) their sums
+    const double[::1] exponent,  # IN (p,) the mean binary exponent of those that are not 0
+    const int64_t[::1] nonzero,  # IN (p,) their number
+    double of_weight,            # the mean logarithm (base 2) of the weights of rows; infinite if these are 1
+    Py_ssize_t n_rows,
+    double digits,               # binary, that an entry of usual size keeps
+    int most_levels,
+):
+    """The anchors (levels, p) that `table.units_of_sums` has."""
+    cdef Py_ssize_t p = weights.shape[0], j
+    cdef int level = 0, further = <int> np.ceil(np.log2(n_rows)) - 52, last
+    cdef bint enough = False
+    if squares.shape[0] != p or exponent.shape[0] != p or nonzero.shape[0] != p:
+        raise ValueError("as much of everything as there are columns")
+    units, wanted_of = np.empty(p, np.intc), np.empty(p)
+    cdef int[::1] unit = units
+    cdef double[::1] wanted = wanted_of
+    for j in range(p):
+        frexp(sqrt(weights[j]) * sqrt(squares[j]) * (1 + 1e-9), &last)
+        unit[j] = last - 51
+        wanted[j] = min(exponent[j] + log2(max(weights[j] / max(nonzero[j], 1), DBL_MIN)), exponent[j] + of_weight)
+        wanted[j] -= digits
+    out = np.empty((most_levels, p))
+    cdef double[:, ::1] anchors = out
+    while level < most_levels and not enough:
+        enough = True
+        for j in range(p):
+            last = unit[j] + level * further
+            anchors[level, j] = ldexp(1.5, max(last, -1000) + 52)
+            if nonzero[j] > 0 and last > wanted[j]:
+                enough = False
+        level += 1
+    return out[:level].copy()

@@ -12,6 +12,8 @@ EMPTY: int
 
 def excess(counts: Floats, centers: Floats, means: Floats) -> float: ...
 def squared_distance(one: Floats, other: Floats) -> float: ...
+def along(to: Floats, start: Floats, step: Floats) -> float: ...
+def go_beyond(out: Floats, at: Floats, step: Floats, run: int) -> None: ...
 def descend(
     rows: Rows,
     panel: Panel,
@@ -28,10 +30,15 @@ def descend(
     lowest: float,
     penalty: float,
     little: float,
+    path: Floats,
+    run: int,
+    iteration: int,
+    creep_start: int,
+    creep_stop: int,
     falls: Floats,
     losses: Floats,
     space: Workspace,
-) -> tuple[int, int, int, float, float]: ...
+) -> tuple[int, int, int, float, float, int]: ...
 def sweep(
     rows: Rows,
     panel: Panel,

@@ -3,7 +3,7 @@
 """Iterations over the rows of one block in one call: what `Descent.lloyd` and `Moves` do, to the bit.
 
 For tables so small that a call from Python takes longer than what it calls for. It stops where more is
-needed than assignments and means: when a cluster is empty, or momentum begins.
+needed than assignments and means: when a cluster is empty.
 """
 
 from libc.math cimport INFINITY, sqrt
@@ -67,6 +67,35 @@ def squared_distance(const double[:, ::1] one, const double[:, ::1] other):
     return squared_distance_of(&one[0, 0], &other[0, 0], one.shape[0] * one.shape[1])
 
 
+cdef double along_of(const double* to, const double* start, const double* step, Py_ssize_t n) noexcept nogil:
+    cdef double total = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        total += (to[i] - start[i]) * step[i]
+    return total
+
+
+cdef void go_beyond_of(double* out, const double* at, const double* step, Py_ssize_t run, Py_ssize_t n) noexcept nogil:
+    cdef double share = <double> (run - 1) / <double> (run + 2)
+    cdef Py_ssize_t i
+    for i in range(n):
+        out[i] = at[i] + share * step[i]
+
+
+def along(const double[:, ::1] to, const double[:, ::1] start, const double[:, ::1] step):
+    """The product of the way from `start` and a step: negative where centers turn round."""
+    if not (to.shape[0] == start.shape[0] == step.shape[0] and to.shape[1] == start.shape[1] == step.shape[1]):
+        raise ValueError("centers do not fit together")
+    return along_of(&to[0, 0], &start[0, 0], &step[0, 0], to.shape[0] * to.shape[1])
+
+
+def go_beyond(double[:, ::1] out, const double[:, ::1] at, const double[:, ::1] step, Py_ssize_t run):
+    """Momentum: centers go on by (run - 1) / (run + 2) of their last step, the `run`-th in one direction."""
+    if not (out.shape[0] == at.shape[0] == step.shape[0] and out.shape[1] == at.shape[1] == step.shape[1]):
+        raise ValueError("centers do not fit together")
+    go_beyond_of(&out[0, 0], &at[0, 0], &step[0, 0], run, at.shape[0] * at.shape[1])
+
+
 cdef bint any_empty(Sums totals) noexcept nogil:
     """Whether there is a cluster of which nothing was observed."""
     cdef Py_ssize_t c, j, p = totals.n_columns
@@ -102,16 +131,23 @@ def descend(
     double lowest,                # after the last iteration
     double penalty,               # what the objective adds to the loss at the centers of the first assignment
     double little,                # squared distance: centers that move no farther have converged
+    double[:, ::1] path,          # INOUT (k, p) the means after the last iteration, which momentum follows
+    Py_ssize_t run,               # how many steps centers have gone one way
+    Py_ssize_t iteration,         # how many iterations there were before
+    Py_ssize_t creep_start,       # the iterations after which centers may go beyond the means:
+    Py_ssize_t creep_stop,        # from one of them up to another
     double[::1] falls,            # OUT (n,) what each iteration took off the loss
     double[::1] losses,           # OUT (n,) the loss after each
     Workspace space,
 ):
-    """Up to n iterations of assignment and update.
+    """Up to n iterations of assignment and update, as in `Descent.lloyd`.
 
     Returns why it stopped, the number of iterations, the rows that the last assignment changed, the loss after it,
-    and `lowest`. When a cluster is empty, the last assignment is not followed by an update, and not counted.
+    `lowest` and `run`. When a cluster is empty, the last assignment is not followed by an update, and not counted.
     """
     cdef Py_ssize_t k = panel.k, p = panel.n_columns, n = k * p, t = 0, c, j, changed = 0
+    cdef double* before
+    cdef double* step
     cdef bint first = loss == float("inf")
     cdef double gain, at, moved, fall
     cdef int why = _GOING
@@ -121,8 +157,8 @@ def descend(
         rows.n_columns != p or totals.k != k or totals.n_columns != p or prior.shape[0] != 2 or prior.shape[1] != p
         or fallback.shape[0] != p or losses.shape[0] != falls.shape[0]
         or not (labels.shape[0] == upper.shape[0] == lower.shape[0] == rows.n_rows)
-        or not (centers.shape[0] == means.shape[0] == counts.shape[0] == k)
-        or not (centers.shape[1] == means.shape[1] == counts.shape[1] == p)
+        or not (centers.shape[0] == means.shape[0] == counts.shape[0] == path.shape[0] == k)
+        or not (centers.shape[1] == means.shape[1] == counts.shape[1] == path.shape[1] == p)
     ):
         raise ValueError("rows, centers, labels and totals do not fit together")
     if panel.offsets is not None or panel.terms is not None:
@@ -130,9 +166,11 @@ def descend(
     rows.check_span(0, rows.n_rows)
     space.check_fits(rows, max(panel.stride, panel.single_stride))
     drift = <float*> malloc(2 * k * sizeof(float))
-    if drift == NULL:
-        raise MemoryError
+    before = <double*> malloc(2 * n * sizeof(double))
     try:
+        if drift == NULL or before == NULL:
+            raise MemoryError
+        step = before + n
         with nogil:
             of = bounds_of(&labels[0], &upper[0], &lower[0], drift, drift + k, panel)
             while t < falls.shape[0] and why == _GOING:
@@ -158,21 +196,37 @@ def descend(
                     why = _EMPTY
                     break
                 moved = squared_distance_of(&means[0, 0], &centers[0, 0], n)
+                memcpy(before, &centers[0, 0], n * sizeof(double))
                 memcpy(&centers[0, 0], &means[0, 0], n * sizeof(double))
                 fall = lowest - loss
                 falls[t] = max(fall, 0.0)
                 losses[t] = max(loss, 0.0)
-                lowest = loss
                 t += 1
-                if changed == 0 or fall <= 0:
+                iteration += 1
+                if run > 1 and fall < 0:  # the step is taken back
+                    memcpy(&centers[0, 0], &path[0, 0], n * sizeof(double))
+                    run = 0
+                    continue
+                lowest = loss
+                if run <= 1 and (changed == 0 or fall <= 0):
                     why = _UNCHANGED
                 elif moved <= little:
                     why = _LITTLE
+                else:
+                    for c in range(n):
+                        step[c] = (&centers[0, 0])[c] - (&path[0, 0])[c]
+                    memcpy(&path[0, 0], &centers[0, 0], n * sizeof(double))
+                    if not creep_start <= iteration < creep_stop or along_of(&path[0, 0], before, step, n) < 0:
+                        run = 0
+                    run += 1
+                    if run > 1:
+                        go_beyond_of(&centers[0, 0], &path[0, 0], step, run, n)
     finally:
         free(drift)
+        free(before)
     if changed < 0:
         raise IndexError(f"a label beyond the {k} clusters")
-    return why, t, changed, loss, lowest
+    return why, t, changed, loss, lowest, run
 
 
 cdef float factors_of(

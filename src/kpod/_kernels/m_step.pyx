@@ -94,8 +94,7 @@ def maximise_factors(
         or loadings.shape[0] != k or loadings.shape[1] != p or not k or not p
     ):
         raise ValueError("sums, parameters and constraints do not fit together")
-    # A matrix, and of each cluster: slopes, residual and weight; in all, if columns have one variance.
-    cdef double* room = <double*> malloc((2 * q * q + 2 * q + (q + 4) * k) * sizeof(double))
+    cdef double* room = <double*> malloc(room_of(k, q) * sizeof(double))
     if room == NULL:
         raise MemoryError
     with nogil:
@@ -104,6 +103,11 @@ def maximise_factors(
         if q:
             rescale(cluster_sums, k, own_loadings, loadings, room)
     free(room)
+
+
+cdef Py_ssize_t room_of(Py_ssize_t k, int q) noexcept nogil:
+    """Room for a matrix, and of each cluster slopes, residual and weight; in all, if columns have one variance."""
+    return 2 * q * q + 2 * q + (q + 4) * k
 
 
 cdef void maximise(

@@ -6,6 +6,7 @@ Sums are of deviations from the means that the step began with, so that nothing 
 added up belongs to a range of rows; whoever merges ranges does so in their order, and gets the same bits again.
 """
 
+from libc.math cimport M_PI, log
 from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
@@ -19,29 +20,6 @@ from kpod._kernels.panel import aligned_zeros
 cdef extern from "memory.h" nogil:
     void* allocate_lines(size_t) noexcept
     void free_lines(void*) noexcept
-
-cdef extern from "factors.h" nogil:
-    int MOST_FACTORS
-    int TRIANGLE(int) noexcept
-    int FACTOR_TERMS(int) noexcept
-    int FACTOR_SUMS(int) noexcept
-    int CLUSTER_SUMS(int) noexcept
-    struct factor_model:
-        const double* terms
-        const double* shares
-        Py_ssize_t k
-        Py_ssize_t lanes
-        int q
-    struct factor_result:
-        double* sums
-        double* cluster_sums
-        double* posterior
-        double* scores
-        double* covariances
-        double* room
-    double factor_row(
-        const int32_t*, const double*, Py_ssize_t, double, int, const factor_model*, const factor_result*
-    ) noexcept
 
 cdef extern from "covariances.h" nogil:
     struct covariance_model:
@@ -78,6 +56,34 @@ def lanes_for(Py_ssize_t k):
     return (k + 3) // 4 * 4
 
 
+cdef void fill_terms(
+    const double* means, const double* variances, const double* loadings, const double* offsets, Py_ssize_t k,
+    Py_ssize_t p, int q, Py_ssize_t L, double* out
+) noexcept nogil:
+    """The terms of `factor_model` (p, terms, L), places beyond cluster k untouched; offsets may be NULL."""
+    cdef Py_ssize_t cluster, j
+    cdef int i, c, at, n = FACTOR_TERMS(q)
+    cdef double precision
+    cdef const double* loading
+    cdef double* to
+    for cluster in range(k):
+        for j in range(p):
+            to = out + j * n * L + cluster
+            precision = 1 / variances[cluster * p + j]
+            to[0] = means[cluster * p + j]
+            to[L] = precision
+            to[2 * L] = log(2 * M_PI * variances[cluster * p + j])
+            if offsets != NULL:
+                to[2 * L] += 2 * offsets[cluster * p + j]
+            loading = loadings + (cluster * p + j) * q
+            at = 3 + q
+            for i in range(q):
+                to[(3 + i) * L] = loading[i] * precision
+                for c in range(i + 1):
+                    to[at * L] = loading[i] * loading[c] * precision
+                    at += 1
+
+
 cdef class Factors:
     """Clusters whose covariances are low rank plus diagonal, as `expect` takes them.
 
@@ -99,7 +105,7 @@ cdef class Factors:
         self.q = np.shape(loadings)[2]
         if self.q > MOST_FACTORS:
             raise ValueError(f"{self.q} factors are more than {MOST_FACTORS}.")
-        cdef Py_ssize_t k = self.k, p = self.n_columns, j, cluster, i, c, at
+        cdef Py_ssize_t k = self.k, p = self.n_columns
         cdef int q = self.q
         if (
             np.shape(log_shares) != (k,) or np.shape(variances) != (k, p) or np.shape(loadings)[:2] != (k, p)
@@ -115,21 +121,14 @@ cdef class Factors:
         cdef const double[::1] listed = shares
         cdef const double[:, ::1] mean = np.ascontiguousarray(means, np.float64)
         cdef const double[:, ::1] variance = np.ascontiguousarray(variances, np.float64)
-        cdef const double[:, ::1] logs = np.ascontiguousarray(
-            np.log(2 * np.pi * np.asarray(variances)) + (0.0 if offsets is None else 2 * np.asarray(offsets))
-        )
         cdef const double[:, :, ::1] loading = np.ascontiguousarray(loadings, np.float64)
-        for cluster in range(k):
-            for j in range(p):
-                out[j, 0, cluster] = mean[cluster, j]
-                out[j, 1, cluster] = 1 / variance[cluster, j]
-                out[j, 2, cluster] = logs[cluster, j]
-                at = 3 + q
-                for i in range(q):
-                    out[j, 3 + i, cluster] = loading[cluster, j, i] / variance[cluster, j]
-                    for c in range(i + 1):
-                        out[j, at, cluster] = loading[cluster, j, i] * loading[cluster, j, c] / variance[cluster, j]
-                        at += 1
+        cdef const double[:, ::1] off
+        cdef const double* first_offset = NULL
+        if offsets is not None:
+            off = np.ascontiguousarray(offsets, np.float64)
+            first_offset = &off[0, 0]
+        fill_terms(&mean[0, 0], &variance[0, 0], &loading[0, 0, 0] if q else NULL, first_offset, k, p, q, self.lanes,
+                   &out[0, 0, 0])
         self.arrays = (terms, shares)
         self.model.terms, self.model.shares = &out[0, 0, 0], &listed[0]
         self.model.k, self.model.lanes, self.model.q = k, self.lanes, q
@@ -189,45 +188,55 @@ def expect_factors(
     try:
         if not to.room or not widened:
             raise MemoryError
-        if rows.is_double:
-            total = factor_rows[double](rows, start, stop, model, labels, to, posterior, evidence, scores, covariances,
-                                        space, widened, NULL)
-        else:
-            total = factor_rows[float](rows, start, stop, model, labels, to, posterior, evidence, scores, covariances,
-                                       space, widened, NULL)
+        with nogil:
+            total = add_rows(
+                rows, start, stop, &model.model, NULL if labels is None else &labels[0], to,
+                NULL if posterior is None else &posterior[0, 0], NULL if evidence is None else &evidence[0],
+                NULL if scores is None or not q else &scores[0, 0, 0],
+                NULL if scores is None or not q else &covariances[0, 0, 0], space, widened,
+            )
     finally:
         free_lines(to.room)
         free(widened)
     return total
 
 
+cdef double add_rows(
+    Rows rows, Py_ssize_t start, Py_ssize_t stop, const factor_model* model, const int32_t* labels, factor_result to,
+    double* posterior, double* evidence, double* scores, double* covariances, Workspace space, double* widened
+) noexcept nogil:
+    """The E step of some rows, and their weighted log-likelihood; what is not wanted may be NULL."""
+    if rows.is_double:
+        return factor_rows[double](rows, start, stop, model, labels, to, posterior, evidence, scores, covariances,
+                                   space, widened, NULL)
+    return factor_rows[float](rows, start, stop, model, labels, to, posterior, evidence, scores, covariances,
+                              space, widened, NULL)
+
+
 cdef double factor_rows(
-    Rows rows, Py_ssize_t start, Py_ssize_t stop, Factors model, const int32_t[::1] labels, factor_result to,
-    double[:, ::1] posterior, double[::1] evidence, double[:, :, ::1] scores, double[:, :, ::1] covariances,
-    Workspace space, double* widened, const real* like
-) noexcept:
-    cdef Py_ssize_t i, e, m, q = model.q
+    Rows rows, Py_ssize_t start, Py_ssize_t stop, const factor_model* model, const int32_t* labels, factor_result to,
+    double* posterior, double* evidence, double* scores, double* covariances, Workspace space, double* widened,
+    const real* like
+) noexcept nogil:
+    cdef Py_ssize_t i, e, m, k = model.k, q = model.q, T = TRIANGLE(model.q)
     cdef const int32_t* columns
     cdef const real* values
     cdef double weight, found, total = 0
     cdef int label
-    cdef bint has_labels = labels is not None, has_posterior = posterior is not None
-    cdef bint has_evidence = evidence is not None, has_scores = scores is not None and q > 0
-    with nogil:
-        for i in range(start, stop):
-            m = entries_of(rows, i, space, &columns, &values)
-            for e in range(m):
-                widened[e] = values[e]
-            label = labels[i] if has_labels else -1
-            weight = 0 if has_labels and label < 0 else weight_of(rows, i)
-            if has_posterior:
-                to.posterior = &posterior[i - start, 0]
-            if has_scores:
-                to.scores, to.covariances = &scores[i - start, 0, 0], &covariances[i - start, 0, 0]
-            found = factor_row(columns, widened, m, weight, label, &model.model, &to)
-            if has_evidence:
-                evidence[i - start] = found
-            total += weight * found
+    for i in range(start, stop):
+        m = entries_of(rows, i, space, &columns, &values)
+        for e in range(m):
+            widened[e] = values[e]
+        label = labels[i] if labels != NULL else -1
+        weight = 0 if labels != NULL and label < 0 else weight_of(rows, i)
+        if posterior != NULL:
+            to.posterior = posterior + (i - start) * k
+        if scores != NULL:
+            to.scores, to.covariances = scores + (i - start) * q * k, covariances + (i - start) * T * k
+        found = factor_row(columns, widened, m, weight, label, model, &to)
+        if evidence != NULL:
+            evidence[i - start] = found
+        total += weight * found
     return total
 
 

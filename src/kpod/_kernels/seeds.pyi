@@ -8,6 +8,7 @@ MOST_CANDIDATES: int
 class Sample:
     n_rows: int
     n_columns: int
+    n_entries: int
     n_counted: float
     def __init__(
         self,
@@ -19,7 +20,7 @@ class Sample:
         shares: Singles | None = None,
     ) -> None: ...
 
-def draw_seed(
+def draw_seeds(
     sample: Sample,
     variance: float,
     uniform: Floats,
@@ -29,4 +30,5 @@ def draw_seed(
     observed: Singles,
     distances: Singles,
     potentials: Floats,
-) -> int: ...
+    drawn: Positions,
+) -> None: ...

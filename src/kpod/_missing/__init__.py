@@ -1,1 +1,1 @@
-"""Which entries are missing, and what that goes with."""
+"""Which entries are missing, and what missingness is related to."""

@@ -1,4 +1,4 @@
-"""Which columns are missing together, and with which values and clusters missing entries go."""
+"""Which columns are missing together, and which values and clusters missingness is related to."""
 
 from __future__ import annotations
 

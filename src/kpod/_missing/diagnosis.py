@@ -1,4 +1,4 @@
-"""The gaps of a table: how many, where, which go together, and with what they go.
+"""Diagnosis of missingness: how much, where, which columns together, and what it is related to.
 
 Everything is worked out from two matrices over (a sample of) the rows: which entries are missing, and
 the standardised values of the others. Nothing is fitted to the table but, for Little's test, one
@@ -62,12 +62,14 @@ class Diagnosis(ReadsAsText):
     n_uneven_rows : int
         Number of compared rows that have far more gaps than independent gaps would give.
     little : LittleTest
+        Little's test of MCAR: `statistic`, `df`, `p`, and `reason` if it could not be computed.
     groups : list of str
         The labels; empty if none were given.
     by_group : ndarray of shape (n_groups, n_compared)
         Share missing by label in the columns compared.
     group_test : GapTest or None
-        Whether labels differ in their gaps.
+        Whether labels differ in which values are missing: `p`, and `excess`, the statistic relative to
+        its mean for labels assigned at random.
     sentence_ : str
         The findings in plain words, one per line.
     suggestion : str

@@ -17,10 +17,10 @@ EM_STEPS, EM_TOLERANCE = 200, 1e-6
 
 @dataclass(frozen=True)
 class LittleTest:
-    """Little's test of gaps that come completely at random.
+    """Little's test of values missing completely at random (MCAR).
 
-    `p` is small where rows that lack different columns differ in the others; `reason` says why the test
-    could not be computed, in which case the numbers are NaN.
+    `p` is small if rows with different columns missing differ in the other columns. If the test cannot be
+    computed, the numbers are NaN and `reason` says why.
     """
 
     statistic: float

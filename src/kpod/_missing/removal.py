@@ -25,12 +25,12 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 
 def takes_rng(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Let a function take `rng`, as it was called in 0.1.0, for `random_state`."""
+    """Let a function take `rng`, the name of `random_state` in 0.1.0."""
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Result:
         if "rng" in options:
-            warn("rng is called random_state now, and will be an error in a later version.", FutureWarning)
+            warn("rng is now called random_state; rng will be an error in a later version.", FutureWarning)
             options["random_state"] = options.pop("rng")
         return function(*args, **options)
 

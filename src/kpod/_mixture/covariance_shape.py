@@ -50,7 +50,7 @@ class Shape:
         return Shape("tied_spherical" if self.round else "tied_diag")
 
     def n_parameters(self, k: int, p: int, n_uninformative: int = 0) -> float:
-        """Of k clusters and p columns, `n_uninformative` of which have the same mean and variance in all."""
+        """Of k clusters and p columns, `n_uninformative` of which are uninformative about clusters."""
         means = k * (p - n_uninformative) + n_uninformative
         times = k if self.own_variances else 1
         if self.whole:

@@ -81,7 +81,7 @@ class Attempt:
 def fit_mixture(
     table: Table, executor: Executor, options: Options, rng: np.random.Generator, clusterings: list[Labels]
 ) -> Fitted:
-    """The best of several starts, of the shape that was asked for or is best.
+    """The best of several starts, with the given shape or the best one.
 
     `clusterings` are labels of all rows to start from as well.
     """
@@ -92,8 +92,9 @@ def fit_mixture(
     if options.outlier_cells is not True:
         best = attempt(sample, table, options, executor, rng, kept)
     if options.outlier_cells:
-        prices = Prices.of(table.entries(sample.rows))
-        if best is None or prices.suspects(table.entries(sample.rows)).any():
+        values = table.entries(sample.rows)
+        prices = Prices.of(values)
+        if best is None or prices.may_pay(values, weights_of(table, sample)):
             robust = without_outlier_cells(sample, prices, table, options, executor, rng, kept)
             best = robust if best is None or robust.bic < best.bic else best
     assert best is not None
@@ -129,10 +130,8 @@ def attempt(
         shape = alone[0] if len(alone) == 1 else search.choose(shapes, options.n_starts)
     found: Solution | None = None
     if options.select_columns is not True:
-        found, within = (
-            search.final(shape, options.n_starts, options.max_iter, options.tol),
-            search.constraints(shape),
-        )
+        found = search.final(shape, options.n_starts, options.max_iter, options.tol)
+        within = search.constraints(shape)
         search.tried[shape], search.solutions[shape] = found.bic(search.n_rows, within), found
     if options.select_columns:
         selected = with_tied_columns(search, shape, found, options)
@@ -178,7 +177,7 @@ def without_outlier_cells(
 ) -> Attempt:
     """The best mixture of a sample without its outlying cells, which are found anew in every round."""
     values = table.entries(sample.rows)
-    weights = np.ones(len(values)) if table.weights is None else table.weights[sample.rows]
+    weights = weights_of(table, sample)
     outliers, best, shape = prices.suspects(values), None, None
     for number in range(ROUNDS):
         clean = np.where(outliers, np.nan, values)
@@ -195,6 +194,10 @@ def without_outlier_cells(
             break
     assert best is not None
     return best
+
+
+def weights_of(table: Table, sample: Sample) -> Floats:
+    return np.ones(len(sample.rows)) if table.weights is None else table.weights[sample.rows]
 
 
 def moments(values: Floats, weights: Floats) -> tuple[Floats, Floats]:

@@ -65,6 +65,18 @@ class Prices:
         with np.errstate(invalid="ignore"):
             return keep_rows(np.abs(values - self.middle) > FAR * self.spread, values)
 
+    def may_pay(self, values: Floats, weights: Floats) -> bool:
+        """Whether ignoring the suspects may gain more likelihood than it costs that other entries are clean.
+
+        A suspect gains its price over the normal density of its column, by the quartiles.
+        """
+        suspects = self.suspects(values)
+        squares = np.where(suspects, (values - self.middle) / self.spread, 0.0) ** 2
+        density = -0.5 * (LOG_2_PI + squares) - np.log(self.spread)
+        gain = np.where(suspects, self.log - density, 0.0).sum(axis=1)
+        clean = (~np.isnan(values) & ~suspects).sum(axis=1)
+        return float(weights @ (gain + clean * np.log1p(-SHARE))) > 0
+
     def outliers(self, values: Floats, parameters: Parameters) -> Mask:
         """The outlying cells of the rows of a dense table: a function of each row alone."""
         found = self.suspects(values)

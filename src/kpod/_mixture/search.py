@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,8 +17,8 @@ from kpod._mixture.starts import FEW, Sample, around, best_of, one_cluster, prio
 N_CLUSTERINGS = 10  # starts of KPOD, the best few of which EM starts from
 KEPT_CLUSTERINGS = 3
 AUTO_STARTS = 40  # of rows far apart, with variances in common,
-SHAPED_STARTS = 20  # and with the shape that is chosen
-TRIAL_CLUSTERINGS = 2  # that shapes are compared from
+SHAPED_STARTS = 12  # and with the shape that is chosen
+TRIAL_STARTS = 2  # that shapes are compared from
 MOST_FACTORS = 4  # that "auto" tries
 WIDEST_WHOLE = 100  # columns of a table whose covariance matrices are written out,
 WIDEST_WHOLE_AUTO = 12  # and up to which "auto" tries to
@@ -67,18 +66,22 @@ class Search:
 
     def constraints(self, shape: Shape) -> Constraints:
         """With the prior of a shape."""
-        if shape not in self.priors:
+        if not shape.own_variances:
+            return self.within
+        if shape.tied not in self.priors:
             entries, labels = self.sample.entries, self.clusterings[0]
-            self.priors[shape] = prior_of(entries, shape, labels, self.k, self.within, self.prior_rows)
-        return replace(self.within, prior=self.priors[shape])
+            self.priors[shape.tied] = prior_of(entries, shape, labels, self.k, self.within, self.prior_rows)
+        return replace(self.within, prior=self.priors[shape.tied])
 
     def fit(
-        self, shape: Shape, n_starts: int, n_steps: int, tol: float, more: Iterable[Parameters] = ()
+        self, shape: Shape, n_starts: int, n_steps: int, tol: float, tried: Parameters | None = None
     ) -> Solution:
-        """The best of so many starts of a shape, the clusterings of KPOD and what more there is."""
+        """The best of so many starts of a shape: clusterings, or where EM ended from the first, and rows."""
         entries, within = self.sample.entries, self.constraints(shape)
-        starts = [self.start(shape, labels, within) for labels in self.clusterings]
-        starts = [*starts[: max(1, n_starts)], *more]
+        clusterings = self.clusterings[: max(1, n_starts)]
+        starts = [] if tried is None else [tried]
+        others = clusterings if tried is None else clusterings[TRIAL_STARTS:]
+        starts += [self.start(shape, labels, within) for labels in others]
         n_seeds = n_starts - len(self.clusterings)
         if n_seeds > 0 and self.k > 1:
             one = one_cluster(entries, shape, within)
@@ -89,22 +92,24 @@ class Search:
     def start(self, shape: Shape, labels: Labels, within: Constraints) -> Parameters:
         return from_labels(self.sample.entries, shape, labels, self.k, within)
 
-    def trial(self, shape: Shape, more: Iterable[Parameters] = ()) -> Solution:
-        """A fit by which shapes are compared, from few starts."""
+    def trial(self, shape: Shape, fewer_factors: Parameters | None = None) -> Solution:
+        """A fit by which shapes are compared, from two starts."""
         within = self.constraints(shape)
-        starts = [self.start(shape, labels, within) for labels in self.clusterings[:TRIAL_CLUSTERINGS]]
+        starts = [] if fewer_factors is None else [with_factors(fewer_factors, 1)]
+        clusterings = self.clusterings[: TRIAL_STARTS - len(starts)]
+        starts += [self.start(shape, labels, within) for labels in clusterings]
         solution = best_of(
-            self.sample.entries, shape, [*starts, *more], within, self.executor, TRIAL_STEPS, TRIAL_TOL, FEW
+            self.sample.entries, shape, starts, within, self.executor, TRIAL_STEPS, TRIAL_TOL, FEW
         )
         self.tried[shape], self.solutions[shape] = solution.bic(self.n_rows, self.within), solution
         return solution
 
     def final(self, shape: Shape, n_starts: int, n_steps: int, tol: float) -> Solution:
-        """The fit of a shape that was chosen or asked for; what it was compared by is a start as well."""
+        """The fit of a shape that was chosen or given; the fit it was compared by is one of its starts."""
         trial = self.solutions.get(shape)
         if trial is None:
             return self.fit(shape, n_starts, n_steps, tol)
-        return self.fit(shape, min(n_starts, SHAPED_STARTS), n_steps, tol, [trial.parameters])
+        return self.fit(shape, min(n_starts, SHAPED_STARTS), n_steps, tol, trial.parameters)
 
     def labels(self, solution: Solution) -> Labels:
         posterior, _ = self.sample.entries.posterior(solution.parameters)
@@ -131,10 +136,9 @@ class Search:
     def follow(self, chain: list[Shape]) -> Shape:
         """The best shape of a chain, from its first on for as long as the next is better."""
         best: Shape | None = None
-        more: list[Parameters] = []
+        last: Parameters | None = None
         for shape in chain:
-            last = self.trial(shape, more)
-            more = [with_factors(last.parameters, 1)]
+            last = self.trial(shape, last).parameters
             if best is not None and self.tried[shape] >= self.tried[best]:
                 break
             best = shape
@@ -148,7 +152,7 @@ class Search:
         """
         p = self.sample.table.n_columns
         before = min(self.tried.values())
-        more = [with_factors(self.trial(chain[at]).parameters, 1)]
+        last = self.trial(chain[at]).parameters
         price = np.log(self.n_rows) * (
             chain[at].n_parameters(self.k, p) - Shape("tied", chain[at].q).n_parameters(self.k, p)
         )
@@ -156,7 +160,7 @@ class Search:
             return
         up = at
         while up + 1 < len(chain):
-            more = [with_factors(self.trial(chain[up + 1], more).parameters, 1)]
+            last = self.trial(chain[up + 1], last).parameters
             if self.tried[chain[up + 1]] >= self.tried[chain[up]]:
                 break
             up += 1

@@ -92,7 +92,7 @@ def round_with_tails(values: Floats, labels: Labels, k: int, weights: Floats) ->
 
 
 def distances(values: Floats, labels: Labels, parameters: Parameters) -> Floats:
-    """Squared distance of each row from its cluster, by the covariance of what it observes.
+    """Squared Mahalanobis distance of each row from its cluster, over its observed columns.
 
     What is off the log density of a row at the mean. `values` are dense with NaN, in the units of the
     parameters.

@@ -17,7 +17,7 @@ from kpod._mixture.em.expectation import Sums
 from kpod._mixture.em.iteration import Solution, run
 from kpod._mixture.em.maximisation import Constraints, triangle
 from kpod._mixture.em.mixture_parameters import Parameters
-from kpod._mixture.search import TRIAL_CLUSTERINGS, TRIAL_STEPS, TRIAL_TOL, Search
+from kpod._mixture.search import TRIAL_STARTS, TRIAL_STEPS, TRIAL_TOL, Search
 from kpod._mixture.starts import around, one_cluster
 
 ROUNDS, STEPS = 8, 4
@@ -42,7 +42,7 @@ def select(search: Search, shape: Shape) -> tuple[Solution, Constraints]:
     """The best mixture of a shape by BIC, with its uninformative columns tied."""
     entries, within = search.sample.entries, search.constraints(shape)
     one = one_cluster(entries, shape, within)
-    starts = [search.start(shape, labels, within) for labels in search.clusterings[:TRIAL_CLUSTERINGS]]
+    starts = [search.start(shape, labels, within) for labels in search.clusterings[:TRIAL_STARTS]]
     share = 0.0 if shape not in search.solutions else uninformative_columns(search, shape).mean()
     if shape in search.solutions:
         starts = [search.solutions[shape].parameters, *(starts if share >= MANY else [])]
@@ -81,7 +81,7 @@ def with_common_values(parameters: Parameters, uninformative: NDArray[np.bool_])
 def are_uninformative(
     shape: Shape, parameters: Parameters, sums: Sums, within: Constraints
 ) -> NDArray[np.bool_]:
-    """Which columns' own means and variances are not worth their price."""
+    """Columns whose separate means and variances do not improve BIC."""
     k, q = parameters.k, parameters.q
     columns = sums.parts[0][:, :, :k].transpose(1, 2, 0)
     s, t, squares = columns[0], columns[1].copy(), columns[2].copy()

@@ -1,1 +1,1 @@
-"""What a fit leaves open, decided on the table itself: the number of clusters, informative missingness."""
+"""Model selection on the table itself: the number of clusters, informative missingness."""

@@ -1,4 +1,4 @@
-"""Would correlation predict the hidden entries as well as more centers do? Mixtures with common factors."""
+"""Does correlation predict the hidden entries as well as more centers do? Mixtures with common factors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ FIRST_CORRELATED = 10  # of more pieces than that, mixtures are tried at this nu
 CORRELATED_GAIN = 1.0  # fewer correlated groups must gain this over the number that centers ask for
 OWN_GAIN = 3.0  # a correlation for each cluster must gain this over a common one to be believed,
 OWN_DOUBT = 1.5  # and this to raise doubts
-HOPELESS = 3.0  # above the best; after two such numbers in a row, fewer clusters are not tried
+HOPELESS = 3.0  # above the best; after so many such numbers in a row, fewer clusters are not tried
+HOPELESS_IN_A_ROW = 2
 
 
 @dataclass
@@ -87,7 +88,7 @@ def most_mixture_rows(table: Table) -> int:
 
 
 class Path:
-    """Mixtures of k clusters with more and more factors, on as many folds as are asked for; all are kept."""
+    """Mixtures of k clusters with a rising number of factors, cached by fold."""
 
     def __init__(self, mixtures: Mixtures, k: int) -> None:
         self.mixtures, self.k = mixtures, k
@@ -159,13 +160,15 @@ class Mixtures:
         self.groups = self.reduced.groups
         self.folds = [self.reduced.hidden(some_of(fold, rows)) for fold in folds]
         self.seen_rates = self.rates_of_columns() if trials.gaps else None
-        self.covered = [self.without(fold) for fold in self.folds]
+        self.covered = executor.map(self.without, self.folds)
         self.tried: dict[int, Correlated] = {}
         self.by_labels: dict[int, tuple[list[Floats], list[Floats]]] = {}
 
     def without(self, fold: HiddenEntries | None) -> Covered:
         """What mixtures are fitted to, but for what a fold hides."""
-        return Covered.of(self.reduced.values, self.weights, fold, self.groups, self.seen_rates)
+        return Covered.of(
+            self.reduced.values, self.weights, fold, self.groups, self.seen_rates, self.executor
+        )
 
     @cached_property
     def seen(self) -> Any:
@@ -303,18 +306,19 @@ class Mixtures:
         return more
 
     def verdict(self, by_centers: int) -> NumberVerdict:
-        """Choose again, from the number that centers ask for downwards."""
+        """Choose again, from the number that centers favor downwards."""
         tried = self.tried
         fewer = sorted((k for k in self.trials.by_k if k < by_centers), reverse=True)
         fewer = [k for k in fewer if k <= FIRST_CORRELATED]
         self.counter.plan(0, STEPS_EXPECTED * sum(map(work_of_fit, [by_centers, *fewer])))
         tried[by_centers] = self.at(by_centers)
         hopeless = 0
-        for k in fewer:
-            tried[k] = self.at(k)
+        for at_once in (fewer[i : i + HOPELESS_IN_A_ROW] for i in range(0, len(fewer), HOPELESS_IN_A_ROW)):
+            tried |= dict(zip(at_once, self.executor.map(self.at, at_once), strict=True))
             best = lowest(c.best for c in tried.values())
-            hopeless = hopeless + 1 if above(tried[k].best, best) > HOPELESS else 0
-            if hopeless == 2 or self.counter.is_late:
+            for k in at_once:
+                hopeless = hopeless + 1 if above(tried[k].best, best) > HOPELESS else 0
+            if hopeless >= HOPELESS_IN_A_ROW or self.counter.is_late:
                 break
         common = {k: c.common for k, c in tried.items()}
         own = {k: c.best for k, c in tried.items()}
@@ -368,13 +372,13 @@ class Mixtures:
 
     @staticmethod
     def smallest(curve: dict[int, Errors], by_centers: int) -> int:
-        """The number that centers ask for if it is the best here, too; else the smallest in the noise."""
+        """The number that centers favor, if it is best here, too; else the smallest in the noise."""
         best = min(curve, key=lambda k: curve[k].mean)
         return by_centers if best == by_centers else smallest_within(curve, NOISE)
 
 
 def predicted(gaps: bool) -> str:
-    """What numbers of clusters are compared by."""
+    """What the compared numbers of clusters predict."""
     return "hidden values and gaps" if gaps else "hidden values"
 
 

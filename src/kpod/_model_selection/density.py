@@ -1,4 +1,4 @@
-"""With how many clusters of any shape are rows expected best? Held-out log density of normal scores.
+"""The number of clusters of any shape by the held-out log density of normal scores.
 
 Squared errors see groups that differ in their centers, and no others: not spreads, and little where some
 cells are outliers. So where clusters may have any shape, the number is chosen a second time, by the log
@@ -68,6 +68,14 @@ class DensityChoice:
     def k(self) -> int:
         """The smallest number within the noise of the best."""
         return min(k for k in self.by_k if k == self.best or (k in self.numbers and self.supports(k)))
+
+    @property
+    def still_rising(self) -> bool:
+        """Whether the most that were tried are the best, so that no number follows.
+
+        Groups that no Gaussian fits are followed by more and more of them.
+        """
+        return self.best == min(max(self.numbers), MOST_CLUSTERS)
 
     def supports(self, k: int) -> bool:
         """Whether so many clusters are within the noise of the best."""
@@ -181,7 +189,7 @@ class DensitySearch:
         return out
 
     def with_tails(self, normal: Floats, parameters: Parameters, fold: Positions) -> Floats:
-        """Log densities of one cluster with heavy tails, where the other rows ask for them."""
+        """Log densities of one cluster, with heavy tails if the other rows support them."""
         n_observed = (~np.isnan(self.scores)).sum(axis=1).astype(np.float64)
         off = distances(self.scores, np.zeros(len(self.scores), np.int32), parameters)
         rest = normal + 0.5 * (off + n_observed * np.log(2 * np.pi))  # what the covariances add

@@ -1,4 +1,4 @@
-"""Mixtures on a table some entries of which are hidden, and what they expect of these.
+"""Mixtures on a table with hidden entries, and their predictions of these.
 
 The value of an entry is hidden, not that it was observed: where gaps count, columns are added that shadow
 others, with an entry wherever the value of the other is hidden. It has the same value in all rows, so that
@@ -62,6 +62,7 @@ class Covered:
         hidden: HiddenEntries | None,
         groups: ColumnGroups,
         seen_rates: Floats | None,
+        executor: Executor,
     ) -> Covered:
         """Of an array with NaN or a CSR array; `seen_rates` of its columns where gaps count, else None."""
         n_columns = values.shape[1]
@@ -83,7 +84,7 @@ class Covered:
         rows, columns, own = holdout.entries(values)
         live = table.live[columns]
         observed_entries = rows[live], columns[live], in_units(table, own[live], columns[live])
-        return cls(Entries(table, Executor()), within, observed_entries, groups)
+        return cls(Entries(table, executor), within, observed_entries, groups)
 
     def from_labels(self, labels: Labels, k: int) -> Parameters:
         """Clusters with independent columns, from labels."""

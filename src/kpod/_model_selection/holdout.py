@@ -1,4 +1,4 @@
-"""Hold observed entries out, and see how well they are predicted by what is fitted to the rest.
+"""Hold out observed entries, and measure how well a fit to the rest predicts them.
 
 Errors on the same folds are compared entry by entry; `race.py` fits the folds in several ways. Which entries
 a fold hides is a function of row, column and seed alone: a dense table and the same table as CSR hide the
@@ -58,8 +58,8 @@ def folds(
     Every row keeps an entry (of one that would lose all, the one that hashes highest stays) and every
     column at least two: a fold that would leave fewer hides nothing of that column.
     """
-    found = []
-    for fold in range(n_folds):
+
+    def made(fold: int) -> Fold:
         hidden = Hidden(seed, fold * share, (fold + 1) * share)
         covered = table.hiding(hidden, executor)
         at = covered.hidden_entries()
@@ -68,8 +68,11 @@ def folds(
         if len(short):
             covered = table.hiding(replace(hidden, spared=tuple(short.tolist())), executor)
             at = covered.hidden_entries()
-        found.append(Fold(covered, *at))
-    return found
+        return Fold(covered, *at)
+
+    if executor.remote:
+        return [made(fold) for fold in range(n_folds)]
+    return executor.map(made, range(n_folds))
 
 
 def entries(X: Any) -> tuple[Positions, Positions, Floats]:
@@ -121,7 +124,7 @@ class Errors:
         return replace(self, by_row=by_row, rows=np.arange(len(by_row)))
 
     def above(self, other: Errors) -> tuple[float, float]:
-        """By how much the mean lies above another's, and the standard error of that (paired)."""
+        """The difference of the mean from another's, and its paired standard error."""
         difference = self.by_row - other.by_row
         return float(difference.sum() / self.count), spread_of_sum(difference) / self.count
 
@@ -135,7 +138,7 @@ def spread_of_sum(a: Floats) -> float:
 
 
 def above(errors: Errors, other: Errors) -> float:
-    """By how many standard errors the one lies above the other."""
+    """By how many standard errors one is above the other."""
     difference, error = errors.above(other)
     if difference == 0:
         return 0.0

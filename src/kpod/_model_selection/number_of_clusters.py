@@ -1,4 +1,4 @@
-"""What a search for the number of clusters found, in numbers and in words."""
+"""The result of a search for the number of clusters, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -73,6 +73,9 @@ class KChoice(ReadsAsText):
         one was given; None in `KPOD.choice_`, which belongs to that model.
     shape_ : ShapeChoice or None
         The shape of the clusters, and why it was chosen; None if `shape` was "round".
+    doubt_ : str
+        What `reason_` is about: "time", "last number", "correlation", "two numbers" or "separation"; empty if
+        the choice of centers is clear. Not kept in model files.
     """
 
     best_k_: int
@@ -89,6 +92,7 @@ class KChoice(ReadsAsText):
     n_separate_: int = 1
     model_: Any = None
     shape_: Any = None
+    doubt_: str = ""
 
     def __str__(self) -> str:
         shape = "" if self.shape_ is None else f" {self.shape_.sentence_}"
@@ -142,7 +146,7 @@ def conclusion(search: Search, among: Any = None, *, shapes: Shapes = "offered")
     verdict = search.verdict()
     late = search.counter.is_late
     search.settle(verdict.k)
-    reason = TIME_IS_UP if late else why_unclear(search, verdict, extendable)
+    doubt, reason = ("time", TIME_IS_UP) if late else why_unclear(search, verdict, extendable)
     numbers = sorted(search.trials.by_k)
     curve = search.trials.errors
     errors = [curve[n] for n in numbers]
@@ -172,6 +176,7 @@ def conclusion(search: Search, among: Any = None, *, shapes: Shapes = "offered")
         n_rows_=search.table.n_rows,
         gaps_=search.gaps,
         n_separate_=search.n_apart(verdict.k) if verdict.k > 1 else 1,
+        doubt_=doubt,
     )
 
 
@@ -192,19 +197,19 @@ def too_little(reason: str) -> KChoice:
     )
 
 
-def why_unclear(search: Search, verdict: NumberVerdict, extendable: bool) -> str:
-    """The reason why the choice is not clear; empty if it is."""
+def why_unclear(search: Search, verdict: NumberVerdict, extendable: bool) -> tuple[str, str]:
+    """What the doubt is about, and the reason why the choice is not clear; both empty if it is."""
     k, curve, last, hidden = verdict.k, verdict.curve, max(search.trials.by_k), predicted(search.gaps)
     if k == last and len(search.trials.by_k) > 1 and k > 1:
         where = "the most that were tried" if extendable else "the end of the range"
-        return f"the error on {hidden} is still falling at {last} clusters, {where}"
+        return "last number", f"the error on {hidden} is still falling at {last} clusters, {where}"
     if verdict.doubt:
-        return verdict.doubt
+        return "correlation", verdict.doubt
     pieces = verdict.by_centers
     if k == 1 < pieces:
         narrow = above(curve[pieces], curve[1]) < CLEARLY_WORSE
         if narrow and search.n_apart(pieces) == pieces:
-            return (
+            return "correlation", (
                 f"columns are correlated, and one correlated group predicts {hidden} slightly better "
                 f"than {pieces} clusters do, but these are separate: few rows lie between them"
             )
@@ -212,7 +217,7 @@ def why_unclear(search: Search, verdict: NumberVerdict, extendable: bool) -> str
         other = rival(found, number) if k > 1 else None
         if other is not None:
             fewer, more = sorted((number, other))
-            return (
+            return "two numbers", (
                 f"{fewer} and {more} clusters predict {hidden} about equally well, and numbers in "
                 "between predict them worse"
             )
@@ -220,11 +225,11 @@ def why_unclear(search: Search, verdict: NumberVerdict, extendable: bool) -> str
     if apart < k:
         only = f"they form only {apart} separate groups" if apart > 1 else "they are not separate groups"
         between = "them as inside them" if apart == 1 else "some of them as inside them"
-        return (
+        return "separation", (
             f"{k} clusters predict {hidden} best, but {only}: rows are as dense between {between}, "
             "as when a curve or a trend is cut into pieces"
         )
-    return ""
+    return "", ""
 
 
 def rival(curve: dict[int, Errors], k: int) -> int | None:
@@ -275,7 +280,7 @@ def in_words(search: Search, verdict: NumberVerdict, reason: str, shapes: Shapes
     if verdict.correlated and k > 1:
         if verdict.by_centers > k:
             sentences.append(
-                f"k-means, which knows nothing of correlation, would have asked for {verdict.by_centers}."
+                f"k-means, which does not allow for correlation, would have chosen {verdict.by_centers}."
             )
         comparable = not search.table.groups.present  # no Gaussian fits categories
         agreement = 1.0 if shapes == "compared" and comparable else search.mixtures.agreement(verdict)

@@ -1,4 +1,4 @@
-"""The search behind `choose_k`: what is tried, on which hidden entries, and which number that makes.
+"""The search behind `choose_k`: which numbers are tried, on which hidden entries, and which is chosen.
 
 Every number of clusters is judged by the squared error on the same hidden entries; `NumberVerdict` is what
 follows. The constants were chosen on tables of other seeds than those of `python -m benchmarks choose`.
@@ -164,10 +164,10 @@ class Search:
         for k in ks:
             if k not in errors:
                 self.counter.skip(1, work_of_fit(k))  # there was no time for it
-        for k in ks:
-            if k in errors:
-                self.trials.by_k[k] = Trial(errors[k], deviances.get(k), self.fit_whole(k))
-                self.counter.advance(counted(k), work_of_fit(k))
+        found = [k for k in ks if k in errors]
+        for k, whole in zip(found, self.executor.map(self.fit_whole, found), strict=True):
+            self.trials.by_k[k] = Trial(errors[k], deviances.get(k), whole)
+            self.counter.advance(counted(k), work_of_fit(k))
 
     def errors_and_deviances(self) -> tuple[dict[int, Errors], dict[int, Floats]]:
         """What clusters with gaps of their own fail to predict: values on all folds, and gaps.
@@ -216,7 +216,7 @@ class Search:
         return self.settled[k]
 
     def try_all(self, k: Any) -> bool:
-        """Try what "auto" or a list of numbers asks for; returns whether it was "auto"."""
+        """Try the numbers of "auto" or of a list; returns whether it was "auto"."""
         ks, extendable = numbers(k, self.usable)
         self.try_centers(ks)
         while extendable and self.trials.choice == max(self.trials.by_k) < self.most:

@@ -1,4 +1,4 @@
-r"""Ways of fitting that are judged on the same folds, fold by fold, and dropped once they cannot win.
+r"""Candidates compared fold by fold, and dropped once they cannot win.
 
 After m of M folds, let the error of a way lie z standard errors (paired) above the smallest. If the folds
 that are left showed no difference between the two, it would lie
@@ -7,6 +7,8 @@ that are left showed no difference between the two, it would lie
 
 standard errors above in the end. Where that is more than `OUT`, the way is not fitted to the other folds: it
 could be taken, or be as good as the one that is taken, only if those folds contradicted the ones before.
+Ways are settings (numbers of clusters, shrinkages), of which the smallest within the noise is taken. One
+larger than the best so far has to end below that by more than the noise, so `OUT_LARGER` is enough.
 """
 
 from __future__ import annotations
@@ -22,18 +24,19 @@ from kpod._engine.executors import Executor
 from kpod._engine.sizes import LEAST_SHARED_WORK, PASS
 from kpod._engine.solvers.interface import Solution
 from kpod._engine.table import Table
-from kpod._model_selection.holdout import Errors, Fold, above, add_up, lowest
+from kpod._model_selection.holdout import Errors, Fold, above, add_up
 
 OUT = 2.5  # standard errors in the end, the most that a number between two rivals has to be worse than both
+OUT_LARGER = 1.0  # for a larger setting than the best
 
 Fit = Callable[[Table, Executor], Solution]
 Compare = Callable[[Sequence[Any], int], Mapping[Any, Errors]]
 """The errors of some ways, by name, on the first so many folds, by which they are compared."""
 
 
-def is_out(errors: Errors, best: Errors, n_folds: int, of: int) -> bool:
+def is_out(errors: Errors, best: Errors, n_folds: int, of: int, most: float = OUT) -> bool:
     """Whether errors on so many folds are too large for the other folds to make up for it."""
-    return above(errors, best) * float(np.sqrt(n_folds / of)) > OUT
+    return above(errors, best) * float(np.sqrt(n_folds / of)) > most
 
 
 def extended(errors: Errors, best: Errors, best_in_all: Errors) -> Errors:
@@ -114,10 +117,12 @@ class Race:
             return {}
         names = [name for name, runner in self.runners.items() if runner.n_folds >= n_folds]
         errors = self.compare(names, n_folds)
-        best, of = lowest(errors.values()), len(self.folds)
-        return {
-            name: runner for name, runner in judged.items() if not is_out(errors[name], best, n_folds, of)
-        }
+        best, of = min(errors, key=lambda name: errors[name].mean), len(self.folds)
+
+        def stays(name: Any) -> bool:
+            return not is_out(errors[name], errors[best], n_folds, of, OUT_LARGER if name > best else OUT)
+
+        return {name: runner for name, runner in judged.items() if stays(name)}
 
     def labels(self, name: Any, n_folds: int) -> list[Labels]:
         """The labels of the first folds in one way, which are fitted now if they were not before."""
@@ -146,15 +151,16 @@ class Race:
 
     def _judge(self, runners: Mapping[Any, Runner], *, at_least_one: bool) -> None:
         """The next fold of some ways, which have as many behind them."""
-        names, table = list(runners), self.folds[0].table
-        number, short = runners[names[0]].n_folds, len(table.blocks) == 1
-        fold = self.folds[number]
-        shared = short and len(names) > 1 and table.n_entries * 2 * PASS >= LEAST_SHARED_WORK
+        table = self.folds[0].table
+        shared = len(table.blocks) == 1 and table.n_entries * 2 * PASS >= LEAST_SHARED_WORK
+        names = sorted(runners, reverse=shared)  # on threads, those that take longest first
+        number = runners[names[0]].n_folds
+        fold, smallest = self.folds[number], min(names)
 
         def judge(name: Any) -> tuple[Floats, Solution] | None:
-            if self.is_late() and not (at_least_one and name == names[0]):
+            if self.is_late() and not (at_least_one and name == smallest):
                 return None
-            solution = runners[name].fit(fold.table, Executor() if short else self.executor)
+            solution = runners[name].fit(fold.table, self.executor)
             squared = fold.squared_errors(solution.labels, solution.centers)
             if self.done is not None:
                 self.done(name)
@@ -162,10 +168,10 @@ class Race:
 
         found = self.executor.map(judge, names) if shared else [judge(name) for name in names]
         shape = table.n_rows, table.n_columns
-        for runner, judged in zip(runners.values(), found, strict=True):
+        for name, judged in zip(names, found, strict=True):
             if judged is None:
                 continue
-            squared, solution = judged
+            runner, (squared, solution) = runners[name], judged
             runner.first = solution if number == 0 else runner.first
             runner.squared.append(squared)
             runner.labels.append(solution.labels)

@@ -1,4 +1,4 @@
-"""What was tried in a search for the number of clusters, and how far the search is."""
+"""The trials of a search for the number of clusters, and its progress."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class StepCounter:
     deadline: float | None = None  # by `clock`
     done: int = 0
     planned: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def is_late(self) -> bool:
@@ -90,9 +90,10 @@ class StepCounter:
 
     def plan(self, more: int, work: float = 0.0) -> None:
         """So many steps more, the beginning of a stage of so much work if any is given."""
-        self.planned += more
-        if self.wait and work:
-            self.wait.begin(work)
+        with self._lock:
+            self.planned += more
+            if self.wait and work:
+                self.wait.begin(work)
 
     def plan_fits(self, ks: Iterable[int], times: int) -> None:
         """Plan to fit each number of clusters so many times."""
@@ -114,5 +115,6 @@ class StepCounter:
 
     def step(self, work: float) -> None:
         """So much work more is done."""
-        if self.wait and work:
-            self.wait.step(work)
+        with self._lock:
+            if self.wait and work:
+                self.wait.step(work)

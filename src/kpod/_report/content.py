@@ -166,7 +166,7 @@ def outcome_of(outcome: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def choice_of(choice: KChoice | None, stability: Stability | None) -> dict[str, Any] | None:
-    """Why this number of clusters, where it was not given."""
+    """Why this number of clusters was chosen, if it was not given."""
     if choice is None:
         return None
     return {

@@ -19,8 +19,8 @@ from kpod import __version__
 from kpod._common.errors import printable
 from kpod._common.notes import Notes
 from kpod._common.options import in_the_shell
+from kpod._common.sentences.caution_sentences import title
 from kpod._common.sentences.formatting import number, percent, some
-from kpod._common.sentences.note_sentences import title
 from kpod._common.sentences.verdict_sentences import other_numbers
 from kpod._files.atomic import check_writable, written_whole
 from kpod._findings.cautions import NOT_FITTED_ON, cautions
@@ -112,7 +112,7 @@ def report(
     spread = collections.is_collection(X)
     if spread and (profile is not None or row_names is not None):
         raise ValueError(
-            "row_names and profile are for the rows of a table in memory; of one of Dask or Spark, rows are "
+            "row_names and profile need a table in memory: a report on a Dask or Spark table describes rows "
             "drawn at random. Pass a sample of your own with its names."
         )
     here = brought_here(X)
@@ -160,7 +160,7 @@ def unused_columns_of(frame: Any, n_rows: int) -> list[UnusedColumn]:
 
 
 class Report:
-    """A report, as data and as HTML."""
+    """A report: `data` has its content as plain values, `html` the page; a notebook shows it."""
 
     def __init__(
         self,

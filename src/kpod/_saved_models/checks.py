@@ -1,4 +1,4 @@
-"""What attributes of a model in a file have to have in common, beyond what each of them is."""
+"""Checks across the attributes of a model in a file, beyond those of each attribute."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def read_archive(archive: zipfile.ZipFile) -> Model:
-    """The model in an archive, whose header says which version of the format it has."""
+    """The model in an archive, whose header has the version of the format."""
     from sklearn.pipeline import Pipeline
 
     members = Members(archive)
@@ -198,7 +198,7 @@ class Members:
         return json.loads(self.archive.read(name), parse_float=finite, parse_constant=finite)
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
-        """What a .npy file holds; `np.load` would make room for what its first bytes claim."""
+        """The array in a .npy file; `np.load` would allocate the size that its header claims."""
         data = io.BytesIO(self.archive.read(name))
         if np.lib.format.read_magic(data) != (1, 0):
             raise ValueError("an array in a newer format")

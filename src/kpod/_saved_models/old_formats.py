@@ -51,7 +51,7 @@ def class_of(node: Any) -> str:
 
 
 def value(node: Any, members: Members) -> Any:
-    """What a node stands for."""
+    """The value of a node."""
     loader, which = node["__loader__"], class_of(node)
     if loader == "JsonNode":
         return json.loads(node["content"])

@@ -88,7 +88,7 @@ class Attribute:
         )
 
     def is_allowed(self, numbers: Any, unobserved: Any) -> Any:
-        """Where the numbers lie in their range, or in a column in which there are none."""
+        """Where the numbers are in their range, or in a column without any."""
         inside = np.True_ if self.in_range is None else self.in_range(np.asarray(numbers, np.float64))
         return inside | (unobserved if self.axes[-1:] == ["p"] else False)
 
@@ -98,7 +98,7 @@ ANY = Attribute("any")
 
 @dataclass(frozen=True)
 class Entry:
-    """A class: where it is, what is kept of it beside its parameters, and what else must hold.
+    """A class that may be saved: its module, the attributes stored beside its parameters, and checks.
 
     A parameter may be described, too: where its value is of another kind, the file has its default.
     """
@@ -282,7 +282,7 @@ CLASSES = {
             "n_separate_": "i optional",
         },
         check_choice,
-        not_kept=("column_errors_", "model_", "shape_"),
+        not_kept=("column_errors_", "model_", "shape_", "doubt_"),
     ),
     "MissingnessDecision": Entry(
         "kpod._model_selection.informative_missingness", {"use": "b", "reason": "U"}

@@ -1,4 +1,4 @@
-"""Plain values as JSON and arrays: what a model is made of, written so that it comes back exactly.
+"""The values of a model as JSON and arrays, which restore them exactly.
 
 JSON has null, truth values, text, lists, integers and finite numbers of its own. Everything else is an object
 with one key for its type: {"tuple": [...]}, {"dict": [[key, value], ...]}, {"float": "nan"},
@@ -39,7 +39,7 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
 
 
 def from_json(node: Any, read_array: Callable[[str], Any]) -> Any:
-    """The value that a node of JSON stands for."""
+    """The value of a JSON node."""
     if isinstance(node, list):
         return [from_json(one, read_array) for one in node]
     if not isinstance(node, dict):
@@ -69,7 +69,7 @@ def to_json(value: Any, arrays: list[Any]) -> Any:
 
 
 def parts_of(value: Any, arrays: list[Any]) -> tuple[str, Any]:
-    """What kind of thing a value is that JSON has no list or object for, and what it is made of."""
+    """The kind and the parts of a value that JSON cannot represent."""
     if type(value) is float:
         return "float", repr(value)
     if not isinstance(value, np.generic | np.ndarray):

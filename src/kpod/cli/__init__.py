@@ -53,7 +53,7 @@ COMMANDS = {
     "impute": "Fill the gaps of a table from the clusters of a model.",
     "compare": "Show what has changed in a new table since a model was fitted.",
     "describe": "Show the columns of a table, their roles and what is missing.",
-    "demo": "Cluster a bundled table, end to end.",
+    "demo": "Try it: a whole analysis of a bundled table.",
 }
 
 
@@ -82,7 +82,7 @@ class Commands(click.Group):
 )
 @click.version_option(package_name="scikit-kpod", prog_name="kpod")
 def cli() -> None:
-    """Cluster the rows of a table with missing entries: no imputing, no deleting, no tuning.
+    """Cluster the rows of a table with missing values, without imputing them or dropping rows.
 
     \b
     From a CSV file to a report:

@@ -1,4 +1,4 @@
-"""kpod demo: everything at once, on a table that comes with the package."""
+"""kpod demo: a whole analysis of the bundled table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEMO_REPORT = "kpod-demo.html"
 def demo(report: str) -> None:
     """Cluster the bundled incomplete wine table, show the result and write a report.
 
-    It also chooses the number of clusters and their shape, and takes less than a minute.
+    It chooses the number of clusters and their shape, and takes less than a minute.
     """
     check_stdout()
     check_outputs({}, {"--report": report})

@@ -71,7 +71,8 @@ if TYPE_CHECKING:
     type=click.Choice(["ignore", "informative", "auto"]),
     default="ignore",
     show_default=True,
-    help="Whether gaps carry information about clusters: ignore them, use them, or let auto decide.",
+    help="Whether to use which values are missing (informative missingness, MNAR): ignore it, use it, or "
+    "let auto decide.",
 )
 @click.option(
     "--stability",
@@ -117,6 +118,9 @@ def fit(
     Numbers and yes/no columns are clustered; identifiers, dates, categories and text are not, but are kept
     in the output. Columns are standardised over their observed entries unless --no-scale. Use - as DATA
     to read standard input.
+
+    The number of clusters is chosen unless -k gives it. Clusters are those of k-means or, if groups are not
+    round, of a Gaussian mixture; --shape round means k-means throughout.
 
     \b
     Examples:

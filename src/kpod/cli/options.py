@@ -53,8 +53,8 @@ def in_files(name: str) -> Decorator:
             "--scratch",
             metavar="DIR",
             type=click.Path(),
-            help="Read in pieces, with a scratch file in DIR, for tables larger than memory.  [default: if "
-            "several files are given, or one that does not fit into memory]",
+            help="Read the table in pieces, with a scratch file in DIR.  [default: in pieces only if there "
+            "are several files, or one that does not fit in memory]",
         ),
     )
 
@@ -378,7 +378,7 @@ def analysis_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def scale_of(options: dict[str, Any]) -> str:
-    """How to scale: --scale, or one of the two flags that say the same."""
+    """How to scale: --scale, or one of its two short forms."""
     flags = {"--no-scale": "none", "--robust": "robust"}
     given = {flag: how for flag, how in flags.items() if options[flag.removeprefix("--").replace("-", "_")]}
     if options["scale"] != DEFAULT_SCALE:

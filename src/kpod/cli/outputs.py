@@ -1,4 +1,4 @@
-"""Where results go: what can be known to go wrong beforehand, and writing them."""
+"""Outputs: checks before the work, and writing."""
 
 from __future__ import annotations
 

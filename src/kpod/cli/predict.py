@@ -1,4 +1,4 @@
-"""kpod predict: new rows to the clusters of a model."""
+"""kpod predict: assigns new rows to the clusters of a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def predict(
     confidence: bool,
     **options: Any,
 ) -> None:
-    """Assign the rows of DATA, gaps and all, to the clusters of MODEL, made by kpod fit --model.
+    """Assign the rows of DATA, which may have gaps, to the clusters of MODEL, made by kpod fit --model.
 
     Columns are matched by name; values given to kpod fit as --missing are missing here too.
 

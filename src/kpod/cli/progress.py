@@ -1,4 +1,4 @@
-"""A line about what is going on: for a person who has waited two seconds at a terminal, and for a log.
+"""Progress lines, at a terminal after two seconds and in logs.
 
 At a terminal it is one line that changes. In a pipe or a log it is a line now and then, or with --log-json
 every step as a JSON object. That a choice will take long is always announced, so that it can be stopped.

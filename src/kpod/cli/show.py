@@ -1,4 +1,4 @@
-"""What a table holds and what came of it, as tables for a terminal."""
+"""Tables for a terminal: the columns of a table, and the result of an analysis."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def show(described: dict[str, Any]) -> None:
         f"{counted(described['complete_rows'], 'row')} complete, "
         f"{counted(described['rows_without_numbers'], 'row')} with no numbers observed\n"
     )
-    columns = grid("column", "role", "missing", "share", "min", "max", "marks", right=2)
+    columns = grid("column", "role", "missing", "share", "min", "max", "codes", right=2)
     columns.columns[-1].justify = "left"
     for c in described["columns"][:MOST_LINES]:
         ends = [number(c[end]) if c[end] is not None else "" for end in ("min", "max")]
@@ -156,7 +156,7 @@ def plain(value: float | None, form: str) -> str:
 
 
 def role_text(column: dict[str, Any]) -> str:
-    """The role, and the reason where it is not plain."""
+    """The role, and the reason if it is not obvious."""
     plain = column["role"] in ("number", "boolean", "empty", "text")
     return column["role"] if plain else f"{column['role']}: {column['why']}"
 
@@ -174,7 +174,7 @@ def show_demo(analysis: Analysis, truth: Any, report: str) -> None:
         "Are they round?": [summary["shape_choice"]["sentence"]],
         "What is missing, and does it matter?": c.diagnosis.sentence_.splitlines(),
         "The groups": [cluster_line(cluster) for cluster in summary["clusters"]],
-        "Were they there?": [
+        "Are they real?": [
             "The wines are from three cultivars, which are not in the table: "
             "adjusted Rand score against them "
             f"{adjusted_rand_score(truth, analysis.labels):.2f} (0 by chance, 1 if recovered exactly)."

@@ -1,4 +1,4 @@
-"""What the centers are, and how much stands behind each."""
+"""The centers, and the number of observed entries behind each value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_COLOURED = 3.0
 
 
 def short_count(count: float) -> str:
-    """A count that leaves room for the value beside it: 950, 1.2k, 35k, 2.1M."""
+    """A short count: 950, 1.2k, 35k, 2.1M."""
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if count >= size:
             return f"{count / size:.1f}{letter}" if count < 10 * size else f"{count / size:.0f}{letter}"

@@ -1,4 +1,4 @@
-"""What the gaps of a table go with."""
+"""What missingness in a table is related to."""
 
 from __future__ import annotations
 

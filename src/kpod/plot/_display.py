@@ -118,7 +118,7 @@ def heading(ax: Any, text: str) -> None:
 
 
 def short(name: str, most: int = 28) -> str:
-    """A name that leaves room for the picture; `$` is no mathematics here."""
+    """A shortened name, in which `$` is not taken for mathematics."""
     name = printable(name)
     return (name if len(name) <= most else name[: most - 1] + "…").replace("$", r"\$")
 
@@ -142,7 +142,7 @@ def draw_members(labels: Labels, most: int, least: int = 12) -> np.ndarray[Any, 
 
 
 def middle_part(values: Floats) -> tuple[float, float]:
-    """Where nearly all points lie, with a margin; all of them unless a few lie far out."""
+    """The range of nearly all points, with a margin; of all of them unless a few are far out."""
     low, high = np.quantile(values, [0.005, 0.995])
     margin = 0.25 * (high - low) if high > low else 1.0
     inside = values[(values >= low - margin) & (values <= high + margin)]

@@ -270,7 +270,7 @@ def two_largest(zeroed: Floats) -> tuple[Floats, Floats]:
 
 
 def expected_scores(values: Floats, axes: Floats, variances: Floats, noise: float) -> Floats:
-    """Where each row lies in the plane, given its observed entries (Tipping & Bishop 1999).
+    """The expected position of each row in the plane, given its observed entries (Tipping & Bishop 1999).
 
     The mean of the scores t given x = A t + noise over the observed columns, with t of the
     given variances: (A'A / noise + 1 / variances)^-1 A'x / noise.

@@ -10,8 +10,22 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-NAMES = "january february march april may june july august september october november december"
-MONTHS = {name: at for at, month in enumerate(NAMES.split(), 1) for name in (month, month[:3])} | {"sept": 9}
+NAMES = (
+    "january february march april may june july august september october november december",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+)
+"""In English, Spanish, French, German, Italian and Portuguese."""
+MONTHS = {
+    name: at
+    for months in NAMES
+    for at, month in enumerate(months.split(), 1)
+    for name in (month, month[:3])
+    if name != "jui"  # juin or juillet
+} | {"sept": 9, "juil": 7}
 MONTH = "(?P<month>" + "|".join(sorted(MONTHS, key=len, reverse=True)) + ")"
 REST = r"(?::(?P<second>\d{2}(?:\.\d+)?))?\s*(?P<half>am|pm)?"
 CLOCK = rf"(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}}){REST}"
@@ -19,13 +33,14 @@ ZONE = r"(?P<zone>z|utc|gmt|[+-]\d{2}:?\d{2})?"
 TIME = rf"(?:[t ]+(?P<hour>\d{{1,2}})(?::(?P<minute>\d{{2}}))?{REST}\s*{ZONE})?"
 YEAR = r"(?P<year>\d{4})"
 SHORT_YEAR = r"(?P<year>\d{4}|\d{2})"
+ORDINAL = r"(?:st|nd|rd|th)?"
 NOTATIONS = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{YEAR}[-/.](?P<month>\d{{1,2}})(?:[-/.](?P<day>\d{{1,2}}))?{TIME}",  # 2024-01-31, 2024-01
         rf"(?P<first>\d{{1,2}})[-/.](?P<second_part>\d{{1,2}})[-/.]{SHORT_YEAR}{TIME}",  # 31.1.2024, 1/31/24
-        rf"(?P<day>\d{{1,2}})[-. ]{{0,2}}{MONTH}[-., ]*{SHORT_YEAR}{TIME}",  # 31 Jan 2024, 31jan24
-        rf"{MONTH}[-. ]+(?P<day>\d{{1,2}}),?[ -]+{YEAR}{TIME}",  # January 31, 2024
+        rf"(?P<day>\d{{1,2}}){ORDINAL}[-. ]{{0,2}}{MONTH}[-., ]*{SHORT_YEAR}{TIME}",  # 31 Jan 2024, 31jan24
+        rf"{MONTH}[-. ]+(?P<day>\d{{1,2}}){ORDINAL},?[ -]+{YEAR}{TIME}",  # January 31st, 2024
         rf"{MONTH}[-. ]+{YEAR}",  # Jan 2024
         rf"(?P<month>\d{{1,2}})/{YEAR}",  # 01/2024
         rf"{YEAR}[- ]?q(?P<quarter>[1-4])",  # 2024Q1
@@ -72,7 +87,7 @@ def dates_of(parts: Mapping[str, str | None]) -> Written | None:
 
 
 def one_way(parts: Mapping[str, str | None], year: int, time: float) -> float | None:
-    """The day of what can be read in one way only; of a month, a quarter or a week, the first."""
+    """The date of text that can be read in one way only; for a month, a quarter or a week, its first day."""
     if parts.get("week"):
         try:
             monday = dt.date.fromisocalendar(year, int(parts["week"] or 0), 1)
@@ -103,7 +118,7 @@ def full_year(digits: str) -> int:
 
 
 def time_of(parts: Mapping[str, str | None]) -> float | None:
-    """The time in days, in UTC where a zone is given; 0 where there is none, None where it is not one."""
+    """The time of day in days, in UTC if a zone is given; 0 without a time, None if it is not a time."""
     if not parts.get("hour"):
         return 0.0
     hour, minute, second = int(parts["hour"] or 0), int(parts["minute"] or 0), float(parts["second"] or 0)

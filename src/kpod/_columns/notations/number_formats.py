@@ -1,4 +1,4 @@
-"""Numbers as people write them: $103,918, 79%, 1.234,5, 1 234, (250), 56.7M; and yes and no.
+"""Numbers as people write them: $103,918, 79%, 1.234,5, 1 234, (250), 56.7M, 60 kg, 3+; and yes and no.
 
 A column is read so only if every entry is, in one and the same way. Where a comma or a point may divide
 thousands or decimals, and nothing in the column tells which, the other columns tell; else it is asked
@@ -30,7 +30,16 @@ MAGNITUDES = {
 POINTED = r"^[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?(?:e\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
 COMMAED = r"^[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?(?:e\d+)?|(?:\d+,?\d*|,\d+)(?:[eE][-+]?\d+)?)$"
 """Numbers with a decimal point, or a decimal comma; the other mark may group thousands."""
+UNIT = r"\p{L}[\p{L} /°²³%]*"
+"""What may stand behind a number: kg, m², km/h, full defects."""
+LETTERS = ("m", "g", "l", "h", "v", "w")
+"""Units of one letter; others are parts of names, as in 12A."""
+NO_UNITS = ("st", "nd", "rd", "th", "am", "pm", "e", "inf", "infinity", "nan")
+FOOTNOTE = r"(\d)(?:\s+\(\d{1,2}\)|\s*[*†‡¹²³]+)$"
+"""A mark behind a number that refers to a remark; of 12.5 (3.1) in every row, both are numbers."""
+MOST_FOOTNOTES = 0.5
 SOME = 1000
+FEW = 0.05
 INFINITE = r"^[-+]?(?i:inf|infinity)$"
 EITHER = r"^[-+]?[1-9]\d{0,2}[.,]\d{3}$"
 """What matches both, and is two numbers."""
@@ -57,6 +66,7 @@ def read_numbers(
     text: pa.ChunkedArray, gaps: Any, decimal: str, *, decimal_given: bool, as_floats: Any
 ) -> Reading:
     """The numbers of a column that plain reading refused, or why not."""
+    as_written, text = text, without_units(text, gaps)
     entries = pc.filter(text, pc.invert(gaps))
     first = bare(entries[:SOME])
     if not (all_match(first, POINTED) or all_match(first, COMMAED)):  # as most text, without a look at all
@@ -77,8 +87,35 @@ def read_numbers(
     plain = pc.replace_substring(pc.replace_substring(everything, outer, ""), inner, ".")
     plain = pc.replace_substring_regex(plain, r"^\+", "")
     values = as_floats(pc.if_else(gaps, pa.scalar(None, pa.string()), plain))
-    telling = pc.index(pc.and_not(pc.not_equal(plain, text), gaps), True).as_py()
-    return Reading(values, f"'{text[telling].as_py()}' is read as {values[telling]:.12g}", inner)
+    telling = pc.index(pc.and_not(pc.not_equal(plain, as_written), gaps), True).as_py()
+    return Reading(values, f"'{as_written[telling].as_py()}' is read as {values[telling]:.12g}", inner)
+
+
+def without_units(text: Any, gaps: Any) -> Any:
+    """Text without one unit behind its numbers (60 kg, 1 year and 2 years), footnote marks and a last plus.
+
+    Marks are left alone where half of the entries or more have one, or where what is behind
+    the numbers differs: 60 kg and 5 lbs do not compare.
+    """
+    number = r"^\s*[-+]?\d[\d.,]*"
+    entries = pc.filter(text, pc.invert(gaps))
+    first = entries[:SOME]
+    if not len(first) or not has(first, rf"{number}\s*(?:{UNIT}|\+|[*†‡¹²³]|\()"):
+        return text
+    text = pc.replace_substring_regex(text, rf"({number})\+\s*$", r"\1")
+    marked = pc.match_substring_regex(entries, FOOTNOTE)
+    if pc.sum(pc.cast(marked, pa.int64())).as_py() < MOST_FOOTNOTES * len(entries):
+        text = pc.replace_substring_regex(text, FOOTNOTE, r"\1")
+    units = pc.struct_field(pc.extract_regex(entries, rf"{number}\s*(?P<unit>{UNIT})$"), "unit")
+    found = {str(unit).strip() for unit in pc.unique(pc.drop_null(units)).to_pylist()}
+    singular = {unit.removesuffix("s") if len(unit) > 3 else unit for unit in found}
+    unit = singular.pop() if len(singular) == 1 else ""
+    if not unit or unit.lower() in NO_UNITS or (len(unit) == 1 and unit not in LETTERS):
+        return text
+    if bare(pa.array([f"1 {unit}"]))[0].as_py() != f"1 {unit}":
+        return text  # a magnitude or a currency
+    spelled = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+    return pc.replace_substring_regex(text, rf"({number})\s*(?:{spelled})\s*$", r"\1")
 
 
 def undressed(text: Any) -> Any:
@@ -114,7 +151,8 @@ def numbers_in(text: Any, gaps: Any, decimal: str) -> tuple[Any, str]:
     again = numbers_with(text, gaps, other)
     rest = pc.filter(text, pc.and_not(pc.invert(gaps), again))
     # "1,2" and "1,2,3" are several codes.
-    is_so = 2 * len(rest) < len(text) - pc.sum(gaps).as_py() and not has(rest, r"\d")
+    n = len(text) - pc.sum(gaps).as_py()
+    is_so = 2 * len(rest) < n and (len(rest) <= FEW * n or not has(rest, r"\d"))
     return (again, other) if is_so else (found, decimal)
 
 

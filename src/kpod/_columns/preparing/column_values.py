@@ -20,7 +20,7 @@ CHECK_BOX = "check boxes"
 
 
 def decoded(values: Any) -> Any:
-    """A column as it is, or what it stands for where levels are numbered: not all of Arrow takes those."""
+    """A column as it is, or decoded if it is a dictionary, which not all functions of Arrow accept."""
     return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
 
 
@@ -78,7 +78,7 @@ def levels_of(table: TableFile, usage: ColumnUsage) -> list[list[str]]:
 
 
 def weights_of(table: TableFile, name: str) -> Floats:
-    """Weights of the rows out of a column: a number for every row, none of them negative."""
+    """Weights of the rows, from a column with a number for every row, none negative."""
     column = table.column(name)
     check_numeric(table, column)
     weights = np.array(column.values)

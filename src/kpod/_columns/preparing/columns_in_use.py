@@ -19,6 +19,7 @@ from kpod._columns.column_inspection import gaps_of, is_text
 from kpod._columns.notations import dates
 from kpod._columns.preparing.column_values import words_of
 from kpod._columns.relations.same_information import Same, same_information
+from kpod._columns.relations.sums_of_columns import sums_of_columns
 from kpod._columns.roles.column_facts import Role
 from kpod._columns.tables import Column, TableFile, check_numeric, shown, two_ways
 from kpod._common.errors import InputError, printable
@@ -47,6 +48,8 @@ class ColumnUsage:
     """Columns that were set aside because they may be weights of the rows."""
     same: list[Same] = field(default_factory=list)
     """Columns with the same information as another one."""
+    sums: dict[str, list[str]] = field(default_factory=dict)
+    """Columns that are sums of others, with these."""
     named: frozenset[str] = frozenset()
     """Columns about which the user decided."""
     columns_named: bool = False
@@ -74,12 +77,12 @@ class ColumnUsage:
         return out
 
     def judged_for_scale(self, kinds: Sequence[str]) -> list[str]:
-        """The numbers that may ask for logarithms or limits: no dates, and no places."""
+        """The numbers that may need logarithms or limits: neither dates nor coordinates."""
         numbers = (name for name, kind in zip(self.used, kinds, strict=True) if kind == "number")
         return [name for name in numbers if not has_note(self.roles[name], "coordinates")]
 
     def logs(self, table: TableFile, given: Sequence[str]) -> list[str]:
-        """The columns of which the logarithm is to be taken."""
+        """The columns to replace by their logarithms."""
         names = table.names([str(name) for name in given])
         absent = [name for name in names if name not in self.used or name in self.categories]
         if absent:
@@ -293,6 +296,7 @@ def count_once(table: TableFile, choice: ColumnUsage, weight: str | None) -> Non
         if same.name not in choice.named:
             choice.used.remove(same.name)
             choice.unused[same.name] = f"the same as {same.of}{'' if same.is_equal else ', rescaled'}"
+    choice.sums = sums_of_columns({name: columns[name] for name in numbers if name in choice.used})
 
 
 def weights_reason() -> str:

@@ -28,7 +28,7 @@ UNSEEN = -1.0
 
 @dataclass(frozen=True)
 class Encoding:
-    """What was learnt of each column: its kind and levels, and what is taken off and divided by."""
+    """The fitted encoding of each column: kind, levels, and the values to subtract and divide by."""
 
     names: list[str]
     kinds: list[str]
@@ -53,7 +53,7 @@ class Encoding:
         )  # fmt: skip
 
     def indicators(self, j: int) -> list[str]:
-        """The levels of a column that have a column each; none where it is a single column of numbers."""
+        """The levels of a column that get an indicator each; none if it is a single column of numbers."""
         levels = self.levels[j] if self.kinds[j] == CATEGORY else []
         return [] if len(levels) == 2 else levels
 

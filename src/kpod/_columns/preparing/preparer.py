@@ -321,7 +321,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         missing: Floats | None = None,
         more: Sequence[Note] = (),
     ) -> None:
-        """Take over what was learnt; nothing of a fitted preparer changes before all of it is there."""
+        """Store the result of a fit; a fitted preparer does not change before the result is complete."""
         from kpod._columns import table_notes
 
         names = [column.name for column in table.columns]
@@ -374,7 +374,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         return X
 
     def _decimal(self, fitting: bool) -> str | None:
-        """The decimal mark of numbers in text: the one given, or that of the file that was learnt from."""
+        """The decimal mark of numbers in text: the one given, or that of the fitted file."""
         return self.decimal if fitting or self.decimal is not None else self.decimal_
 
     @property
@@ -386,7 +386,7 @@ class TablePreparer(PreparedColumns, TransformerMixin, BaseEstimator):
         return {name: answers_among(levels) for name, kind, levels in columns if kind == CATEGORY}
 
     def _values(self, table: TableFile) -> tuple[AnyFloats, list[Note]]:
-        """The values of a table by what was learnt, and notes on what was not there then."""
+        """The encoded values of a table, and notes on values that the fit did not see."""
         from kpod._columns import table_notes
         from kpod._columns.preparing import new_rows
 

@@ -11,7 +11,18 @@ from kpod._common.errors import printable
 
 @dataclass(frozen=True)
 class ColumnRole:
-    """A column: what it is, whether it is used, and why."""
+    """The role of a column.
+
+    Attributes
+    ----------
+    column : str
+    role : str
+        "number", "boolean", "category", "identifier", "date" and so on.
+    used : bool
+        Whether it is clustered.
+    why : str
+        The reason, in words.
+    """
 
     column: str
     role: str
@@ -27,7 +38,7 @@ class ColumnRole:
 class RoleTable:
     """The columns of a table and their roles.
 
-    `to_dict()` gives a dict of columns and roles; change it, and hand it to `TablePreparer(roles=...)`.
+    `to_dict()` gives a dict of columns and roles; change it, and pass it to `TablePreparer(roles=...)`.
     """
 
     rows: list[ColumnRole]

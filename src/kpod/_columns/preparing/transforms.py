@@ -1,4 +1,4 @@
-r"""Columns that ask for logarithms or limits before they are standardised, as `scale="auto"` decides.
+r"""`scale="auto"`: which columns are replaced by logarithms or limited before they are standardised.
 
 k-means finds clusters of one width. So a column of positive numbers is replaced by its logarithm where
 clusters of one width describe it clearly better then: where the log-likelihood of an entry,

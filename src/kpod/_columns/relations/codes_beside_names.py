@@ -1,4 +1,4 @@
-"""Roles that other columns reveal: numbers that stand for names beside them, and parts of one time.
+"""Roles that follow from other columns: numbers that are codes of names, and parts of one time.
 
 A number is a code by its content, not by its name alone: it goes with one name, and one name with it; it
 counts up without meaning more; it was given out in the order of the alphabet. Each of these is evidence,
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from kpod._columns.column_inspection import is_text
 from kpod._columns.roles.calendar import PARTS, plain
+from kpod._columns.roles.codes import RANKS
 from kpod._columns.roles.column_facts import SAMPLE, Facts, Role, tokens
 from kpod._columns.roles.heading_words import HOW_MANY, QUANTITIES
 from kpod._columns.roles.ordered import order_of
@@ -26,7 +27,10 @@ ENOUGH = 4
 """Points of evidence that make a number a code."""
 LEAST_LEVELS = 3
 NAMESAKES = 0.05
-"""Of the numbers that stand for names, those that share a name with another, at the most."""
+"""Of the numbers that stand for names, those that share a name with another, at most; and of names."""
+ALL_COUNTED = 0.95
+MANY_NAMES = 15
+"""Whole numbers of which nearly all from 1 up occur, each for one of so many names, number the names."""
 
 
 def settle_by_other_columns(columns: Sequence[Column], raw: pa.Table) -> None:
@@ -56,7 +60,7 @@ def observed(values: Floats) -> Floats:
 
 
 def level_codes(values: pa.ChunkedArray) -> tuple[Any, list[str]]:
-    """The entries of a column of text by number, -1 where one is missing; and what the numbers stand for."""
+    """The entries of a column of text as codes, -1 if missing, and the levels."""
     text = values.slice(0, SAMPLE)
     if pa.types.is_dictionary(text.type):
         text = text.cast(text.type.value_type)
@@ -71,22 +75,24 @@ def level_codes(values: pa.ChunkedArray) -> tuple[Any, list[str]]:
 
 
 def is_code_of(facts: Facts, values: Floats, name: str, codes: Any, levels: Sequence[str]) -> bool:
-    """Whether numbers stand for the names of another column.
+    """Whether numbers are codes of the names in another column.
 
-    They do if each goes with one name and (nearly) each name with one of them, in rows that come back, and
+    They do if (nearly) each goes with one name and each name with one of them, in rows that come back, and
     there is enough evidence: the names of the columns, a numbering from 0 or 1 without gaps, the order of the
     alphabet.
     """
     both = np.isfinite(values) & (codes >= 0)
     numbers, at = np.unique(values[both], return_inverse=True)
     kinds = np.unique(codes[both])
-    shared = len(numbers) - len(kinds)  # two volcanoes of one name
-    if not 0 <= shared <= NAMESAKES * len(numbers):
+    most = max(len(numbers), len(kinds))
+    if (
+        abs(len(numbers) - len(kinds)) > NAMESAKES * most
+    ):  # two volcanoes of one name, two provinces of a region
         return False
     if len(numbers) < LEAST_LEVELS or both.sum() < 2 * len(numbers):
         return False
     pairs = np.unique(at * np.int64(len(levels)) + codes[both])
-    if len(pairs) != len(numbers):
+    if len(pairs) != most:
         return False
     named = [levels[int(pair) % len(levels)] for pair in pairs]  # in the order of the numbers
     if order_of(named) == named:
@@ -94,11 +100,14 @@ def is_code_of(facts: Facts, values: Floats, name: str, codes: Any, levels: Sequ
     one, other = tokens(facts.name), tokens(name)
     related = bool(set(one) & set(other)) or "".join(other).startswith("".join(one))
     counting = facts.low in (0, 1) and facts.density >= 0.8
+    all_counted = (
+        counting and facts.density >= ALL_COUNTED and len(named) >= MANY_NAMES and not RANKS & set(one)
+    )
     alphabetical = len(named) >= 8 and rank_correlation(named) > 0.9
     same_length = facts.low >= 100 and len(str(int(facts.low))) == len(str(int(facts.high)))
     numbered = one[-1] in HOW_MANY and facts.is_long  # volcano_number 210010, not number of craters
     quantity = bool(set(one) & QUANTITIES) and not numbered
-    return 2 + 2 * related + 2 * alphabetical + counting + same_length - 2 * quantity >= ENOUGH
+    return 2 + 2 * related + 2 * alphabetical + counting + all_counted + same_length - 2 * quantity >= ENOUGH
 
 
 def rank_correlation(names: Sequence[str]) -> float:
@@ -108,7 +117,7 @@ def rank_correlation(names: Sequence[str]) -> float:
 
 
 def parts_of_time(columns: Sequence[Column]) -> None:
-    """Make dates of the parts of a time of which one is known to be a part: day and minute beside hour."""
+    """Make parts of a time dates if another part of it is known as one: day and minute beside hour."""
     parts = {column.name: part for column in columns if (part := part_of_time(column))}
     known = {
         parts[column.name][0] for column in columns if column.name in parts and column.role.role == "date"

@@ -1,4 +1,4 @@
-"""Tables of which little is clustered: one column, or a small part of those that could be.
+"""Tables of which few columns are clustered: one, or a small part of those that could be.
 
 The clusters of a single column are its ranges. If there are categories, or the rows are lines of a long
 table, there is more to use.

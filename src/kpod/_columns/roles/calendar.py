@@ -50,7 +50,7 @@ def is_two_digit_years(facts: Facts) -> bool:
 
 
 def is_mostly_years(facts: Facts) -> bool:
-    """Years some of which lie before all records, or were mistyped."""
+    """Years, some of which are implausibly early or mistyped."""
     recent = 1900 <= facts.high <= YEARS[1] and facts.low >= -YEARS[1] * 10
     usual = (facts.values >= 1000) & (facts.values <= YEARS[1])
     return facts.whole and recent and bool(usual.mean() >= MOSTLY)
@@ -80,7 +80,7 @@ def calendar(facts: Facts) -> Role | None:  # noqa: PLR0911
 
 
 def is_named_time(facts: Facts, tokens: tuple[str, ...]) -> bool:
-    """Whether a name is that of a part of time, and the numbers lie in its range."""
+    """Whether the name is that of a part of time, and the numbers are in its range."""
     if "of" in tokens[1:] and tokens[-1] in CALENDAR:  # day of week, date of month
         tokens = tokens[: tokens.index("of", 1)]
     words = [word for word in tokens if not word.isdigit()]

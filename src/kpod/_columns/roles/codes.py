@@ -9,6 +9,7 @@ from scipy.special import pdtr
 
 from kpod._columns.roles.column_facts import YEARS, Facts, Role, tokens
 from kpod._columns.roles.heading_words import (
+    CODES,
     COUNTERS,
     GROUPS,
     HOW_MANY,
@@ -19,8 +20,10 @@ from kpod._columns.roles.heading_words import (
     NOT_FIRST,
     NOUN_AND_ID,
     NOUN_AND_NUMBER,
+    OBJECT,
     PLACES,
     QUANTITIES,
+    REGISTERS,
     STAMPS,
     STEPS,
     UNITS,
@@ -61,7 +64,7 @@ def is_named_id(facts: Facts) -> bool:
     strong = strong or (
         facts.name.rstrip().endswith("#") and facts.n_distinct > 2
     )  # Invoice #, not # of rooms
-    if strong or NOUN_AND_NUMBER.match(joined) or words[-1] in UNITS:
+    if strong or NOUN_AND_NUMBER.match(joined) or (words[-1] in UNITS and not facts.is_quantity):
         return True
     letters = [word for word in words if not word.isdigit()]
     ending = letters[-1] if letters else ""
@@ -69,17 +72,31 @@ def is_named_id(facts: Facts) -> bool:
     unique = facts.is_unique and len(facts.values) >= 20
     some_id = facts.n_distinct >= 10 and any(map(ends_in_id, letters if unique else letters[-1:]))
     coded_group = len(words) > 1 and words[-2] in GROUPS and facts.n_distinct >= 10
-    code = ending.endswith(("code", "codes")) and (many or coded_group)
+    code = (ending.endswith(("code", "codes")) or words[0] in CODES) and (many or coded_group)
     numbered = (
         ending.endswith("num")
         and len(ending) > 4
         and not ending.endswith(("inum", "ernum", "agnum"))
         and many
     )
+    numbered = numbered or is_register_number(facts)
     counted = (
         ending in ("index", "idx") and facts.low in (0, 1) and facts.density > 0.9 and facts.n_distinct >= 20
     )
     return some_id or code or numbered or counted
+
+
+LONG = 1e5
+
+
+def is_register_number(facts: Facts) -> bool:
+    """Long numbers that hardly repeat, under a name such as BibNum; and Nº Orden."""
+    words = facts.tokens
+    if len(words) != 2:
+        return False
+    long = words[1] in HOW_MANY and float(np.median(facts.values)) >= LONG
+    unique = facts.n_distinct >= 0.95 * len(facts.values) and len(facts.values) >= 20
+    return (long and unique and not facts.is_quantity) or (words[0] in HOW_MANY and words[1] in REGISTERS)
 
 
 def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None:  # noqa: PLR0911
@@ -87,13 +104,13 @@ def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None: 
         return None
     if tally.counts_rows(YEARS) and not facts.is_quantity:
         return Role("identifier", ROW_NUMBERS)
-    if is_named_id(facts):
+    if is_named_id(facts) or names_members(facts):
         how = "different in every row" if facts.is_unique else "shared by several rows"
         return Role("identifier", f"judging by its name; {how}")
     if facts.n_distinct < 3 or facts.low < 0 or facts.is_quantity:
         return None
     unique = facts.is_unique and len(facts.values) >= 3
-    if counts_rows_but_for_a_few(facts) or is_numbering(facts):
+    if counts_rows_but_for_a_few(facts) or is_numbering(facts) or counts_again_and_again(facts):
         return Role("identifier", "a numbering")
     if is_counter(facts, unique):
         return Role(
@@ -109,6 +126,13 @@ def identifier(facts: Facts, tally: Tally, leading_zeros: bool) -> Role | None: 
         return Role("identifier", "numbered members of numbered groups")
     if names_groups(facts, unique):
         return Role("identifier", "group numbers, judging by the name")
+    return group_codes(facts)
+
+
+def group_codes(facts: Facts) -> Role | None:
+    """Numbers that stand for groups, by how they are distributed."""
+    if is_balanced(facts):
+        return Role("identifier", "scattered whole numbers, each of which occurs equally often")
     if numbers_groups(facts) or numbers_blocks(facts):
         return Role(
             "identifier",
@@ -126,8 +150,8 @@ def counts_rows_but_for_a_few(facts: Facts) -> bool:
 
 
 def is_numbering(facts: Facts) -> bool:
-    """Test no., Rechnung Nr.: an abbreviation of number at the end, and numbers given out from 1 up."""
-    ends = re.search(r"\b(?:no|nr|num)\.$", facts.name.strip(), re.IGNORECASE)
+    """#, Test no., Rechnung Nr.: an abbreviation of number at the end, and numbers given out from 1 up."""
+    ends = re.search(r"^#$|\b(?:no|nr|num)\.$", facts.name.strip(), re.IGNORECASE)
     return bool(ends) and facts.low in (0, 1) and facts.n_distinct >= 20 and facts.density >= 0.8
 
 
@@ -152,6 +176,29 @@ def starts_again(values: Floats) -> bool:
     return values[0] in (0, 1) and bool(again.all()) and float(np.mean(steps == 1)) > 0.9
 
 
+LONG_COUNT = 50
+
+
+def counts_again_and_again(facts: Facts) -> bool:
+    """1, 2, 3 and so on to more than fifty, and again from 1: rows numbered within groups."""
+    steps = bool(facts.tokens) and bool((STEPS | STAMPS) & set(facts.tokens))
+    return not steps and facts.n_distinct >= LONG_COUNT and starts_again(facts.values)
+
+
+LEAST_UNITS = 15
+LEAST_TIMES = 5
+
+
+def is_balanced(facts: Facts) -> bool:
+    """Places or people of a panel: numbers far apart and not rounded, each in as many rows as any other.
+
+    Steps of an experiment are equally common, too, but few, or in a row.
+    """
+    n = int(facts.counts[0])
+    even = bool((facts.counts == n).all()) and n >= LEAST_TIMES and facts.n_distinct >= LEAST_UNITS
+    return even and facts.density < 0.01 and bool(np.mean(facts.distinct % 10 == 0) < 0.3)
+
+
 def names_groups(facts: Facts, unique: bool) -> bool:
     """Schools, counties and the like, by a name in the singular: as a plural it is a count."""
     letters = [word for word in facts.tokens if not word.isdigit()]
@@ -159,9 +206,27 @@ def names_groups(facts: Facts, unique: bool) -> bool:
         return False
     if unique and len(facts.values) >= 20:
         return True
+    if len(letters) == 2 and thins_out(facts):
+        return False  # free throws in the clutch
     together = facts.is_sorted and len(facts.values) >= 1.5 * facts.n_distinct
     many = facts.n_distinct >= 25 and (facts.density >= 0.2 or together)
     return many or (facts.n_distinct >= 5 and facts.is_in_blocks)
+
+
+def thins_out(facts: Facts) -> bool:
+    """Whether larger numbers are rarer, as for counts; codes of groups are spread evenly."""
+    parts = np.histogram(facts.values, bins=4)[0]
+    return bool((np.diff(parts) < 0).all() and parts[0] > 0.4 * len(facts.values))
+
+
+def names_members(facts: Facts) -> bool:
+    """movie_1, movie_2: each a number of one of many things, not rounded, which come back all the same."""
+    words = facts.tokens
+    if len(words) != 2 or not words[1].isdigit() or not OBJECT.match(words[0]) or facts.n_distinct < 50:
+        return False
+    scattered = facts.high - facts.low >= 20 * facts.n_distinct
+    come_back = facts.n_distinct <= 0.8 * len(facts.values)
+    return scattered and come_back and bool(np.mean(facts.distinct % 10 == 0) < 0.3)
 
 
 SMOOTH = 0.9
@@ -185,7 +250,7 @@ RANKS = {"rank", "ranking", "rang", "position", "place", "order", "seed", "pick"
 
 
 def never_repeats(facts: Facts) -> bool:
-    """Whole numbers of which hardly any occurs twice, where of as many drawn from their range many would.
+    """Whole numbers that hardly ever repeat, although random ones from the same range would.
 
     Measurements crowd together, so that they repeat even sooner. Ranks do not, but mean more or less.
     """
@@ -255,6 +320,11 @@ def numbers_members(values: Floats) -> bool:
     return False
 
 
+def is_plural(word: str) -> bool:
+    """Category one defects, party votes: what is counted, not what it is counted for."""
+    return word not in NOMINAL and word.endswith("s") and not word.endswith(("ss", "us", "is"))
+
+
 def postcodes(facts: Facts) -> Role | None:
     words = {"zip", "zipcode", "postcode", "postal", "postleitzahl", "plz"} & set(facts.tokens)
     if facts.whole and (words or any(word.endswith("fips") for word in facts.tokens)):
@@ -263,14 +333,15 @@ def postcodes(facts: Facts) -> Role | None:
 
 
 def coded_category(facts: Facts, leading_zeros: bool) -> Role | None:
-    """Whole numbers that stand for words, by the column's name."""
+    """Whole numbers that are codes of categories, by the name of the column."""
     if leading_zeros:
         return Role("category", "digits with leading zeros")
     if not facts.whole or not 3 <= facts.n_distinct <= 30 or facts.low < -1 or facts.high > 99:
         return None
     words = facts.tokens
     named = bool(words) and (
-        (words[0] in NOMINAL and not QUANTITIES & set(words[1:]))
+        (words[0] in NOMINAL and not QUANTITIES & set(words[1:]) and not is_plural(words[-1]))
+        or words[0] in CODES
         or (words[-1] in NOMINAL and not QUANTITIES & set(words[:-1]))
     )
     place = len(words) == 1 and words[0] in PLACES and facts.low in (0, 1) and facts.density >= 0.5

@@ -1,4 +1,4 @@
-"""What is known of a column before its role is decided, and what a role is."""
+"""The facts from which the role of a column is decided, and the class of roles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Contents:
-    """What is known of a column when its role is to be told."""
+    """The facts from which the role of a column is decided."""
 
     name: str
     n_rows: int

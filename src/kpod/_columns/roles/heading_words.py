@@ -19,6 +19,12 @@ IDS = words(
 NOT_FIRST = words("email phone telephone telefon fax sid eid pid ")
 """Identifiers as the last word of a name only: a phone, but not phone_service."""
 HOW_MANY = words("n num number no nr count nummer numero número numéro numer nro ")
+REGISTERS = words(
+    "orden ordre ordem ordine order serie série series serial registro expediente folio vorgang "
+)
+"""What such a word numbers in a register: Nº Orden."""
+CODES = words("code cod codigo código codice cve clave ")
+"""Names that begin so are codes: Codigo comuna."""
 COUNTERS = words("key keys pk index idx no nr num number nummer row record line obs case unnamed ")
 """Names of identifiers where the content agrees: as often as not they are something else."""
 KEYS = tuple(
@@ -61,7 +67,7 @@ SIZES = words(
 NOMINAL = words(
     "race ethnicity ethnic precinct religion relig denomination region state country province sex gender "
     "occupation occup occ industry sector treatment treat trt arm type kind species breed color colour "
-    "brand dept department language nationality marital marstat status study site method party vote "
+    "brand group dept department language nationality marital marstat status study site method party vote "
     "mode cause route variety strain material category diagnosis origin experiment expt target label "
     "code zone season quadrant "
 )
@@ -95,6 +101,7 @@ NOUN_AND_NUMBER = re.compile(
     rf"^(?:{EITHER_NOUN})(?:ids?|no|nr|num|number|nummer|code|cod|cd|key)[a-z]{{0,2}}\d*$"
 )
 NOUN_AND_ID = re.compile(rf"^(?:{EITHER_NOUN})(?:id|key)[a-z]{{0,2}}\d*$")
+OBJECT = re.compile(rf"(?:{EITHER_NOUN})$")
 NO_IDS = tuple(
     words(
         "acid grid olid uid umid apid valid paid kid ipid bid void aid quid chid ovid brid oid mid "

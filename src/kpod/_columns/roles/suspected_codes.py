@@ -31,7 +31,7 @@ def code_notes(facts: Facts) -> list[Note]:
 
 
 def far_codes(facts: Facts, candidates: list[float], side: int) -> list[float]:
-    """Of the candidates that occur, those beyond a gap as wide as what lies on this side of it."""
+    """Candidates that occur far from all other values, on one side of them."""
     values = side * facts.distinct
     order = np.argsort(values)
     values, counts = values[order], facts.counts[order]
@@ -77,7 +77,7 @@ def is_peak(code: float, n: int, far: bool, others: Any) -> bool:
 
 
 def impossible_zero(facts: Facts) -> bool:
-    """Zeros far from all other values, or near them where the name leaves no room for zero."""
+    """Zeros far from all other values, or near them if the name of the column rules out zero."""
     if facts.low != 0 or facts.n_distinct < 10:
         return False
     zeros, rest = facts.counts[0], facts.distinct[1:]

@@ -24,7 +24,7 @@ def role_of_text(c: Contents) -> Role:
 
 
 def answer_notes(c: Contents) -> tuple[Note, ...]:
-    """Categories that stand for no answer: Refused, Don't know."""
+    """Categories that mean no answer: Refused, Don't know."""
     found = [level for level in c.levels if "," not in level and len(level.split()) <= MOST_WORDS]
     found = [level for level in found if NO_ANSWER_AT_ALL.match(level)]
     if not found:

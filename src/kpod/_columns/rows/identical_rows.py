@@ -38,7 +38,7 @@ def copies(table: TableFile) -> Any:
 
 
 def bits(values: Floats) -> Any:
-    """Numbers by what they are made of; all gaps alike, and one zero."""
+    """Numbers as bit patterns, with one pattern for all gaps and one for zero."""
     return np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
 
 

@@ -46,7 +46,10 @@ def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
             ):
                 continue
             both = pa.table({"unit": decoded(table.raw[unit]), "other": decoded(table.raw[other])})
-            if both.group_by(["unit", "other"]).aggregate([]).num_rows == table.n_rows:
+            if both.group_by(["unit", "other"]).aggregate([]).num_rows != table.n_rows:
+                continue
+            # Where combinations are absent, the unit may be a number that starts again in every group.
+            if crossed == table.n_rows or share_between(table, choice, keys[unit][0]) >= ALIKE:
                 return [Note("one row for each", (unit, other), {"n_units": keys[unit][1], "in_time": False})]
     for unit in units:
         codes, n_units = keys[unit]
@@ -57,7 +60,7 @@ def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
 
 
 def share_between(table: TableFile, choice: ColumnUsage, codes: Any) -> float:
-    """Of the variance of the columns used, the median part that lies between individuals, beyond chance."""
+    """The share of variance between individuals beyond chance: the median over the columns used."""
     shares = []
     for name in choice.used:
         values = table.column(name).values

@@ -31,7 +31,7 @@ WORDS = re.compile(r"[^a-zA-Z]+|(?<=[a-z])(?=[A-Z])")
 
 
 class RowNames(Sequence[str]):
-    """Names of rows, made when they are asked for; those of several rows with the number of the row."""
+    """Names of rows, computed on access; names that several rows share are followed by the row number."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = parts

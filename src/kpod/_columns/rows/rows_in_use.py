@@ -92,7 +92,7 @@ def without_rows(table: TableFile, what: str, values: Sequence[str]) -> TableFil
 
 
 def rows_with(table: TableFile, name: str, values: Sequence[str]) -> Any:
-    """The rows that have one of some values in a column; patterns stand for several."""
+    """The rows with one of the given values in a column; values may be patterns."""
     column = table.column(name)
     words = words_of(table, column).to_pylist()
     levels = {word for word in words if word is not None}
@@ -147,7 +147,7 @@ def combined(table: TableFile, unit: str, how: str) -> TableFile:
 
 
 def times_of(table: TableFile, unit: str) -> Floats:
-    """When each row was, to tell first from last; its place in the table where there is no time."""
+    """The time of each row, to order them; its position in the table if there is no time."""
     for column in table.columns:
         if column.role.role == "date" and column.name != unit:
             days = column.values if column.values is not None else days_of(table, column).days

@@ -59,5 +59,5 @@ def first_line(found: Any, has_moved: bool) -> str:
     again = f"clustered afresh, the rows fall into the same groups (agreement {found.agreement:.2f})"
     if found.agreement < SAME:
         again = f"clustered afresh, the rows fall into other groups (agreement {found.agreement:.2f})"
-        return f"The clusters of the model do not come out of this table: {again}; {text}."
+        return f"The clusters of the model are not found again in this table: {again}; {text}."
     return f"The clusters of the model hold in this table: {again}; {text}."

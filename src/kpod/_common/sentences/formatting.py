@@ -6,12 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kpod._common.errors import printable
+from kpod._common.notes import Note
+
 MOST_LISTED = 5
 SAME_LOSS = 1e-6
 SMALLEST = 1e-12
 """What is left of a zero after rounding."""
 LONGEST = 1e15
 """From here on, numbers are written with a power of ten."""
+
+
+def names_in(note: Note) -> list[str]:
+    """The columns that a note is about."""
+    return [printable(name) for name in note.columns]
+
+
+def name_of(note: Note) -> str:
+    """The column that a note is about."""
+    return names_in(note)[0]
 
 
 def listed(names: Sequence[str]) -> str:
@@ -82,7 +95,7 @@ def brief(value: float, digits: int = 3) -> str:
 
 
 def brief_pair(value: float, other: float) -> tuple[str, str]:
-    """Two numbers beside each other, with as many digits as tell them apart."""
+    """Two numbers with as many digits as it takes to distinguish them."""
     texts = ("", "")
     for digits in range(3, 9):
         texts = brief(value, digits), brief(other, digits)
@@ -92,7 +105,7 @@ def brief_pair(value: float, other: float) -> tuple[str, str]:
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """A share for reading, never 0 % or 100 % of what is not."""
+    """A share in percent, 0 % and 100 % only if it is exactly that."""
     least = 10.0 ** -(digits + 2)
     if not np.isfinite(share):
         return "\N{EN DASH}"

@@ -29,11 +29,11 @@ ROUND_REASONS = {
     "many columns": "shapes are not compared for tables of more than 200 columns",
     "a cluster of no row": "the best other shape leaves a cluster without rows",
     "rows with scales of their own": "rows differ in scale, and round clusters with heavy tails fit better "
-    "than any Gaussian shape",
-    "skewed columns": "columns are skewed within the clusters of the best Gaussian shape, which a long tail "
-    "can mislead (logarithms of such columns may help)",
-    "heavy tails": "within the clusters of the best Gaussian shape, more rows are far out than a normal "
-    "distribution has",
+    "than any Gaussian mixture",
+    "skewed columns": "within the clusters of the best Gaussian mixture, columns are skewed, so that its "
+    "shape may only follow long tails (logarithms of such columns may help)",
+    "heavy tails": "within the clusters of the best Gaussian mixture, more rows lie far out than in a normal "
+    "distribution",
 }
 
 
@@ -61,7 +61,7 @@ def shape_of_clusters(
     """Which shape, why, and where shapes disagree about who belongs with whom."""
     if shape == "round":
         tails = "" if degrees is None else f" ({compared}; t with {number(degrees)} degrees of freedom)"
-        text = f"The clusters are round: {ROUND_REASONS[reason]}{tails}."
+        text = f"Round clusters were kept: {ROUND_REASONS[reason]}{tails}."
     elif reason == "asked for":
         text = f"As asked for: {shape_words(shape)}."
     else:
@@ -70,15 +70,18 @@ def shape_of_clusters(
         text = f"{text[:-1]} (compared on a sample of {sampled:,} rows)."
     if agreement is None or agreement >= SAME_CLUSTERS:
         return printable(text)
-    one, other = ("Round clusters", round_sizes), ("The mixture", mixture_sizes)
+    one, other = ("Round clusters", round_sizes), ("Clusters of the mixture", mixture_sizes)
     (who, theirs), (__, ours) = (one, other) if shape != "round" else (other, one)
     text += (
-        f" {who} would be others: sizes {listed([f'{n:,}' for n in theirs])} instead of "
+        f" {who} would group the rows differently: sizes {listed([f'{n:,}' for n in theirs])} instead of "
         f"{listed([f'{n:,}' for n in ours])} (adjusted Rand index {agreement:.2f})"
     )
     parts = [
-        f"{by} separates {some(list(names))} better"
-        for by, names in (("the mixture", more_by_mixture), ("the round clustering", more_by_round))
+        f"{by} {verb} {some(list(names))} better"
+        for by, verb, names in (
+            ("the mixture", "separates", more_by_mixture),
+            ("round clusters", "separate", more_by_round),
+        )
         if names
     ]
     return printable(text + (f"; {', '.join(parts)}." if parts else "."))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from kpod._common.errors import printable
 from kpod._common.notes import Note
 from kpod._common.options import in_the_shell, option
-from kpod._common.sentences.formatting import counted, listed, some
-
-
-def names_in(note: Note) -> list[str]:
-    return [printable(name) for name in note.columns]
+from kpod._common.sentences.formatting import counted, listed, names_in, some
 
 
 def quoted(texts: Sequence[str]) -> list[str]:
@@ -40,10 +37,29 @@ def several_heading_rows(_: Note, n: int, examples: Sequence[str]) -> str:
 
 def no_headings(_: Note, first: Sequence[str]) -> str:
     start = printable(", ".join(first))
+    what = "numbers" if all(re.match(r"[-+.\d]+$", name) for name in first) else "data"
     return (
-        f"the first line holds numbers ({start}...), so the columns are called column 1, column 2 and so on; "
+        f"the first line holds {what} ({start}...), so the columns are called column 1, column 2 and so on; "
         f"if these are headings, use {option('--header', 1)}."
     )
+
+
+def short_lines(_: Note, n: int, line: int) -> str:
+    what = f"line {line:,} has" if n == 1 else f"{n:,} lines, the first of them line {line:,}, have"
+    return (
+        f"{what} fewer fields than there are columns, and what is absent counts as missing; "
+        f"{option('--strict')} refuses {'it' if n == 1 else 'them'}."
+    )
+
+
+def column_without_a_name(_: Note, place: str) -> str:
+    return f"every line has one field more than there are headings; the {place} column has no name."
+
+
+def header_again(_: Note, n: int, where: str) -> str:
+    more = f" and {counted(n - 1, 'more line')}" if n > 1 else ""
+    hold, were = ("holds", "was") if n == 1 else ("hold", "were")
+    return f"{where}{more} {hold} the headings again, and {were} left out."
 
 
 def not_numbers(note: Note, n: int, entry: str, where: str, values: Sequence[str]) -> str:
@@ -61,7 +77,7 @@ def check_boxes(note: Note, value: str) -> str:
     hold = f"hold{'s' if len(note.columns) == 1 else ''}"
     return (
         f"{some(names_in(note))} {hold} a value or nothing ('{printable(value)}' in {names_in(note)[0]}), "
-        "and count as yes or no."
+        f"and count{'s' if len(note.columns) == 1 else ''} as yes or no."
     )
 
 
@@ -110,6 +126,12 @@ def as_line(name: str, first: str, line: tuple[float, float] | None) -> str:
     return f"{name} is {slope:.4g} times {first}{plus}"
 
 
+def sum_of_columns(note: Note) -> str:
+    total, *parts = names_in(note)
+    use = option("--exclude", note.columns[0])
+    return f"{total} is the sum of {some(parts)}, so these count a second time; use {use} to count them once."
+
+
 def possible_weights(note: Note) -> str:
     use = option("--weight", note.columns[0] if len(note.columns) == 1 else None)
     one = "it is" if len(note.columns) == 1 else "they are"
@@ -125,20 +147,20 @@ LEAST_UNITS = 20
 """So many rows are enough to make groups of."""
 
 
-def one_row_for_each(note: Note, n_units: int, in_time: bool = True) -> str:
+def one_row_for_each(note: Note, n_units: int, in_time: bool = True, in_pieces: bool = False) -> str:
     unit, other = names_in(note)
     text = "single values of {unit} or periods" if in_time else "single values of {unit}"
-    return f"there is one row for each {unit} and {other}. {alike(note, n_units, text)}"
+    return f"there is one row for each {unit} and {other}. {alike(note, n_units, text, in_pieces)}"
 
 
-def rows_in_time(note: Note, n_units: int, length: str, whole: bool) -> str:
+def rows_in_time(note: Note, n_units: int, length: str, whole: bool, in_pieces: bool = False) -> str:
     unit = names_in(note)[0]
     about = (
         f"there are {length} rows for each {unit}, one after the other in time"
         if whole
         else f"rows of the same {unit} follow one another in time, in runs of {length} rows"
     )
-    return f"{about}. {alike(note, n_units, 'single values of {unit} or periods')}"
+    return f"{about}. {alike(note, n_units, 'single values of {unit} or periods', in_pieces)}"
 
 
 def repeated_units(note: Note, n_units: int, length: float) -> str:
@@ -147,13 +169,13 @@ def repeated_units(note: Note, n_units: int, length: float) -> str:
     return f"there are about {length:,.0f} rows for each {unit}. {text}"
 
 
-def alike(note: Note, n_units: int, what: str) -> str:
+def alike(note: Note, n_units: int, what: str, in_pieces: bool = False) -> str:
     unit = names_in(note)[0]
-    text = f"Rows of the same {unit} tend to be alike, so clusters may be {what.format(unit=unit)}"
-    if n_units < LEAST_UNITS:  # one row for each would be too few to cluster
+    text = f"If rows of the same {unit} are alike, clusters may be {what.format(unit=unit)}"
+    if n_units < LEAST_UNITS or in_pieces:  # too few rows would be left, or rows are not combined
         return f"{text}."
     use = option("--one-row-per", note.columns[0])
-    return f"{text}; to group them as a whole ({n_units:,} rows), use {use}."
+    return f"{text}; to cluster one row for each {unit} ({n_units:,} rows), use {use}."
 
 
 def duplicate_rows(_: Note, n: int) -> str:
@@ -197,10 +219,14 @@ WORDS: dict[str, Callable[..., Any]] = {
     "headings made unique": headings_made_unique,
     "several heading rows": several_heading_rows,
     "no headings": no_headings,
+    "short lines": short_lines,
+    "header again": header_again,
+    "column without a name": column_without_a_name,
     "not numbers": not_numbers,
     "check boxes": check_boxes,
     "few columns": few_columns,
     "same information": same_information,
+    "sum of columns": sum_of_columns,
     "possible weights": possible_weights,
     "one row for each": one_row_for_each,
     "rows in time": rows_in_time,

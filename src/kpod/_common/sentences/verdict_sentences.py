@@ -1,4 +1,4 @@
-"""The verdict in a line, why there are so many clusters, and what one more or less would be."""
+"""The verdict in a line, why there are so many clusters, and the result with one more or less."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MOST_NAMED = 2
 def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any], sampled: int | None) -> str:
     """How many groups, whether they are separate, and under how many other choices they are the same."""
     text = {
-        "separate": f"{k} groups, set apart from each other",
+        "separate": f"{k} separate groups",
         "partly separate": f"{k} clusters, but only {n_separate} separate groups",
         "continuum": f"{k} pieces of something continuous rather than separate groups",
-        "unclear": "One group as the best guess, which is not clear"
+        "unclear": "The best guess is one group, but the choice is not clear"
         if k == 1
-        else f"{k} groups as the best guess, which is not clear",
+        else f"The best guess is {k} groups, but the choice is not clear",
         "one": "No separate groups: the rows are one group",
         "given": f"{counted(k, 'cluster')}, as asked for",
     }[groups]
@@ -43,8 +43,11 @@ def difference(other: Any, k: int) -> str:
     return f"{other.text}, rows are grouped differently (agreement {other.agreement:.2f})"
 
 
-def why(choice: Any) -> str:
-    """The reason for the number of clusters, beside a verdict with the number and how certain it is."""
+def why(choice: Any, *, is_confirmed: bool = True) -> str:
+    """The reason for the number of clusters, beside a verdict with the number and how certain it is.
+
+    A clear choice may be one that other choices do not confirm.
+    """
     k, reason = choice.best_k_, choice.reason_.rstrip(".")
     hidden = "hidden values and the gaps" if choice.gaps_ else "hidden values"
     if reason:
@@ -59,6 +62,8 @@ def why(choice: Any) -> str:
     else:
         what = "groups with correlated columns" if choice.correlated_ else "clusters"
         text = f"{k} {what} predict {hidden} best{gain(choice)}"
+        if not is_confirmed:
+            text += ", but other choices give other clusters, so the number is not certain"
     shape = ""
     if choice.correlated_ and k > 1 and choice.shape_ is None:
         shape = f" These groups need not be round; {option('--shape', 'auto')} compares shapes."
@@ -75,7 +80,7 @@ def gain(choice: Any) -> str:
 
 
 def other_number(other: Any) -> str:
-    """What becomes of the clusters with one more, or one less."""
+    """How the clusters change with one more or one less."""
     with_so_many = f"with {counted(other.n_clusters, 'cluster')}"
     if other.merged:
         return f"{with_so_many}, {listed([str(m) for m in other.merged])} become one"

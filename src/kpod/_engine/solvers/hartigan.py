@@ -43,16 +43,17 @@ class Moves:
         settings = descent.settings
         if descent.is_simple:
             return self.sweep_in_one_call()
+        value = descent.value
         for sweep in range(self.n_sweeps + 1, settings.max_iter + 1):
-            before = descent.value
             n_moves, lowered = self.sweep()
             if n_moves == 0:
                 descent.labels_unchanged = True
                 return True
             descent.loss -= lowered
-            fall = max(before - descent.value, 0.0) if settings.gaps else lowered
+            before, value = value, descent.value
+            fall = max(before - value, 0.0) if settings.gaps else lowered
             descent.note("moves", sweep, fall)
-            if descent.objective.is_little(fall, LITTLE * settings.tol, descent.value):
+            if descent.objective.is_little(fall, LITTLE * settings.tol, value):
                 return True
             descent.keep(partial(self.snapshot, sweep))
         return False

@@ -15,7 +15,7 @@ Snapshot = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """When to stop, and who is told.
+    """When to stop, and the progress callback.
 
     Lloyd stops when a step moves the centers by no more than `tol` times the mean variance of the
     columns (squared, in all); with 0, when no row changes its label or the objective no longer

@@ -170,7 +170,7 @@ class Descent:
         return descent.squared_distance(self.centers, before)
 
     def relocate(self, empty: Positions) -> None:
-        """Give each empty cluster the row that loses most where it is, if that helps."""
+        """Move the row with the largest loss to each empty cluster, if that lowers the loss."""
         self.states, worst = self.executor.accumulate(
             step.Worst(self.means.centers, len(empty), self.recall()),  # type: ignore[union-attr]
             self.table.blocks,
@@ -199,15 +199,23 @@ class Descent:
         local = len(self.table.blocks) == 1 and not self.executor.remote
         return local and settings.bounded and not settings.gaps and callbacks == (None, None, None)
 
-    def descend(self, most: int) -> tuple[int, int | None]:
-        """The iterations up to one of them, from the first, in compiled code: the same steps as below.
+    @property
+    def creeping(self) -> range:
+        """The iterations after which centers that still move get momentum."""
+        settings = self.settings
+        may = self.table.has_gaps and not settings.gaps
+        return range(CREEP, settings.max_iter - 1) if may else range(0)
+
+    def descend(self) -> tuple[int, int | None]:
+        """The iterations from the first in compiled code: the same steps as below.
 
         Returns why it stopped, and where a cluster is empty, how many rows its last assignment changed.
         """
         (block,), k, objective = self.table.blocks, self.k, self.objective
         self.states = [State.unknown(block.n_rows, scratch=block.scratch)]
         self.panel, self.centers = Panel(self.centers.copy()), np.array(self.centers, np.float64, order="C")
-        self.means = objective.empty_means()
+        self.means, self.path = objective.empty_means(), self.centers.copy()
+        most, creeping = self.settings.max_iter, self.creeping
         penalty, little = objective.penalty(self.centers), self.settings.tol * self.table.variance
         at_once = max(1, CALL_WORK // (k * max(1, block.n_entries)))
         why, changed = descent.GOING, 0
@@ -215,15 +223,15 @@ class Descent:
             while why == descent.GOING and self.iteration < most:
                 falls, losses = np.empty((2, min(at_once, most - self.iteration)))
                 state = self.states[0]
-                why, n, changed, self.loss, self.lowest = descent.descend(
+                why, n, changed, self.loss, self.lowest, self.run = descent.descend(
                     rows, self.panel, self.totals, objective.prior, self.table.fallback, self.centers,
                     *self.means, state.labels, state.upper, state.lower, self.loss, self.lowest, penalty,
-                    little, falls, losses, space,
+                    little, self.path, self.run, self.iteration, creeping.start, creeping.stop, falls, losses,
+                    space,
                 )  # fmt: skip
                 self.falls += falls[:n].tolist()
                 self.losses += losses[:n].tolist()
                 self.iteration += n
-        self.path, self.run = self.centers, int(self.iteration > 0)
         return why, changed if why == descent.EMPTY else None
 
     def lloyd(self) -> bool:
@@ -234,11 +242,10 @@ class Descent:
         starts anew when the steps turn round or the objective rises. If it rises, the step is
         taken back: the next assignment is from the means. The last one always is.
         """
-        settings, table = self.settings, self.table
-        creeping = range(CREEP, settings.max_iter - 1) if table.has_gaps and not settings.gaps else range(0)
+        settings, table, creeping = self.settings, self.table, self.creeping
         why, pending = descent.GOING, None
         if self.is_simple:
-            why, pending = self.descend(creeping.start - 1 if creeping else settings.max_iter)
+            why, pending = self.descend()
         if why in (descent.UNCHANGED, descent.LITTLE):
             self.labels_unchanged = why == descent.UNCHANGED
             return True
@@ -247,27 +254,29 @@ class Descent:
             before = self.centers
             changed, pending = self.assign() if pending is None else pending, None
             moved = self.update()
-            fall = self.lowest - self.value
+            value = self.value
+            fall = self.lowest - value
             if self.run > 1 and fall < 0:
                 self.note("lloyd", iteration, 0.0)
                 self.centers, self.run = self.path, 0
                 self.keep()
                 continue
             self.note("lloyd", iteration, max(fall, 0.0))
-            self.lowest = self.value
+            self.lowest = value
             if self.run <= 1 and ((changed == 0 and not self.relabelled) or fall <= 0):
                 self.labels_unchanged = True
                 return True
             if moved <= settings.tol * table.variance and (
-                not settings.gaps or self.objective.is_little(fall, settings.tol, self.value)
+                not settings.gaps or self.objective.is_little(fall, settings.tol, value)
             ):
                 return True
             step_, self.path = self.centers - self.path, self.centers
-            if iteration not in creeping or ((self.path - before) * step_).sum() < 0:
+            if iteration not in creeping or descent.along(self.path, before, step_) < 0:
                 self.run = 0
             self.run += 1
             if self.run > 1:
-                self.centers = self.path + momentum(self.run) * step_
+                self.centers = np.empty_like(self.path)
+                descent.go_beyond(self.centers, self.path, step_, self.run)
             self.keep()
         return False
 
@@ -304,7 +313,7 @@ class Descent:
         self.numbers = np.argsort(order).astype(np.int32)
 
     def finish(self, n_iter: int, converged: bool) -> Solution:
-        """Labels, centers and loss that belong together; clusters in the order of their sizes, if asked for.
+        """Consistent labels, centers and loss; clusters numbered by size, if requested.
 
         Centers are rounded to what is kept of them, and rows assigned to that, so that whoever
         assigns them again gets the same labels. Centers that converged are those of their labels:
@@ -351,7 +360,7 @@ def permuted(panel: Panel, order: Positions) -> Panel:
 
 
 def trace_of(falls: list[float], end: float) -> list[float]:
-    """The objective after each iteration, from what each took off it and where it ended."""
+    """The objective after each iteration, from the decreases and the final value."""
     trace = [end]
     for fall in falls[:0:-1]:
         trace.append(trace[-1] + fall)
@@ -378,17 +387,12 @@ def transfer(totals: Sums, z: Floats, weight: float, now: int, to: int) -> None:
 
 
 def split(value: Any, anchors: Floats) -> list[Any]:
-    """A value in whole multiples of the units that the anchors stand for, coarse to fine."""
+    """A value split into whole multiples of the units of the anchors, coarse to fine."""
     parts = []
     for anchor in anchors:
         parts.append((value + anchor) - anchor)
         value = value - parts[-1]
     return parts
-
-
-def momentum(run: int) -> float:
-    """The share of the last step that centers go on by when they take their `run`-th one way."""
-    return (run - 1) / (run + 2)
 
 
 def lloyd(table: Table, executor: Executor, start: Start, settings: Settings) -> Solution:

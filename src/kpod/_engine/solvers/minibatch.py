@@ -84,7 +84,7 @@ class Running:
         )
 
     def add_columns(self, n: int) -> None:
-        """Make room for columns of which nothing is known yet."""
+        """Add columns without any observations yet."""
         k = len(self.centers)
         self.centers = np.hstack([self.centers, np.full((k, n), np.nan)])
         self.counts = np.hstack([self.counts, np.zeros((k, n))])

@@ -91,7 +91,7 @@ class Order:
             self.group, self.n_rows = Moments.none(len(self.between)), 0
 
     def add_columns(self, n: int) -> None:
-        """Make room for columns that come for the first time."""
+        """Add columns that occur for the first time."""
         self.rows.add_columns(n)
         self.group.add_columns(n)
         self.between, self.n_groups = (np.append(a, np.zeros(n)) for a in (self.between, self.n_groups))
@@ -101,7 +101,7 @@ class Order:
         return np.where(self.n_groups >= LEAST_GROUPS, np.clip(self.shares()[0], 0.0, 1.0), np.nan)
 
     def shares(self) -> tuple[Floats, Positions]:
-        """Of each column, the share of the variance between batches, and the columns where it matters.
+        """The share of the variance of each column that is between batches, and the columns where it matters.
 
         The share is without what chance adds (omega squared); chance is a matter of the F test.
         """

@@ -71,7 +71,7 @@ class DaskExecutor(RemoteExecutor):
         return out
 
     def make(self, recipes: Sequence[Any]) -> tuple[list[Any], list[About]]:
-        """Futures of the residents that delayed values stand for, and what is known of each."""
+        """Futures of resident blocks made from delayed values, and the facts about each."""
         self.check_workers()
         sources = self.client.compute(list(recipes))
         try:
@@ -116,7 +116,7 @@ class DaskExecutor(RemoteExecutor):
                 )
 
     def _call_off(self, futures: list[Any]) -> None:
-        """Cancel tasks after an error, which what goes wrong here must not hide."""
+        """Cancel tasks after an error; an error in doing so must not hide the first one."""
         with suppress(Exception):
             wait_for(self.connection, self.client.cancel, futures)
 

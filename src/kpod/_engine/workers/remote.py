@@ -24,7 +24,7 @@ from kpod._kernels.rows import Rows
 
 
 class RemoteBlock(Block):
-    """A block on a worker, and what is known of it here.
+    """A block on a worker, as seen by the client.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class RemoteBlock(Block):
 
 @dataclass(frozen=True)
 class Ask:
-    """A method of a block, called where it is."""
+    """A call of a method of a block, on the worker that has it."""
 
     what: str
     args: tuple[Any, ...]

@@ -99,7 +99,7 @@ def block_file(kind: str, number: int, about: About) -> str:
 
 
 class Work(NamedTuple):
-    """What a pass does to a block: its first row, what is known of it, and the pass that made its state."""
+    """The work of a pass on a block: its first row, the facts about it, and the pass that made its state."""
 
     first: int
     known: About
@@ -108,7 +108,7 @@ class Work(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What a pass found, in how many blocks; blocks that are not here; machines with another package."""
+    """The result of a pass, in how many blocks; blocks that are not here; machines with another package."""
 
     total: Any = None
     n_blocks: int = 0

@@ -75,7 +75,7 @@ def close_if_never_run(coroutine: Coroutine[Any, Any, Any]) -> None:
 
 
 class Watch:
-    """Since when a cluster has had no workers, or has not said whether it has any."""
+    """Since when a cluster has had no workers, or has not answered."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection, self.client, self.address = connection, connection.client, connection.address

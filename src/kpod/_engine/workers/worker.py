@@ -27,7 +27,7 @@ SECONDS_TO_FORGET = 10
 
 
 class Resident:
-    """A block on its worker, in the units and with the hidden entries it was last asked for in.
+    """A block on its worker, in the units and with the hidden entries of the last request.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Resident:
         return Resident(block, self.checksum)
 
     def __sizeof__(self) -> int:
-        """What Dask is told, for it to spill blocks to disk in time."""
+        """The size reported to Dask, so that it spills blocks to disk in time."""
         return self.block.n_entries * (self.block.dtype.itemsize + 4)
 
     def __reduce__(self) -> tuple[type[Resident], tuple[Block, int | None]]:
@@ -91,9 +91,8 @@ def check_unchanged(found: About, known: About, first: int) -> None:
     if found.checksum != known.checksum:
         raise ValueError(
             f"{known.name} (rows {first:,} to {first + known.n_rows - 1:,}) changed while it was in use: "
-            "it was lost with a worker, and has other values now that it was computed again. Fit again "
-            "when its source no longer changes; where every computation gives other rows, save them to "
-            "files first."
+            "it was lost with a worker, and computing it again gave other values. Fit again when its "
+            "source no longer changes; if every computation gives other rows, save them to files first."
         )
 
 
@@ -171,7 +170,7 @@ def run_share(share: Share, job: bytes, panels: Sequence[bytes], residents: Sequ
 
 
 def merged(job: bytes, panels: Sequence[bytes], parts: Sequence[Any]) -> Any:
-    """The sum of several results, all of which stay as they are: they may be merged again."""
+    """The sum of several results, none of which is changed: they may be merged again."""
     total = unpack(job, panels)[1]()
     for part in parts:
         total.merge(part)

@@ -309,7 +309,7 @@ class GaussianMixture(ClusterMixin, MixtureModel):
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def _with_gaps(self, table: Table, rng: np.random.Generator) -> tuple[bool, list[Labels], dict[str, Any]]:
-        """Whether gaps count, the labels of `KPOD` where it looked at them, and what it decided."""
+        """Whether gaps are used, the labels of the `KPOD` that decided it, and its decision."""
         if self.missingness == "ignore" or not table.has_gaps:
             return False, [], {"missingness_": "ignore"}
         sample = standardised_sample(table, rng)

@@ -74,8 +74,9 @@ class MixtureModel(TableModel):
 
         Returns
         -------
-        ndarray of shape (n_samples,); for a Dask array or DataFrame another one, and for a Spark DataFrame
-        the same with a column `cluster`, neither of them computed yet.
+        ndarray of shape (n_samples,)
+            For a Dask array or DataFrame, a lazy Dask collection; for a Spark DataFrame, that DataFrame with
+            a column `cluster`, also lazy.
         """
         if collections.is_collection(X):
             return in_partitions.applied(self, X, "predict", None)
@@ -88,8 +89,7 @@ class MixtureModel(TableModel):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            The cluster proportions for a row with nothing observed. For a Dask collection another one, not
-            computed yet.
+            The cluster proportions for a row with nothing observed. For a Dask collection, a lazy one.
         """
         if collections.is_collection(X):
             check_is_fitted(self)

@@ -28,7 +28,7 @@ def keys_in(path: str) -> dict[str, str | None]:
 
 
 def with_keys(parts: Sequence[Part], relative: Sequence[str]) -> list[Part]:
-    """Parts with the columns that their folders stand for, if all of them have the same."""
+    """Parts with their partition columns, if all have the same ones."""
     keys = [keys_in(path) for path in relative]
     if not keys or not keys[0] or any(one.keys() != keys[0].keys() for one in keys):
         return list(parts)

@@ -1,4 +1,4 @@
-"""Folders of lakes, whose logs say which of their files count: opened where a package can, else refused."""
+"""Folders of lakes, whose logs list the current files: opened with a package, or refused."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def parts_of_delta(table: Any, name: str) -> list[Part]:
 
 
 def parts_of_dataset(dataset: Any, name: str, partitions: set[str] | None = None) -> list[Part]:
-    """The Parquet files of a dataset of pyarrow, with the partition columns that it knows of."""
+    """The Parquet files of a pyarrow dataset, with its partition columns."""
     import pyarrow.dataset as ds
 
     parts = []

@@ -1,4 +1,4 @@
-"""A part of a table: one file, on this machine or in an object store, and what its folders say."""
+"""A part of a table: one file, on this machine or in an object store, and its partition columns."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Part:
         return PurePosixPath(self.path).suffix.lower()
 
     def stamp(self) -> tuple[int, int, int]:
-        """Which file it is, its size and when it was written: all that tells whether it is still the same."""
+        """The identity of a file, its size and modification time, by which a change is detected."""
         if self.filesystem is None:
             try:
                 about = Path(self.path).stat()
@@ -86,7 +86,7 @@ def without_secrets(url: str) -> str:
 
 @contextmanager
 def naming_place(name: str) -> Iterator[None]:
-    """Whatever a file system raises (each has errors of its own) as one line with what to do."""
+    """The errors of a file system as one line with what to do."""
     try:
         yield
     except (InputError, ModuleNotFoundError, MemoryError):

@@ -1,4 +1,4 @@
-"""The files that paths, folders and patterns stand for.
+"""The files that paths, folders and patterns match.
 
 No row may get lost or count twice on the way from a name to files: a folder is taken only if all
 tables in it are read, its subfolders if they are partitions, and a lake as its log says.
@@ -32,7 +32,7 @@ TABLE_STARTS = (b"PAR1", b"ARROW1")
 
 
 def expand(paths: Any, suffixes: Sequence[str] = SCANNED, filesystem: Any = None) -> list[Part]:
-    """The files that paths, folders and patterns stand for, those of a folder in the order of their names."""
+    """The files that paths, folders and patterns match, those of a folder in the order of their names."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     if not isinstance(paths, Iterable):
@@ -63,7 +63,7 @@ def local_parts(path: str, suffixes: Sequence[str]) -> list[Part]:
 
 
 def partitioned(files: Sequence[str], root: str) -> list[Part]:
-    """Files with the columns that folders below the root stand for."""
+    """Files with the partition columns from the folders below the root."""
     return with_keys([Part(file) for file in files], [os.path.relpath(file, root) for file in files])
 
 
@@ -96,7 +96,7 @@ def files_in(folder: str, suffixes: Sequence[str]) -> list[str]:
 
 
 def partitions_in(folder: str, suffixes: Sequence[str]) -> list[str]:
-    """The files in subfolders that stand for columns, such as year=2024."""
+    """The files in partition folders such as year=2024."""
     tables = [
         path.relative_to(folder).as_posix() for path in tables_below(Path(folder), (*suffixes, *OTHER_TABLES))
     ]
@@ -131,7 +131,7 @@ def matches_of(pattern: str, suffixes: Sequence[str]) -> list[str]:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name is one of what is no data: hidden files, and what Spark and Hadoop leave beside it."""
+    """Whether a name is that of a file without data: a hidden one, or one that Spark and Hadoop add."""
     return name.startswith((".", "_"))
 
 

@@ -23,7 +23,7 @@ MAGIC = re.compile(r"[*\[]")  # not "?", with which the options of a URL begin
 
 
 def local_path(path: str) -> str:
-    """The path that a file:// URL stands for; any other name as it is."""
+    """The path of a file:// URL; any other name as it is."""
     return unquote(urlsplit(path).path) if path.lower().startswith("file://") else path
 
 
@@ -73,7 +73,7 @@ def wrapped(filesystem: Any) -> Any:
 
 
 def remote_parts(url: str, suffixes: Sequence[str], others: Sequence[str], filesystem: Any) -> list[Part]:
-    """The files that a URL stands for: one, those of a folder, or those that match a pattern."""
+    """The files of a URL: one, those of a folder, or those that match a pattern."""
     from pyarrow import fs
 
     bare, mark, options = url.partition("?")
@@ -115,7 +115,7 @@ def split_pattern(url: str) -> tuple[str, str]:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether a path fits a pattern; ** stands for folders of any depth, none included."""
+    """Whether a path matches a pattern; ** matches folders of any depth, including none."""
     here, _, rest = pattern.partition("/")
     first, _, below = path.partition("/")
     if here == "**":
@@ -126,7 +126,7 @@ def matches(path: str, pattern: str) -> bool:
 
 
 def tables_in(name: str, files: Sequence[str], suffixes: Sequence[str], others: Sequence[str]) -> list[str]:
-    """The tables of a folder: all in it, or all in folders that stand for columns."""
+    """The tables of a folder: those in it, or those in its partition folders."""
     tables = [path for path in files if PurePosixPath(path).suffix.lower() in (*suffixes, *others)]
     odd = [path for path in tables if PurePosixPath(path).suffix.lower() not in suffixes]
     if not tables:

@@ -97,9 +97,10 @@ class Decoder:
         # Only where the meaning of columns was asked for can codes be given.
         codes = self.tally is not None and "," not in value
         treat = f"treat it as missing with {option('--missing', {self.name: [value]})}, " if codes else ""
+        leave = "leave the column out" if self.tally is not None else "name the other columns in `columns`"
         return (
             f"{source.name}: row {row + at + 1}, column {shown(self.name)}: '{value}' is not a plain number, "
-            f"which a table that is read in pieces needs; {treat}leave the column out, or correct it."
+            f"which a table that is read in pieces needs; {treat}{leave}, or correct it."
         )
 
 
@@ -117,7 +118,7 @@ class ColumnsToRows:
         self.buffer: AnyFloats = np.empty((0, len(decoders)), dtype)
 
     def __call__(self, batch: pa.RecordBatch, source: Source, row: int) -> AnyFloats:
-        """The rows, NaN in the gaps: to be used before the next batch is asked for."""
+        """The rows, with NaN in the gaps; valid until the next batch."""
         n, p = batch.num_rows, len(self.decoders)
         if len(self.buffer) < n:
             self.buffer = np.empty((n, p), self.dtype)

@@ -66,7 +66,7 @@ class Source:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns: those of the file, and those that its folders stand for."""
+        """Names and types of the columns: those of the file, and its partition columns."""
         fields = [one for one in self.stored if one.name not in self.part.keys]
         declared = self.part.schema
         for name, value in self.part.keys.items():

@@ -57,7 +57,7 @@ def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[Part], bool
 
 
 def may_be_scanned(part: Part) -> bool:
-    """Whether a file is of a kind that is read in pieces; what is wrong with it is said later."""
+    """Whether a file is of a kind that is read in pieces; its errors are raised later."""
     if part.filesystem is None and not Path(part.path).is_file():
         return False  # a pipe, whose first bytes are gone once they were looked at
     try:
@@ -70,7 +70,7 @@ def may_be_scanned(part: Part) -> bool:
 
 
 def fits(part: Part) -> bool:
-    """Whether a table fits into memory, by what its file says; what is wrong with it is said later."""
+    """Whether a table fits in memory, from the file's metadata; its errors are raised later."""
     try:
         with part.open() if part.filesystem else pa.OSFile(os.fsencode(part.path)) as file:
             return memory_limits.fits(memory_limits.declared_size(file))
@@ -79,7 +79,7 @@ def fits(part: Part) -> bool:
 
 
 class RawColumns:
-    """The columns of files as they came; one that is asked for is read."""
+    """The raw columns of files, read on access."""
 
     def __init__(self, sources: Sources, n_rows: int) -> None:
         self.sources, self.num_rows = sources, n_rows
@@ -90,7 +90,7 @@ class RawColumns:
 
 
 class LargeTable(TableFile):
-    """A table that stays in its files: its numbers in a scratch file, the rest where it was."""
+    """A table that stays on disk: its numbers in a scratch file, the rest in its files."""
 
     in_pieces = True
     sources: Sources
@@ -116,7 +116,7 @@ class LargeTable(TableFile):
         every_row: bool = False,
         **options: Any,
     ) -> LargeTable:
-        """Decode all columns of numbers, or those asked for, and tell what each column is.
+        """Decode all columns of numbers, or the given ones, and decide the role of each column.
 
         Parts are files, or an object that stands for a table. With `every_row`, no row under the header is
         taken for anything but data.
@@ -173,7 +173,7 @@ class LargeTable(TableFile):
 
     @staticmethod
     def head(sources: Sources, codes: MissingCodes, *, ask: bool) -> TableFile:
-        """The first rows of the first file, which tell numbers from text."""
+        """The first rows of the first file, from which the kinds of the columns are inferred."""
         raw = first_rows(sources, sources.files[:1], sources.schema.names)
         columns = [look(sources, raw, name, codes) for name in raw.column_names]
         decimal = sources.dialect.decimal if sources.dialect else "."
@@ -215,7 +215,7 @@ class LargeTable(TableFile):
         return out
 
     def numbers(self, name: str) -> Floats | None:
-        """The numbers of a column that was not clustered, out of the files again."""
+        """The numbers of a column that was not clustered, read from the files again."""
         if name not in self.numeric:
             return None
         decoder = Decoder(name, self.dialect.decimal if self.dialect else ".", self.codes.of_column(name))
@@ -316,7 +316,7 @@ def without_values(column: Column) -> Column:
 
 
 class ScratchColumn:
-    """The numbers of a column in a scratch file: read when they are asked for."""
+    """The numbers of a column in a scratch file, read on access."""
 
     def __init__(self, decoded: Decoded, name: str) -> None:
         self.decoded, self.name = decoded, name
@@ -335,7 +335,7 @@ class ScratchColumn:
 
 
 def inspected(decoded: Decoded) -> dict[str, Column]:
-    """What the decoded columns are, by what was counted of them and a sample of their numbers."""
+    """The inspected columns, from their statistics and a sample of their numbers."""
     columns = {}
     for decoder, as_read in zip(decoded.decoders, decoded.sample(SAMPLE), strict=True):
         name, tally = decoder.name, decoder.tally

@@ -21,7 +21,7 @@ from kpod._files.text.delimited import one_line
 
 
 def parts_of(X: Any, kind: str) -> list[Part] | None:
-    """The files of an object that stands for files; None of one that has to be asked for its rows."""
+    """The files of an object that represents files; None for a query, which returns rows."""
     if kind == "Delta table":
         name = str(X.table_uri)
         with opening_lake(name):
@@ -39,7 +39,7 @@ def parts_of(X: Any, kind: str) -> list[Part] | None:
 
 
 class QuerySource(Source):
-    """What an object that stands for a table gives when it is asked for its rows."""
+    """A source of batches: the rows of a lazy object."""
 
     def __init__(self, query: Any, kind: str, filters: Any = None) -> None:
         self.part, self.path = Part(""), ""

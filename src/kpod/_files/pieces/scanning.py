@@ -193,7 +193,7 @@ class Decoded:
         *,
         missing: Callable[[str], Sequence[str]] | None = None,
     ) -> Decoded:
-        """Decode some columns of all files; how much room they take is told beforehand.
+        """Decode some columns of all files, whose size is computed beforehand.
 
         With the missing codes of each column, the numbers of all columns are counted meanwhile.
         """
@@ -248,7 +248,7 @@ class Decoded:
             yield from np.stack(some).T.astype(np.float64)
 
     def take_out_codes(self) -> None:
-        """Make gaps of the numbers that stand for missing, in place."""
+        """Replace missing codes by NaN, in place."""
         tallies = {j: one.tally for j, one in enumerate(self.decoders) if one.tally and one.tally.found}
         offset = 0
         for rows in chunks(self.rows()) if tallies else ():
@@ -270,7 +270,7 @@ class Decoded:
         self.names, self.dtype = list(names), dtype
 
     def table(self, scale: bool | ObservedScaler) -> ScannedTable:
-        """The table, standardised if asked; it owns the scratch file from now on."""
+        """The table, standardised if requested; it now owns the scratch file."""
         scratch = self.scratch
         try:
             raw = ScannedTable(self.rows(), self.names, [source.path for source in self.sources.files])
@@ -288,7 +288,7 @@ class Decoded:
 
 
 def chunks(values: AnyFloats) -> Iterator[AnyFloats]:
-    """Some rows after the other; those of a mapped file are let go of when the next are asked for."""
+    """Chunks of rows; the pages of a mapped file are released before the next chunk."""
     step = chunk_rows(values)
     for start in range(0, values.shape[0], step):
         rows = values[start : start + step]
@@ -325,6 +325,6 @@ def check_numeric(sources: Sources, names: Sequence[str]) -> None:
     ]
     if odd:
         raise InputError(
-            f"{sources.name}: k-means needs numbers, but these columns are not numeric: {some(odd)}; leave "
-            "them out."
+            f"{sources.name}: only numbers can be clustered, but these columns are not numeric: {some(odd)}; "
+            "name the others in `columns`."
         )

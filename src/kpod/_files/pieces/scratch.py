@@ -1,4 +1,4 @@
-"""A scratch file: room for a table on disk, gone when its process is.
+"""A scratch file: space for a table on disk, removed when its process ends.
 
 The file is locked for as long as its process lives, and the kernel unlocks it however that ends.
 So whoever finds one that is not locked may remove it: a run killed half-way leaves its scratch
@@ -36,7 +36,7 @@ def default_directory() -> str:
 
 
 def in_memory(directory: str) -> bool:
-    """Whether a directory lies on a disk that is memory by another name."""
+    """Whether a directory is on a file system in memory (tmpfs)."""
     found, kind = "", ""
     with suppress(OSError):
         for line in Path("/proc/mounts").read_text("utf-8", "replace").splitlines():
@@ -48,7 +48,7 @@ def in_memory(directory: str) -> bool:
 
 
 class Scratch:
-    """A file of a given size, reserved on the disk, that goes with its process."""
+    """A file of a given size, reserved on the disk and removed when its process ends."""
 
     def __init__(self, directory: str | os.PathLike[str] | None, n_bytes: int) -> None:
         if not HAS_LOCKS:
@@ -71,7 +71,7 @@ class Scratch:
             raise
 
     def reserve(self, n_bytes: int) -> None:
-        """Make the file this long, and sure that the disk has room for it."""
+        """Give the file this length, and reserve the space for it on the disk."""
         with naming(self.directory):
             allocate(self.descriptor, max(1, n_bytes))
 

@@ -1,4 +1,4 @@
-"""The rows of a query, which may be asked for once only: in memory if they fit, else in a file beside it."""
+"""The rows of a query, which may be readable only once: in memory if they fit, else in a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kpod._files.pieces.text_source import TextOptions
 
 @dataclass
 class Spooled:
-    """A file of record batches that goes with its process."""
+    """A file of record batches that is removed when its process ends."""
 
     scratch: Scratch
     part: Part

@@ -80,7 +80,7 @@ class Sources:
     def of(
         cls, X: Any, options: TextOptions, filters: Any = None, columns: Sequence[str] | None = None
     ) -> Sources:
-        """The parts of a table: of files, or of an object that stands for one."""
+        """The parts of a table: files, or the batches of a lazy object."""
         kind = lazy_kind(X)
         parts = X if kind is None else parts_of(X, kind)
         if parts is None:
@@ -169,7 +169,7 @@ class Sources:
 
     @property
     def most_rows(self) -> int | None:
-        """A bound on the number of rows; None where nobody knows one."""
+        """An upper bound on the number of rows; None if it is not known."""
         known = [source.most_rows for source in self.files if source.most_rows is not None]
         return sum(known) if len(known) == len(self.files) else None
 

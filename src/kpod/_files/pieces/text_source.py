@@ -22,7 +22,7 @@ COUNTED = 1 << 24
 
 @dataclass(frozen=True)
 class TextOptions:
-    """What the user said about text files."""
+    """The options for text files that the user gave."""
 
     delimiter: str | None = None
     decimal: str | None = None

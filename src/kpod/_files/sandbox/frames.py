@@ -1,4 +1,4 @@
-"""Plain values on their way out of a child process: JSON, NumPy's and Arrow's own formats, never a pickle.
+"""Plain values sent by a child process: JSON, NumPy's and Arrow's own formats, never a pickle.
 
 A frame is one letter for what it holds, its length, and so many bytes. Cells may be dates, which are objects
 of one key in their JSON; JSON that comes from a file is kept apart from them, for it may hold the same.

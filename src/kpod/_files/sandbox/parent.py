@@ -1,4 +1,4 @@
-"""Workbooks, statistics files and JSON are parsed in a child process, which may die of them.
+"""Workbooks, statistics files and JSON are parsed in a child process, which they may crash.
 
 Their parsers are C, C++ and Rust, and a file that was damaged, by chance or on purpose, can make them crash,
 compute without end or ask for any amount of memory. The child has limits on both and hands back plain
@@ -52,7 +52,7 @@ def limits(n_bytes: int) -> tuple[int, int]:
 
 
 def parsed(data: Any, kind: str, source: str, **request: Any) -> list[Any]:
-    """What the child makes of a file: a list of plain values, arrays or Arrow tables."""
+    """The result of the child process for a file: a list of plain values, arrays or Arrow tables."""
     if not sys.executable:
         raise InputError(f"{source}: cannot be parsed, for sys.executable does not say where Python is.")
     memory, seconds = limits(memory_limits.declared_size(pa.BufferReader(data)))

@@ -34,7 +34,7 @@ class UnreadableError(Exception):
 
 
 def main() -> None:
-    """Parse one file, as the second argument asks."""
+    """Parse one file, according to the second argument."""
     request = json.loads(sys.argv[2])
     limit(request.pop("memory"), request.pop("seconds"))
     parse(Writer(sys.stdout.buffer, request.pop("most")), **request)

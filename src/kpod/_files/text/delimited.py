@@ -30,11 +30,12 @@ from kpod._common.options import option
 from kpod._common.typing import Floats
 from kpod._files.atomic import is_url
 from kpod._files.locations.remote import read_url
-from kpod._files.text import blank_separated, headings, rows_that_are_not_data
+from kpod._files.text import blank_separated, headings, rows_that_are_not_data, uneven_lines
 
 DELIMITERS = [",", ";", "\t", "|"]
 SAMPLE = 1 << 18
 SAMPLE_ROWS = 200
+MOST_JOINED = 1000
 BLOCK = 1 << 23
 LINE_END = re.compile(rb"\r\n|\n|\r")
 EMPTY_LINES = re.compile(rb"(?:[,;|\t ]*[,;|\t][,;|\t ]*(?:\r\n|\n|\r))+")
@@ -88,15 +89,13 @@ def read_text(
     header: int | None = None,
     strict: bool = False,
 ) -> tuple[pa.Table, Dialect, Lines, list[Note]]:
-    import pyarrow.csv as pa_csv
-
     data, encoding = as_utf8(data, encoding, source)
     if not data[:SAMPLE].strip():  # a mark of the encoding, and nothing that it is of
         raise InputError(f"{source}: is empty.")
-    sample = sample_of(data)
+    data = data if strict else uneven_lines.with_double_quotes(data)
     try:
         data, empty = without_empty_lines(data)
-        sample = sample_of(data) if empty else sample
+        sample = sample_of(data)
         data, skipped, found = (data, 0, []) if header == 0 else without_titles(data, sample, delimiter)
         sample, below_titles = sample_of(data) if skipped else sample, data
         skipped += empty
@@ -110,7 +109,7 @@ def read_text(
         raise InputError(f"{source}: {error}") from error
     assert delimiter is not None
     names, n_headings, notes = headings.names_of(
-        rows, found[-1].rows[-1] if found else [], source, header=header, strict=strict
+        rows, found[-1].rows if found else [], source, header=header, strict=strict
     )
     data, remarks = without_remarks(data, delimiter, len(names))
     found += remarks
@@ -123,30 +122,48 @@ def read_text(
     if not body[:SAMPLE].strip():
         raise InputError(f"{source}: {NO_ROWS}")
     try:
-        raw = pa_csv.read_csv(
-            pa.BufferReader(body),
-            pa_csv.ReadOptions(block_size=BLOCK, column_names=names),
-            pa_csv.ParseOptions(
-                delimiter=delimiter,
-                newlines_in_values=quotes,
-                ignore_empty_lines=len(names) > 1,
-            ),
-            pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, check_utf8=False
-            ),
-        )
+        raw = parsed(body, names, delimiter, quotes=quotes)
     except pa.ArrowInvalid as error:
-        problem = where_ragged(data, delimiter, skipped, len(names))
-        raise InputError(f"{source}: {problem or one_line(error)}") from error
+        even = None if strict else uneven_lines.made_even(data, delimiter, names, n_headings, skipped)
+        if even is None:
+            problem = where_ragged(data, delimiter, skipped, len(names))
+            raise InputError(f"{source}: {problem or one_line(error)}") from error
+        data, names, more = even
+        notes = [*notes, *more]
+        raw = parsed(data[end_of_line(data, n_lines) :], names, delimiter, quotes=quotes)
     blank = (
         positions_in_files.first_blank(below_titles, raw.num_rows + n_headings - 1)
         if len(names) > 1
         else None
     )
     place = Lines(skipped + n_lines + 1, None if blank is None else skipped + blank)
-    if n_headings:
-        check_header_again(raw, rows[0], source, place)
+    again = where_header_again(raw, rows[0]) if n_headings else []
+    if again:
+        line = place.of(raw, again[0], raw.column_names[0])
+        if strict:
+            raise InputError(
+                f"{source}: {line} is the header again (two files joined into one?); remove that line."
+            )
+        notes = [*notes, Note("header again", values={"n": len(again), "where": line})]
+        place = Lines(place.first, min(filter(None, (place.blank, place.line(raw, again[0])))))
+        raw = raw.filter(pa.array(~np.isin(np.arange(raw.num_rows), again)))
     return raw, dialect, place, [*(one.left_out for one in found), *notes]
+
+
+def parsed(body: Any, names: Sequence[str], delimiter: str, *, quotes: bool) -> pa.Table:
+    """The fields of the lines as text."""
+    import pyarrow.csv as pa_csv
+
+    return pa_csv.read_csv(
+        pa.BufferReader(body),
+        pa_csv.ReadOptions(block_size=BLOCK, column_names=names),
+        pa_csv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=quotes, ignore_empty_lines=len(names) > 1
+        ),
+        pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, check_utf8=False
+        ),
+    )
 
 
 def lines_of(sample: str, delimiter: str, n_rows: int) -> int:
@@ -252,7 +269,7 @@ def rows_as_text(part: pa.Table) -> list[tuple[str, ...]]:
 
 
 def as_utf8(data: Any, given: str | None, source: str) -> tuple[Any, str]:
-    """The text as UTF-8 and the encoding it was in: given, told by a mark, or guessed."""
+    """The text as UTF-8, and its encoding: given, detected from a byte-order mark, or guessed."""
     if given is not None:
         try:
             "".encode(given)  # knows of encodings from text to bytes only, not of hex
@@ -350,15 +367,19 @@ def sniff_decimal(delimiter: str, rows: list[list[str]]) -> str:
     return "," if number_formats.shows(cells, ",") and not number_formats.shows(cells, ".") else "."
 
 
-def check_header_again(raw: pa.Table, header: Sequence[str], source: str, place: Lines) -> None:
-    """Refuse a header in the middle, left by joining two files."""
-    names = [name.strip() for name in header]
-    for row in np.flatnonzero(pc.equal(raw[0], names[0]).to_numpy(zero_copy_only=False))[:1000]:
-        if all(raw[j][int(row)].as_py().strip() == name for j, name in enumerate(names)):
-            raise InputError(
-                f"{source}: {place.of(raw, int(row), raw.column_names[0])} is the header again (two files "
-                "joined into one?); remove that line."
-            )
+def where_header_again(raw: pa.Table, header: Sequence[str]) -> list[int]:
+    """The rows that hold the header, which joining two files leaves in the middle.
+
+    Ticked columns hold their headings or nothing: in them, some rows hold one heading and not the next.
+    """
+    first = np.flatnonzero(pc.equal(raw[0], header[0].strip()).to_numpy(zero_copy_only=False))
+    if not len(first) or len(first) > MOST_JOINED:
+        return []
+    for j, name in enumerate(header):
+        holds = pc.equal(pc.utf8_trim_whitespace(raw[j]), name.strip()).to_numpy(zero_copy_only=False)
+        if not np.array_equal(np.flatnonzero(holds), first):
+            return []
+    return first.tolist()
 
 
 def check_quotes(data: Any, delimiter: str, source: str, skipped: int) -> None:

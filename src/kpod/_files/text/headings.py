@@ -17,16 +17,22 @@ from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._files.text import rows_that_are_not_data
 
+LEAST_TELLING = 2
 MOST_RENAMED = 3
 """Examples in a note."""
 
 
 def names_of(
-    rows: Sequence[Sequence[str]], above: Sequence[str], source: str, *, header: int | None, strict: bool
+    rows: Sequence[Sequence[str]],
+    above: Sequence[Sequence[str]],
+    source: str,
+    *,
+    header: int | None,
+    strict: bool,
 ) -> tuple[list[str], int, list[Note]]:
-    """The names of the columns, out of how many of the first rows, and notes on how they were found.
+    """The names of the columns, the number of rows they are from, and notes on how they were found.
 
-    `above` is what stood above the header, which may name groups of columns; `header` is how many rows of
+    `above` are the rows above the header, which may name groups of columns; `header` is how many rows of
     headings there are, if that is given.
     """
     n_columns = len(rows[0])
@@ -35,7 +41,7 @@ def names_of(
         check_unique(first, source)
         check_names(first, source)
         return first, 1, []
-    if header == 0 or (header is None and is_data(first)):
+    if header == 0 or (header is None and (is_data(first) or is_like_its_columns(first, rows[1:]))):
         notes = [] if header == 0 else [Note("no headings", values={"first": first[:3]})]
         return numbered(n_columns), 0, notes
     n = header or 1
@@ -44,7 +50,7 @@ def names_of(
         n += rows_that_are_not_data.descriptions(below, several=True)
     if n > 1:
         top = [[*row, *[""] * (n_columns - len(row))] for row in rows[:n]]
-        names, notes = made_unique(combined(top))
+        names, notes = made_unique(with_groups(combined(top), above))
         return names, n, [Note("several heading rows", values={"n": n, "examples": names[-2:]}), *notes]
     names, notes = made_unique(with_groups(first, above))
     return names, 1, notes
@@ -70,9 +76,39 @@ def is_data(header: Sequence[str]) -> bool:
     """Whether a first line holds numbers instead of names; a run of years and the like are names."""
     if not all(re.match(NUMBER, name.strip()) for name in header):
         return False
-    numbers = [float(name) for name in header]
+    return not is_run(header)
+
+
+def is_run(names: Sequence[str]) -> bool:
+    """1990, 1991, 1992: what columns are called, though numbers."""
+    numbers = [float(name) for name in names]
     steps = {after - before for before, after in pairwise(numbers)}
-    return not (all(map(float.is_integer, numbers)) and len(steps) == 1 and steps.pop() > 0)
+    return all(map(float.is_integer, numbers)) and len(steps) == 1 and steps.pop() > 0
+
+
+def is_like_its_columns(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a first line is data: each field a number among numbers, a gap, or an entry of its column.
+
+    Not all may be gaps, and the words of ticked columns, which hold the heading or nothing, do not count.
+    """
+    if len(first) < LEAST_TELLING:
+        return False
+    n_telling, header = 0, [name.strip() for name in first]
+    rows = [row for row in rows if [cell.strip() for cell in row] != header]  # two files joined into one
+    for j, name in enumerate(first):
+        entries = {
+            row[j].strip() for row in rows if j < len(row) and not rows_that_are_not_data.is_gap(row[j])
+        }
+        if rows_that_are_not_data.is_gap(name) and name:
+            continue
+        if re.match(NUMBER, name):
+            if not entries or not all(map(rows_that_are_not_data.is_number, entries)):
+                return False
+        elif len(entries) < LEAST_TELLING or name not in entries:
+            return False
+        n_telling += 1
+    numbers = [name for name in first if re.match(NUMBER, name)]
+    return n_telling >= LEAST_TELLING and (len(numbers) < n_telling or not is_run(numbers))
 
 
 def check_names(header: Sequence[str], source: str) -> None:
@@ -89,18 +125,30 @@ def numbered(n_columns: int) -> list[str]:
     return [f"column {j + 1}" for j in range(n_columns)]
 
 
-def with_groups(names: Sequence[str], above: Sequence[str]) -> list[str]:
-    """Names of which those that occur twice get that of their group, from the row above them."""
-    groups = filled_forward(above)
-    twice = {name for name, times in Counter(names).items() if name and times > 1}
-    return [
-        f"{groups[j]} {name}".strip() if name in twice and j < len(groups) else name
-        for j, name in enumerate(names)
-    ]
+def with_groups(names: Sequence[str], above: Sequence[Sequence[str]]) -> list[str]:
+    """Names, made unique by the name of their group in the rows above.
+
+    The nearest row first, and the next one if that does not tell them apart. A column without a name has that
+    of the cell above it, where rows of groups are.
+    """
+    names = list(names)
+    rows = [list(row) for row in above]
+    while rows and sum(map(bool, map(str.strip, rows[-1]))) >= LEAST_TELLING:
+        row = rows.pop()
+        groups, twice = filled_forward(row), {name for name, n in Counter(names).items() if name and n > 1}
+        names = [
+            f"{groups[j]} {name}".strip() if name in twice and j < len(groups) else name or own_cell(row, j)
+            for j, name in enumerate(names)
+        ]
+    return names
+
+
+def own_cell(row: Sequence[str], column: int) -> str:
+    return row[column].strip() if column < len(row) else ""
 
 
 def combined(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Names out of several rows, "question: option", where the first alone does not tell columns apart."""
+    """Names from several rows, "question: option", if the first does not name every column by itself."""
     questions = filled_forward(rows[0])
     times = Counter(questions)
     out = []

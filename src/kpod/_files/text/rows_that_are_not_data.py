@@ -55,6 +55,7 @@ RARE = 0.02
 MOST_TOTALS = 5
 MOST_REMARKS = 8
 LONG_REMARK = 4
+MANY_WORDS = 10
 MOST_QUOTED = 10
 GAPS = frozenset(spellings(()))
 
@@ -179,7 +180,7 @@ def total_kind(cell: str) -> str:
 
 
 def holds(kind: str, columns: Sequence[tuple[Floats, float]]) -> bool:
-    """Whether a row is what its label says, in most columns; sums stand beside rates, which do not add up."""
+    """Whether a row is what its label says in most columns (rates beside sums do not add up)."""
     seen = [
         is_total(kind, above[~np.isnan(above)], claim)
         for above, claim in columns
@@ -206,10 +207,14 @@ def is_total(kind: str, above: Floats, claim: float) -> bool:
 
 
 def remarks(rows: Rows, *, set_apart: bool = False) -> int:
-    """How many of the last rows are remarks: one cell with words and nothing beside it."""
+    """How many of the last rows are remarks: one cell with words and nothing beside it.
+
+    Marks of gaps beside it, as programs write them, are nothing if the words are many.
+    """
     n = 0
     for row in reversed(rows[-MOST_REMARKS:]):
-        if filled(row[1:]) or not (is_remark(row[0]) or set_apart or not row[0].strip()):
+        many = len(row[0].split()) >= MANY_WORDS and all(map(is_gap, row[1:]))
+        if (filled(row[1:]) and not many) or not (is_remark(row[0]) or set_apart or not row[0].strip()):
             break
         n += 1
     return n if len(rows[0]) > 2 and any(map(filled, rows[len(rows) - n :])) else 0

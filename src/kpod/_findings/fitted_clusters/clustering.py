@@ -160,7 +160,7 @@ class Clustering:
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
-        """What the gaps of the table go with, the clusters among it."""
+        """What missingness in the table is related to, including the clusters."""
         placed = self.k > 1 and bool((self.labels >= 0).any())
         n_rows, source = len(self.labels), self.source
         missing = (n_rows - source.by_column) / max(n_rows, 1)
@@ -179,7 +179,7 @@ class Clustering:
 
     @cached_property
     def sample(self) -> Positions | None:
-        """Rows that stand for all where there are very many; None for all rows."""
+        """A sample of the rows if there are very many; None for all rows."""
         if len(self.labels) <= MOST_ROWS or isinstance(self.table, SparseEntries):
             return None
         return np.sort(np.random.default_rng(0).choice(len(self.labels), MOST_ROWS, replace=False))
@@ -199,7 +199,9 @@ class Clustering:
     @cached_property
     def is_yes_no(self) -> list[bool]:
         """Whether a column holds 0 and 1 only, whose mean is a share."""
-        perhaps = [bool(np.isin(self.labelled(self.table, j)[0], (0, 1)).all()) for j in range(len(self.names))]
+        perhaps = [
+            bool(np.isin(self.labelled(self.table, j)[0], (0, 1)).all()) for j in range(len(self.names))
+        ]
         if not any(perhaps):  # ranges take a look at every entry
             return perhaps
         low, high = self.table.ranges
@@ -392,7 +394,7 @@ class Clustering:
         )
 
     def typical(self, cluster: int, most: int = 3) -> list[int]:
-        """The rows of a cluster nearest to its center, among those of which most is known.
+        """The rows of a cluster nearest to its center, among those with the most observed entries.
 
         In standard deviations of the cluster where it is one of a mixture. Of a large cluster, a sample is
         looked at.

@@ -157,7 +157,7 @@ def contrast(c: Clustering, cluster: int) -> Contrast | None:
 
 
 def shown_pair(c: Clustering, j: int, value: float, other: float) -> tuple[str, str]:
-    """Two values of a column beside each other, with as many digits as tell them apart."""
+    """Two values of a column with as many digits as it takes to distinguish them."""
     if c.levels[j] is not None or c.is_yes_no[j]:
         return percent(value), percent(other)
     if c.is_year[j] and np.isfinite(value) and np.isfinite(other):

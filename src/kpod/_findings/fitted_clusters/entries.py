@@ -151,7 +151,7 @@ class MappedRows:
         return self._measured
 
     def rows(self, which: Positions) -> AnyFloats:
-        """Some rows; those asked for last are kept for the next time, where they are not too many."""
+        """Some rows; the last ones are cached if they are not too many."""
         if self._sample is not None and self._sample[0] is which:
             return self._sample[1]
         found = gathered(self.values, which)

@@ -1,4 +1,4 @@
-"""What a mixture has beside the centers of its clusters: spread, correlation within clusters, outlying cells.
+"""The spread, within-cluster correlation and outlying cells of a mixture.
 
 Standard deviations and correlations are those of the model, which allow for gaps and for rows that belong to
 several clusters; nothing is counted again.

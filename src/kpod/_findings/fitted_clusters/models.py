@@ -1,4 +1,4 @@
-"""What the findings ask of a fitted model, where a k-means model and a mixture answer in different ways.
+"""The interface between findings and fitted models, for k-means and mixtures.
 
 Both have labels, centers and counts. How near a row is to another cluster is a matter of distances in the one
 and of probabilities in the other.

@@ -46,7 +46,7 @@ def by_rank(labels: Labels, ranks: list[Positions]) -> list[Positions]:
 
 
 def nearest_members(c: Clustering, cluster: int, members: Positions) -> list[int]:
-    """Members of a cluster of which most is known, the nearest to its center first."""
+    """Members of a cluster with the most observed entries, the nearest to its center first."""
     if not len(members):
         return []
     known = c.source.by_row[members]

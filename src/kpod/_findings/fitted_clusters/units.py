@@ -95,7 +95,7 @@ def is_bent(before: Any) -> bool:
 
 
 def means_of(before: Any, n_columns: int) -> list[str]:
-    """What the mean of each column was taken of before it was brought back to the units of the table."""
+    """The scale on which the mean of each column was taken (logarithms, clipped values), "" for its units."""
     if before is None or len(before) > 1 or not isinstance(before[0], TablePreparer):
         return [""] * n_columns
     preparer, out = before[0], []

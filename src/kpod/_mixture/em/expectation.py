@@ -36,7 +36,7 @@ class Sums(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """Of each row: probabilities of the clusters (n, k), log-likelihood (n,), and what is known of factors.
+    """For each row: probabilities of the clusters (n, k), log-likelihood (n,), and moments of the factors.
 
     These are their means (n, q, k) and the lower triangles of their covariances (n, q (q + 1) / 2, k).
     """
@@ -49,7 +49,7 @@ class Expected(NamedTuple):
 
 @dataclass
 class Range:
-    """Rows of a block, and how they are ordered by their patterns of gaps, once that was asked for."""
+    """Rows of a block, and their order by patterns of gaps, computed on access."""
 
     block: Block
     start: int
@@ -145,7 +145,7 @@ class Entries:
         return found.posterior, found.evidence
 
     def expected(self, parameters: Parameters, *, factors: bool = False) -> Expected:
-        """What the E step expects of each row; of its factors, if asked for."""
+        """The E step for each row; also for its factors, if requested."""
         model, n, k, q = parameters.model(), self.table.n_rows, parameters.k, parameters.q
         posterior, evidence = np.empty((n, k)), np.empty(n)
         with_factors = factors and q > 0

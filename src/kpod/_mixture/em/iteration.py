@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpod._common.typing import Floats, Labels
+from kpod._engine.sizes import CALL_WORK
+from kpod._kernels.em import run_factors
 from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.expectation import Entries
 from kpod._mixture.em.maximisation import Constraints, maximise
@@ -45,6 +47,8 @@ def run(
     entries: Entries, shape: Shape, start: Parameters, within: Constraints, n_steps: int, tol: float
 ) -> Solution:
     """EM until a step gains no more than `tol` for each row, at most `n_steps`."""
+    if len(entries.ranges) == 1 and not shape.whole and (start.rates is None or within.observed is not None):
+        return run_compiled(entries, shape, start, within, n_steps, tol)
     parameters, trace = start, []
     for _ in range(n_steps + 1):
         sums = entries.sums(parameters)
@@ -54,6 +58,37 @@ def run(
             break
         parameters = maximise(shape, parameters, sums, within)
     return Solution(shape, parameters, sums.log_likelihood, trace, converged)
+
+
+def run_compiled(
+    entries: Entries, shape: Shape, start: Parameters, within: Constraints, n_steps: int, tol: float
+) -> Solution:
+    """The same on a table of one range, many steps in a call."""
+    (rows,) = entries.ranges
+    shares, means, variances, loadings = (
+        np.array(a, np.float64, order="C")
+        for a in (start.shares, start.means, start.variances, start.loadings)
+    )
+    rates, n_shadows = None, 0
+    if within.observed is not None:
+        rates = np.full(means.shape, 0.5) if start.rates is None else np.array(start.rates, order="C")
+        n_shadows = len(within.shadowed)
+    bounds, little = within.compiled(shape), tol * entries.weight
+    work = (1 + shape.q) ** 2 * start.k * rows.block.n_entries
+    trace = np.empty(n_steps + 1)
+    done, before, has_rates = 0, np.inf, start.rates is not None
+    with rows.opened() as (opened, space):
+        while True:
+            stop = min(n_steps + 1, done + 1 + CALL_WORK // work)
+            n, likelihood, converged = run_factors(
+                opened, rows.start, rows.stop, bounds, shares, means, variances, loadings, rates, has_rates,
+                before, little, stop == n_steps + 1, trace[done:stop], space,
+            )  # fmt: skip
+            done, before, has_rates = done + n, trace[done + n - 1], rates is not None
+            if converged or done == n_steps + 1:
+                break
+    parameters = Parameters(shares, means, variances, loadings, None, rates, n_shadows)
+    return Solution(shape, parameters, likelihood, trace[:done].tolist(), converged)
 
 
 def round_start(entries: Entries, within: Constraints, k: int) -> Parameters:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpod._common.typing import Floats, Positions
+from kpod._kernels.em import Bounds
 from kpod._kernels.m_step import NOTHING, maximise_factors
 from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.em.expectation import Sums
@@ -41,6 +42,26 @@ class Constraints:
     loading_rows: float = 0.0
     columns_per_entry: float = 1.0
     more_entries: float = 0.0
+
+    def compiled(self, shape: Shape) -> Bounds:
+        """As `em.run_factors` takes them."""
+        return Bounds(
+            shape.own_loadings, shape.own_variances, shape.round, self.prior.rows, self.pulled_to, self.floor,
+            self.fallback, self.tied_columns, self.loading_rows, self.columns_per_entry, self.more_entries,
+            self.observed, self.shadowed, SMALLEST_RATE,
+        )  # fmt: skip
+
+    @property
+    def pulled_to(self) -> Floats:
+        """What variances are pulled to, if they are."""
+        return self.prior.variances if self.prior.rows else self.floor
+
+    @property
+    def tied_columns(self) -> NDArray[np.uint8]:
+        """Which columns are uninformative, as the kernels take them."""
+        if self.uninformative is None:
+            return np.zeros(len(self.floor), np.uint8)
+        return self.uninformative.view(np.uint8)
 
     def log_density(self, of: Parameters) -> float:
         """What is added to the log-likelihood.
@@ -126,12 +147,9 @@ def of_factors(shape: Shape, old: Parameters, sums: Sums, within: Constraints) -
         of = slice(old.k if shape.own_loadings else 1)
         columns[:, [3 + 2 * shape.q + i * (i + 3) // 2 for i in range(shape.q)], of] += within.loading_rows
     means, variances, loadings = (np.empty_like(a) for a in (old.means, old.variances, old.loadings))
-    uninformative = within.uninformative
-    tied = np.zeros(len(within.floor), np.uint8) if uninformative is None else uninformative.view(np.uint8)
-    prior = within.prior
     maximise_factors(
         columns, clusters, old.means, old.variances, shape.own_loadings, shape.own_variances, shape.round,
-        prior.rows, prior.variances if prior.rows else within.floor, within.floor, within.fallback, tied,
+        within.prior.rows, within.pulled_to, within.floor, within.fallback, within.tied_columns,
         means, variances, loadings,
     )  # fmt: skip
     if shape.round:

@@ -1,4 +1,4 @@
-"""What a mixture with factors expects of single entries, and factors along what it leaves unexplained."""
+"""Predictions of single entries by a mixture with factors, and new factors for the residuals."""
 
 from __future__ import annotations
 
