@@ -41,10 +41,10 @@ def ellipses(rng: np.random.Generator) -> Design:
     return X + centers(rng, 3, 8, 1.1)[y], y
 
 
-def common_factor(rng: np.random.Generator) -> Design:
+def common_factor(rng: np.random.Generator, apart: float = 0.95) -> Design:
     y = rng.integers(4, size=500)
     noise = np.sqrt(0.6) * rng.normal(size=(500, 1)) + np.sqrt(0.4) * rng.normal(size=(500, 10))
-    return centers(rng, 4, 10, 0.95)[y] + noise, y
+    return centers(rng, 4, 10, apart)[y] + noise, y
 
 
 def sizes(rng: np.random.Generator) -> Design:
@@ -111,6 +111,7 @@ DESIGNS: dict[str, tuple[Callable[[np.random.Generator], Design], float]] = {
     "two surveys joined": (joined, 0.0),
     "round at 80 % missing": (partial(round_groups, n=2000, p=20), 0.8),
     "rows with scales of their own": (own_scales, 0.3),
+    "one common factor and nearer centers": (partial(common_factor, apart=0.75), 0.3),
 }
 
 

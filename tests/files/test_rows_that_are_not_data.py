@@ -316,3 +316,16 @@ def test_a_remark_may_have_marks_of_gaps_beside_it_if_it_is_long(tmp_path, words
     lines = ["name,a,b,c", *(f"place {i},{i},{i * 3 % 7},{i % 5}" for i in range(30)), f"{remark},NA,NA,NA"]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     assert read_table(str(tmp_path / "t.csv")).n_rows == n_rows
+
+
+def test_many_footnotes_below_a_sheet_are_remarks(tmp_path):
+    notes = [[f"{i} This is a footnote to the column of numbers", "", "", ""] for i in range(12)]
+    rows = [
+        ["name", "a", "b", "c"],
+        *([f"p{i}", i, i * 3 % 7, i % 5] for i in range(30)),
+        ["Footnotes:"],
+        *notes,
+    ]
+    table = read_table(str(book(tmp_path / "t.xlsx", rows)))
+    assert table.n_rows == 30
+    assert "the last 13 rows" in table.notes[-1].text

@@ -102,6 +102,9 @@ def test_progress_and_refusals(rng):
 
 def test_sentences():
     assert in_words(np.array([0.9, 0.8]), 0.9, 50).startswith("Both clusters are stable in 50")
+    assert in_words(np.array([0.98, 0.8]), 0.54, 50).endswith(
+        "index 0.54), but which rows belong to them is doubtful."
+    )
     assert "None of the 2" in in_words(np.array([0.3, 0.5]), 0.1, 50)
     mixed = in_words(np.array([0.9, 0.7, 0.2]), 0.5, 50)
     assert mixed.startswith("1 of 3 clusters is stable")

@@ -258,7 +258,9 @@ def test_separate_clusters_raise_doubts_about_one_correlated_group(rng):
         errors = curve(rng, one, two)
         trials = SimpleNamespace(by_k=errors, errors=errors)
         search = SimpleNamespace(trials=trials, gaps=False, n_apart=lambda k: apart)
-        return why_unclear(search, NumberVerdict(1, 2, True, errors, "common", ""), True)
+        doubt, reason = why_unclear(search, NumberVerdict(1, 2, True, errors, "common", ""), True)
+        assert doubt == ("correlation" if reason else "")
+        return reason
 
     assert "these are separate" in reason(3.0, 3.1, apart=2)
     assert reason(3.0, 3.1, apart=1) == ""

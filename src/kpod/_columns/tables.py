@@ -217,23 +217,29 @@ def precision(schema: pa.Schema, names: Sequence[str]) -> Any:
 def matrix(table: TableFile, names: Sequence[str], *, all_missing: bool = False) -> AnyFloats:
     """The numbers of some columns, NaN in the gaps; infinities are refused, by row and column."""
     from kpod._inputs.validation import largest  # with scikit-learn, which describing a table can do without
+    from kpod._kernels.columns import interleave
 
     out = np.empty((table.n_rows, len(names)), precision(table.raw.schema, names))
     # The engine's limit, and that of adding squares up over the rows, as scaling does.
     most = largest(out.dtype, len(names) * table.n_rows)
-    for j, name in enumerate(names):
+    columns = []
+    for name in names:
         column = table.column(name)
         check_numeric(table, column, may_leave_out=not all_missing)
-        assert column.values is not None
-        out[:, j] = column.values
-        large = np.abs(column.values) > most
-        if large.any():
-            row = int(np.flatnonzero(large)[0])
+        columns.append(np.ascontiguousarray(column.values, out.dtype))
+    low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+    n_missing, whole = np.zeros(len(names), np.int64), np.ones(len(names), np.uint8)
+    no_bits: list[None] = [None] * len(names)
+    interleave(columns, no_bits, np.zeros(len(names), np.int64), out, low, high, n_missing, whole)
+    for j, name in enumerate(names):
+        if max(-low[j], high[j]) > most:
+            values = columns[j]
+            row = int(np.flatnonzero(np.abs(values) > most)[0])
             raise InputError(
-                f"{table.source}: {table.where(row, name)}, column {shown(name)}: {column.values[row]:g} is "
+                f"{table.source}: {table.where(row, name)}, column {shown(name)}: {values[row]:g} is "
                 "infinite, or too large to compute with; correct it, or treat it as missing with "
                 f"{option('--missing')}."
             )
-    if not all_missing and np.isnan(out).all():
+    if not all_missing and (n_missing == table.n_rows).all():
         raise InputError(f"{table.source}: all entries of the columns to cluster are missing.")
     return out

@@ -192,7 +192,12 @@ def in_words(jaccard: Floats, ari: float, n_resamples: int) -> str:
     bad = [str(c) for c in unstable(jaccard)]
     how = f"in {n_resamples} resampled tables (mean agreement: adjusted Rand index {ari:.2f})"
     if not doubtful and not bad:
-        return f"{'Both' if k == 2 else f'All {k}'} clusters are stable {how}."
+        every = "Both" if k == 2 else f"All {k}"
+        if (
+            ari < DOUBTFUL
+        ):  # a large cluster resembles itself whatever its rows, a cluster of one row by chance
+            return f"{every} clusters come back {how}, but which rows belong to them is doubtful."
+        return f"{every} clusters are stable {how}."
     if len(bad) == k:
         return f"None of the {k} clusters is stable {how}: do not rely on them."
     parts = []

@@ -139,6 +139,8 @@ class Encoding:
 
     def readable(self, values: AnyFloats) -> Floats:
         """A table of values in the columns of the encoding, but in units one can read."""
+        if not any(self.indicators(j) for j in range(len(self.names))):
+            return np.asarray(values, np.float64)
         out = np.empty((len(values), sum(self.widths)))
         for j, block in enumerate(self.blocks(out)):
             levels = self.indicators(j)

@@ -21,7 +21,7 @@ LEAST_COMMON = 10
 """Rows in which two columns must be observed before they are called the same."""
 LEAST_VALUES = 5
 """Different values, below which another unit is no evidence: two answers are always one the other's."""
-HEAD = 100
+HEAD, MANY = 100, 1_000
 LOOSE = 0.02
 FINEST = 9
 """Decimals up to which rounding is looked for."""
@@ -82,6 +82,8 @@ def compared(  # noqa: PLR0911
     name: str, one: Floats, other_name: str, other: Floats, *, units: bool
 ) -> Same | None:
     """How another column is that of a first one, in all rows that have both; None if it is not."""
+    if is_off_line(one[:MANY], other[:MANY]):
+        return None
     observed = np.isfinite(one), np.isfinite(other)
     both = observed[0] & observed[1]
     if both.sum() < max(LEAST_COMMON, 0.5 * min(int(part.sum()) for part in observed)):
@@ -105,6 +107,18 @@ def compared(  # noqa: PLR0911
         return Same(other_name, name, times)
     off = np.abs(y - y[low] - slope * (x - x[low])).max()
     return Same(other_name, name, slope, float(y[low] - slope * x[low])) if off <= most else None
+
+
+def is_off_line(one: Floats, other: Floats) -> bool:
+    """Whether a few rows show that one column is no line over the other, whatever their rounding."""
+    both = np.isfinite(one) & np.isfinite(other)
+    x, y = one[both], other[both]
+    if len(x) < LEAST_COMMON or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return False
+    low, high = int(x.argmin()), int(x.argmax())
+    spread = y[high] - y[low]
+    off = np.abs(y - y[low] - spread / (x[high] - x[low]) * (x - x[low]))
+    return bool(off.max() > LOOSE * max(abs(spread), np.ptp(y)))
 
 
 def rounding_of(values: Floats) -> float:

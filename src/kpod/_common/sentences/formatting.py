@@ -94,12 +94,22 @@ def brief(value: float, digits: int = 3) -> str:
     return f"{rounded:,.0f}" if 1000 <= abs(rounded) < LONGEST else f"{rounded:.{digits}g}"
 
 
+COARSE = 0.3
+"""Of the difference of two numbers, what rounding may hide."""
+
+
 def brief_pair(value: float, other: float) -> tuple[str, str]:
-    """Two numbers with as many digits as it takes to distinguish them."""
+    """Two numbers with as many digits as it takes to show by how much they differ, roughly.
+
+    >>> brief_pair(38.523, 38.634), brief_pair(12.3, 45.6)
+    (('38.52', '38.63'), ('12.3', '45.6'))
+    """
     texts = ("", "")
+    largest = max(abs(value), abs(other))
     for digits in range(3, 9):
         texts = brief(value, digits), brief(other, digits)
-        if texts[0] != texts[1]:
+        rounding = 0.5 * 10.0 ** (np.floor(np.log10(largest)) - digits + 1) if largest > 0 else 0.0
+        if texts[0] != texts[1] and rounding <= COARSE * abs(value - other):
             break
     return texts
 

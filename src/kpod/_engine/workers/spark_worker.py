@@ -108,7 +108,7 @@ class Work(NamedTuple):
 
 @dataclass
 class Outcome:
-    """The result of a pass, in how many blocks; blocks that are not here; machines with another package."""
+    """The result of a pass over some blocks; blocks not found; machines with another version of kpod."""
 
     total: Any = None
     n_blocks: int = 0

@@ -40,7 +40,9 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 NO_UNIT = re.compile(r"(?:dk|no|not|none|un(?!it)\w+|did|refus\w*|missing|lost)\b", re.IGNORECASE)
-REMARK = re.compile(r"(?:sources?|notes?|quellen?|anmerkung(?:en)?|legende?|\*|†|¹|©|n\s*=)", re.IGNORECASE)
+REMARK = re.compile(
+    r"(?:sources?|(?:foot)?notes?|quellen?|anmerkung(?:en)?|legende?|\*|†|¹|©|n\s*=)", re.IGNORECASE
+)
 SOME_ROWS = 30
 HEAD_ROWS = 200
 """Rows in which values come back if they do at all."""
@@ -53,7 +55,7 @@ LEAST_ANSWERS = 10
 RARE = 0.02
 """Of the entries of a column whose values come back, at most as many occur once."""
 MOST_TOTALS = 5
-MOST_REMARKS = 8
+MOST_REMARKS = 20
 LONG_REMARK = 4
 MANY_WORDS = 10
 MOST_QUOTED = 10

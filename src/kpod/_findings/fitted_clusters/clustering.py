@@ -199,9 +199,8 @@ class Clustering:
     @cached_property
     def is_yes_no(self) -> list[bool]:
         """Whether a column holds 0 and 1 only, whose mean is a share."""
-        perhaps = [
-            bool(np.isin(self.labelled(self.table, j)[0], (0, 1)).all()) for j in range(len(self.names))
-        ]
+        columns = (self.labelled(self.table, j)[0] for j in range(len(self.names)))
+        perhaps = [bool(np.isin(column, (0, 1)).all()) for column in columns]
         if not any(perhaps):  # ranges take a look at every entry
             return perhaps
         low, high = self.table.ranges
