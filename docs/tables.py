@@ -408,6 +408,21 @@ TABLES = {
     "cluster": lambda: plain(
         "cluster", ["rows", "p", "k", "threads: ms", "workers: ms", "more: ms", "same bits"]
     ),
+    "spark": lambda: plain(
+        "spark",
+        [
+            "rows",
+            "p",
+            "k",
+            "sums: s",
+            "packing: s",
+            "over sums",
+            "first iteration: s",
+            "iteration: s",
+            "MLlib: s",
+            "over MLlib",
+        ],
+    ),
     "disk": lambda: plain("disk", ["", "seconds an iteration", "memory of its own: MB"]),
     "disk-cli": lambda: plain("disk-cli", ["", "seconds", "processor seconds", "memory of its own: MB"]),
     "places": lambda: plain(
