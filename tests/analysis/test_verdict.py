@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import kpod
 from kpod._analysis import verdict as module
-from kpod._common.sentences.verdict_sentences import why
+from kpod._common.sentences.verdict_sentences import verdict_sentence, why
 from kpod._report.specification_curve import SpecificationCurve
 from tests.helpers.command import kpod as command
 
@@ -330,6 +330,13 @@ def test_individuals_of_a_sample_are_those_of_its_rows(monkeypatch):
 def test_groups_are_confirmed_by_the_other_choices(groups, same, all_separate, expected):
     others = [module.OtherChoice("seed", "with another seed", (), 3, float(one), one) for one in same]
     assert module.confirmed(groups, others, all_separate=all_separate) == expected
+
+
+def test_no_agreement_has_a_minus_before_zero():
+    other = module.OtherChoice("seed", "with another seed", (), 3, -0.001, False)
+    verdict = module.Verdict(verdict_sentence("given", 3, 0, [other], None), "given", 3, [other], 100)
+    assert "(agreement 0.00)" in verdict.sentence_
+    assert "-0.00" not in str(verdict)
 
 
 def test_some_separate_groups_among_others_are_so_in_more_than_one_shape():

@@ -20,6 +20,7 @@ from kpod import KPOD, plot
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod.missingness import mcar
 from kpod.plot import _display, _gaps, _rows
+from kpod.plot._display import short_names
 from tests.helpers.tables import clustered
 
 # But for the one that is not of a clustering.
@@ -307,3 +308,13 @@ def test_another_table_is_told_from_that_of_the_fit(rng):
 
 def test_plot_is_reached_from_the_package():
     assert kpod.plot is plot
+
+
+def test_names_that_begin_alike_are_cut_where_they_differ():
+    begin = "Number of Full-Time, Year-Round Workers"
+    names = [f"{begin} Total Estimate", f"{begin} Men Estimate", f"{begin} Men MOE3", "Year", "a" * 40]
+    cut = short_names(names, 28)
+    assert len(set(cut)) == 5
+    assert max(map(len, cut)) <= 28
+    assert cut[:2] == ["Number of Ful…Total Estimate", "Number of Ful…Men Estimate"]
+    assert cut[3:] == ["Year", "a" * 27 + "…"]

@@ -21,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 from kpod._columns.preparing.encoding import NUMBER, Encoding, is_binary, learn_encoding
 from kpod._common.errors import printable
 from kpod._common.notebook import ReadsAsText
-from kpod._common.sentences.formatting import counted, listed
+from kpod._common.sentences.formatting import counted, listed, two_decimals
 from kpod._common.sentences.table_sentences import LEAST_UNITS
 from kpod._common.sentences.verdict_sentences import verdict_sentence
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
@@ -116,7 +116,7 @@ class Verdict(ReadsAsText):
         width = max((len(other.text) for other in self.others), default=0)
         lines = [
             f"  {other.text:<{width}}  {counted(other.n_clusters, 'cluster'):>11}, agreement "
-            f"{other.agreement:5.2f}{'' if other.same else '  *'}"
+            f"{two_decimals(other.agreement):>5}{'' if other.same else '  *'}"
             for other in self.others
         ]
         return "\n".join([self.sentence_, *lines])

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from kpod._common.sentences.formatting import counted
 from kpod._common.typing import Floats, Labels
 from kpod._findings.fitted_clusters.clustering import Clustering
-from kpod.plot._display import FAINT, INK, MUTED, Display, colour, short, tidy
+from kpod.plot._display import FAINT, INK, MUTED, Display, colour, short_names, tidy
 
 DIVERGING = LinearSegmentedColormap.from_list("kpod", ["#0b5394", "#6fa8dc", "#eeeeee", "#f0a868", "#b45309"])
 MOST_COLOURED = 3.0
@@ -118,7 +118,7 @@ class CentersDisplay(Display):
                     color=MUTED,
                 )
         ax.set(xlim=(-0.55, k - 0.45), ylim=(n_columns - 0.5, -0.5))
-        ax.set_yticks(range(n_columns), [short(name) for name in self.names])
+        ax.set_yticks(range(n_columns), short_names(self.names))
         ax.set_xticks(
             range(k),
             [f"cluster {cluster}\n{counted(int(size), 'row')}" for cluster, size in enumerate(self.sizes)],

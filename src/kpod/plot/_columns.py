@@ -20,7 +20,7 @@ from kpod.plot._display import (
     draw_rows,
     heading,
     middle_part,
-    short,
+    short_names,
     tidy,
 )
 
@@ -135,14 +135,14 @@ class ColumnsDisplay(Display):
         if spec is None:
             raise ValueError("ColumnsDisplay needs axes that are part of a grid, as plt.subplots makes them.")
         panels = spec.subgridspec(*self.shape())
-        for number_, (name, groups) in enumerate(zip(self.names, self.entries, strict=True)):
+        for number_, (name, groups) in enumerate(zip(short_names(self.names), self.entries, strict=True)):
             panel = ax.figure.add_subplot(panels[divmod(number_, self.shape()[1])])
             if self.are_shares[number_]:
                 self._draw_shares(panel, groups)
             else:
                 self._draw_panel(panel, groups)
                 panel.xaxis.set_major_formatter(plain_year if self.are_years[number_] else short_number)
-            heading(panel, f"{short(name)}  {percent(self.separation[number_])}")
+            heading(panel, f"{name}  {percent(self.separation[number_])}")
             labels = [f"cluster {c}" for c in range(len(groups))] if number_ % self.shape()[1] == 0 else []
             panel.set_yticks(range(len(groups)), labels or [""] * len(groups))
             self.axes_.append(panel)

@@ -9,7 +9,7 @@ import numpy as np
 from kpod._common.typing import Floats
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod.missingness import Diagnosis
-from kpod.plot._display import INK, Display, heading, short, tidy
+from kpod.plot._display import INK, Display, heading, short, short_names, tidy
 
 MOST_NAMED = 40
 LARGEST = 1.5
@@ -109,7 +109,7 @@ class DiagnosisDisplay(Display):
         shown = ax.pcolormesh(
             self.difference[::-1], cmap=ramp, vmin=-LARGEST, vmax=LARGEST, edgecolors="white", linewidth=1
         )
-        ax.set_xticks(np.arange(len(self.names)) + 0.5, [short(n) for n in self.names], rotation=90)
+        ax.set_xticks(np.arange(len(self.names)) + 0.5, short_names(self.names), rotation=90)
         lines = [
             f"{short(name)}  {share:.0%}" for name, share in zip(self.lacking, self.missing, strict=True)
         ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, ClassVar
 
 import numpy as np
@@ -121,6 +124,31 @@ def short(name: str, most: int = 28) -> str:
     """A shortened name, in which `$` is not taken for mathematics."""
     name = printable(name)
     return (name if len(name) <= most else name[: most - 1] + "…").replace("$", r"\$")
+
+
+LEAST_BEGINNING = 6
+
+
+def short_names(names: Sequence[str], most: int = 28) -> list[str]:
+    """Short names; of those that would be the same, what they begin with alike is left out.
+
+    >>> short_names(["Number of full-time workers, men", "Number of full-time workers, women", "Year"], 24)
+    ['Number of full-tim…men', 'Number of full-tim…women', 'Year']
+    """
+    texts = [short(name, most) for name in names]
+    for text, times in Counter(texts).items():
+        alike = [j for j, other in enumerate(texts) if other == text]
+        same = takewhile(
+            lambda letters: len(set(letters)) == 1, zip(*(names[j] for j in alike), strict=False)
+        )
+        begin = re.sub(r"[^\W_]*$", "", "".join(letters[0] for letters in same))
+        rest = [names[j][len(begin) :] for j in alike]
+        if times == 1 or not all(rest):
+            continue
+        room = max(LEAST_BEGINNING, most - 1 - max(map(len, rest)))
+        for j, end in zip(alike, rest, strict=True):
+            texts[j] = short(f"{begin[:room].rstrip()}\N{HORIZONTAL ELLIPSIS}{end}", most)
+    return texts
 
 
 def draw_rows(n: int, most: int) -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ from kpod._common.sentences.formatting import counted, percent
 from kpod._common.typing import Floats
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.entries import DenseEntries
-from kpod.plot._display import Display, colour, draw_members, heading, short, tidy
+from kpod.plot._display import Display, colour, draw_members, heading, short, short_names, tidy
 
 MOST_IMAGE_ROWS = 600
 
@@ -120,7 +120,7 @@ class GapsDisplay(Display):
         ax.tick_params(length=0)
         ax.tick_params(axis="y", pad=11)
         every = int(np.ceil(n_columns / 60))
-        ax.set_xticks(np.arange(0, n_columns, every) + 0.5, [short(n) for n in self.names[::every]])
+        ax.set_xticks(np.arange(0, n_columns, every) + 0.5, short_names(self.names[::every]))
         ax.tick_params(
             axis="x", labelrotation=90 if crowded(self.names) else 0, labelsize=9 if n_columns <= 30 else 7
         )

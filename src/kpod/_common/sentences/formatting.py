@@ -114,6 +114,11 @@ def brief_pair(value: float, other: float) -> tuple[str, str]:
     return texts
 
 
+def two_decimals(value: float) -> str:
+    """An index for reading, without a minus before zero."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
 def percent(share: float, digits: int = 0) -> str:
     """A share in percent, 0 % and 100 % only if it is exactly that."""
     least = 10.0 ** -(digits + 2)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kpod._common.options import option
-from kpod._common.sentences.formatting import counted, listed, percent, some
+from kpod._common.sentences.formatting import counted, listed, percent, some, two_decimals
 
 MOST_NAMED = 2
 
@@ -40,7 +40,7 @@ def difference(other: Any, k: int) -> str:
     """What another choice changes."""
     if other.n_clusters != k:
         return f"{other.text}, there {'is' if other.n_clusters == 1 else 'are'} {other.n_clusters}"
-    return f"{other.text}, rows are grouped differently (agreement {other.agreement:.2f})"
+    return f"{other.text}, rows are grouped differently (agreement {two_decimals(other.agreement)})"
 
 
 def why(choice: Any, *, is_confirmed: bool = True) -> str:
@@ -88,7 +88,7 @@ def other_number(other: Any) -> str:
         parts = listed([f"{n:,}" for n in other.into])
         of = f"of the {other.n_sampled:,} rows in a sample" if other.n_sampled else "rows"
         return f"{with_so_many}, cluster {other.split} is split into {parts} {of}"
-    return f"{with_so_many}, rows are divided differently (agreement {other.agreement:.2f})"
+    return f"{with_so_many}, rows are divided differently (agreement {two_decimals(other.agreement)})"
 
 
 def other_numbers(others: Sequence[str]) -> str:
