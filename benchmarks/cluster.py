@@ -92,7 +92,7 @@ def processor_seconds() -> float:
 def spark(n: int = SPARK_ROWS * SPARK_PARTITIONS, p: int = 20, k: int = 20) -> Sheet:
     """An iteration beside one of MLlib's KMeans, on column means in the gaps; packing beside a sum of all.
 
-    In turn, after a first round that nobody counts; medians.
+    Each after a first round that nobody counts; medians.
     """
     from pyspark.ml.clustering import KMeans
     from pyspark.ml.feature import VectorAssembler
@@ -126,15 +126,6 @@ def spark(n: int = SPARK_ROWS * SPARK_PARTITIONS, p: int = 20, k: int = 20) -> S
     with tempfile.TemporaryDirectory() as folder:
         frame = session.read.parquet(str(written(punch(X, 0.3), Path(folder))))
         columns = [f.sum(name) for name in frame.columns]  # or Parquet's footer would answer
-        means = frame.agg(*(f.mean(name).alias(name) for name in frame.columns)).first().asDict()
-        assembler = VectorAssembler(inputCols=frame.columns, outputCol="x")
-        vectors = assembler.transform(frame.fillna(means)).select("x").persist()
-        vectors.count()
-
-        def peer(iterations: int) -> float:
-            kmeans = KMeans(k=k, featuresCol="x", maxIter=iterations, tol=0.0, seed=0, initMode="random")
-            return used(lambda: kmeans.fit(vectors))[1]
-
         rounds = []
         for number in range(1 + SPARK_ROUNDS):
             progress(f"cluster: Spark, round {number} of {SPARK_ROUNDS}")
@@ -145,14 +136,28 @@ def spark(n: int = SPARK_ROWS * SPARK_PARTITIONS, p: int = 20, k: int = 20) -> S
                 it = Descent(table, executor, table.units.to(centers), Settings(tol=0))
                 _, first = used(lambda it=it: (it.assign(), it.update()))
                 later = [used(lambda it=it: (it.assign(), it.update()))[1] for _ in range(SPARK_ITERATIONS)]
-            mllib = (peer(1 + SPARK_ITERATIONS) - peer(1)) / SPARK_ITERATIONS
-            rounds.append([sums, packing, first, float(np.mean(later)), mllib])
-            if number:
-                sums, packing, first, iteration, mllib = np.median(rounds[1:], axis=0)
-                sheet.rows = [
-                    [n, p, k, sums, packing, packing / sums, first, iteration, mllib, iteration / mllib]
-                ]
-                sheet.save()
+            rounds.append([sums, packing, first, float(np.mean(later))])
+        sums, packing, first, iteration = np.median(rounds[1:], axis=0)
+
+        # Only now: its vectors take up much of the JVM's memory.
+        means = frame.agg(*(f.mean(name).alias(name) for name in frame.columns)).first().asDict()
+        assembler = VectorAssembler(inputCols=frame.columns, outputCol="x")
+        vectors = assembler.transform(frame.fillna(means)).select("x").persist()
+        vectors.count()
+
+        def peer(iterations: int) -> float:
+            kmeans = KMeans(k=k, featuresCol="x", maxIter=iterations, tol=0.0, seed=0, initMode="random")
+            return used(lambda: kmeans.fit(vectors))[1]
+
+        peers: list[float] = []
+        for number in range(1 + SPARK_ROUNDS):
+            progress(f"cluster: MLlib, round {number} of {SPARK_ROUNDS}")
+            peers.append((peer(1 + SPARK_ITERATIONS) - peer(1)) / SPARK_ITERATIONS)
+            mllib = float(np.median(peers[1:] or peers))
+            sheet.rows = [
+                [n, p, k, sums, packing, packing / sums, first, iteration, mllib, iteration / mllib]
+            ]
+            sheet.save()
     session.stop()
     return sheet
 

@@ -95,6 +95,30 @@ def step_table():
     return markdown(["", "", "missing", "of the arithmetic", "of the reading"], rows)
 
 
+def auto_table():
+    """A row for each table: what choosing costs, in fits, and two threads over one."""
+    rows = [
+        [
+            line["table"],
+            f"{float(line['auto, s']):.2g}",
+            *(f"{float(line[name]):.0f}" for name in ("in fits", "gaps open too, in fits")),
+            figure(line["two threads over one"]),
+        ]
+        for line in read_results("auto")
+    ]
+    header = ["table", "seconds", "in fits", "in fits, missingness open too", "two threads over one"]
+    return markdown(header, rows)
+
+
+def wine_table():
+    """A row for each call, over scikit-learn's."""
+    rows = [
+        [line["call"], figure(line["kpod, ms"]), figure(line["KMeans, ms"]), figure(line["ratio"])]
+        for line in read_results("small-wine")
+    ]
+    return markdown(["wine, 178 x 13", "kpod, ms", "KMeans, ms", "ratio"], rows)
+
+
 def growth_table():
     names = {"n": "rows", "p": "columns", "k": "clusters"}
     rows = [
@@ -384,6 +408,21 @@ TABLES = {
     "cluster": lambda: plain(
         "cluster", ["rows", "p", "k", "threads: ms", "workers: ms", "more: ms", "same bits"]
     ),
+    "spark": lambda: plain(
+        "spark",
+        [
+            "rows",
+            "p",
+            "k",
+            "sums: s",
+            "packing: s",
+            "over sums",
+            "first iteration: s",
+            "iteration: s",
+            "MLlib: s",
+            "over MLlib",
+        ],
+    ),
     "disk": lambda: plain("disk", ["", "seconds an iteration", "memory of its own: MB"]),
     "disk-cli": lambda: plain("disk-cli", ["", "seconds", "processor seconds", "memory of its own: MB"]),
     "places": lambda: plain(
@@ -455,6 +494,11 @@ TABLES = {
         "once/levels",
         ["full assignment", "10 columns, k=8", "20, k=10", "30, k=12", "50, k=50", "100, k=100"],
     ),
+    "auto": auto_table,
+    "shared-starts": lambda: raw(
+        "once/shared-starts", ["table", "entries times centers", "two threads over one"]
+    ),
+    "small-wine": wine_table,
     "calibration": calibration_table,
     "mixture": mixture_table,
     "shape-real": lambda: thousandths(

@@ -105,6 +105,40 @@ def test_an_error_in_a_thread_reaches_the_caller():
         executor.map(fail, range(10))
 
 
+@pytest.mark.parametrize("n_threads", [2, 3, 8])
+def test_what_runs_for_an_item_may_share_items_of_its_own(n_threads):
+    """Three levels deep, with more items than threads at each: no two threads wait for each other."""
+    with threads(n_threads) as executor:
+
+        def leaf(item):
+            return item * item
+
+        def inner(item):
+            return sum(executor.map(leaf, range(item, item + 5)))
+
+        def outer(item):
+            return executor.map(inner, range(item, item + 4))
+
+        for _ in range(20):
+            found = executor.map(outer, range(6))
+            expected = [
+                [sum(k * k for k in range(j, j + 5)) for j in range(item, item + 4)] for item in range(6)
+            ]
+            assert found == expected
+
+
+def test_an_error_in_an_inner_share_reaches_the_caller_and_threads_go_on():
+    def fail(item):
+        if item == 2:
+            raise RuntimeError("inner")
+        return item
+
+    with threads(3) as executor:
+        with pytest.raises(RuntimeError, match="inner"):
+            executor.map(lambda _: executor.map(fail, range(4)), range(5))
+        assert executor.map(lambda item: item, range(9)) == list(range(9))
+
+
 @pytest.mark.parametrize("size", [1e-12, 1.0, 3e7])
 def test_units_take_off_what_is_far_from_zero_and_bring_entries_near_one(size, dtype, rng):
     """A column around zero keeps its zero, a constant one becomes zero, and one far out loses its mean."""

@@ -79,3 +79,14 @@ def test_seeds_are_the_first_numbers_of_the_generator(state):
     with threads(3) as executor:
         for found in executor.map(lambda _: plan.seeds(5), range(9)):
             assert_array_equal(found, expected)
+
+
+def test_seeds_of_fewer_clusters_are_the_first_of_those_of_more(rng):
+    """And those of as many as are drawn at once, whatever was asked for before."""
+    X, _ = clustered(rng, 200, missing=0.4)
+    prepared = seeding.KMeansPlusPlus(table_of(X), Executor(), 9, np.random.default_rng(0))
+    at_once = prepared.drawing(np.random.default_rng(5)).first(9)
+    drawing = prepared.drawing(np.random.default_rng(5))
+    for n in (3, 2, 7, 9, 1):
+        assert_array_equal(drawing.first(n), at_once[:n])
+    assert_array_equal(prepared.draw(np.random.default_rng(5)).centers, prepared.start(drawing, 9).centers)

@@ -163,9 +163,13 @@ class Fit:
         assert plan.shrinkage is not None
         assert plan.gaps is not None
         given = not isinstance(plan.init, str) and not callable(plan.init)  # then centers keep their order
-        told = iteration_callback(plan.lines, format_objective(self.table, self.n_clusters, gaps=plan.gaps))
+        told = iteration_callback(plan.lines, self.format_objective)
         by_size = plan.by_size and not given
         return Settings(plan.max_iter, plan.tol, plan.shrinkage, plan.gaps, by_size, plan.labels, told)
+
+    def format_objective(self) -> Callable[[float], str]:
+        """What puts the objective into words."""
+        return format_objective(self.table, self.n_clusters, gaps=bool(self.plan.gaps))
 
     def solve(self) -> Solution:
         """The solution with the lowest objective of several starts.
@@ -178,12 +182,11 @@ class Fit:
         short = not self.executor.remote and (work < SHORT_WORK or len(table.blocks) == 1)
         settings, own = self.settings, Executor() if short else self.executor
         write = plan.lines.writer(1)
-        value = format_objective(table, self.n_clusters, gaps=bool(plan.gaps))
 
         def solved(number: int) -> Solution:
             solution = self._solve_start(number, starts[number], own, settings)
             if write is not None:
-                write(f"start {number + 1}/{len(starts)}: {value(solution.objective)}")
+                write(f"start {number + 1}/{len(starts)}: {self.format_objective()(solution.objective)}")
             return solution
 
         numbers = range(len(starts))
@@ -303,10 +306,11 @@ def format_objective(table: Table, n_clusters: int, *, gaps: bool = False) -> Ca
 
 
 def iteration_callback(
-    lines: Lines, value: Callable[[float], str]
+    lines: Lines, format_of: Callable[[], Callable[[float], str]]
 ) -> Callable[[str, int, float], None] | None:
     """What writes a line on each iteration, if those are wanted."""
     write = lines.writer(2)
     if write is None:
         return None
+    value = format_of()
     return lambda what, iteration, now: write(f"  {what} {iteration}: {value(now)}")

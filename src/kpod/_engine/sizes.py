@@ -44,7 +44,8 @@ SHORT_WORK = 15_000_000
 PASS = 8
 
 # Below this work, starts of a fit take turns on one thread: what they do in Python has to wait for each other
-# anyway (`small`). Entries of a few rows, whose labels need no threads and no pass for statistics.
+# anyway (results/once/shared-starts.csv). Entries of a few rows, whose labels need no threads and no pass
+# for statistics.
 LEAST_SHARED_WORK = 800_000
 FEW_ENTRIES = 1 << 14
 

@@ -350,7 +350,7 @@ class MiniBatchKPOD(StreamModel):
         return self._batch_losses[-1]
 
     def _run_full_passes(self, table: Table, executor: Executor) -> None:
-        told = iteration_callback(self._lines(), format_objective(table, int(self.n_clusters)))
+        told = iteration_callback(self._lines(), lambda: format_objective(table, int(self.n_clusters)))
         settings = Settings(self.full_passes, FitPlan.tol, iteration_callback=told)
         solution = lloyd(table, executor, Start(table.units.to(self._running.filled)), settings)
         self.n_iter_ += solution.n_iter

@@ -17,7 +17,7 @@ from kpod._mixture.starts import FEW, Sample, around, best_of, one_cluster, prio
 N_CLUSTERINGS = 10  # starts of KPOD, the best few of which EM starts from
 KEPT_CLUSTERINGS = 3
 AUTO_STARTS = 40  # of rows far apart, with variances in common,
-SHAPED_STARTS = 12  # and with the shape that is chosen
+SHAPED_STARTS = 20  # and with the shape that is chosen
 TRIAL_STARTS = 2  # that shapes are compared from
 MOST_FACTORS = 4  # that "auto" tries
 WIDEST_WHOLE = 100  # columns of a table whose covariance matrices are written out,

@@ -91,9 +91,8 @@ def check_unchanged(found: About, known: About, first: int) -> None:
     if found.checksum != known.checksum:
         raise ValueError(
             f"{known.name} (rows {first:,} to {first + known.n_rows - 1:,}) changed while it was in use: "
-            "it was lost with a worker, and has other values now that it was computed again. Fit again "
-            "when its source no longer changes; where every computation gives other rows, save them to "
-            "files first."
+            "it was lost with a worker, and computing it again gave other values. Fit again when its "
+            "source no longer changes; if every computation gives other rows, save them to files first."
         )
 
 
