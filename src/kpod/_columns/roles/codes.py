@@ -182,7 +182,8 @@ LONG_COUNT = 50
 def counts_again_and_again(facts: Facts) -> bool:
     """1, 2, 3 and so on to more than fifty, and again from 1: rows numbered within groups."""
     steps = bool(facts.tokens) and bool((STEPS | STAMPS) & set(facts.tokens))
-    return not steps and facts.n_distinct >= LONG_COUNT and starts_again(facts.values)
+    again = bool((np.diff(facts.values) <= 0).any())
+    return again and not steps and facts.n_distinct >= LONG_COUNT and starts_again(facts.values)
 
 
 LEAST_UNITS = 15
