@@ -114,7 +114,7 @@ def test_rows_that_do_not_belong_are_refused(rng):
     model = stream([frame(part) for part in parts])
     before = pickle.dumps(model)
     for odd, said in (
-        ({"x": 1.0}, "None of the columns of X is one of the model"),
+        ({"x": 1.0}, "X has none of the columns of the model"),
         ({"a": "high"}, "column 'a' holds 'high' in row 0"),
         ({1: 2.0}, "names of columns, text, as its keys"),
         (frame(parts[0]).assign(a=np.inf), "infinity"),

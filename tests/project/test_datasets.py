@@ -74,7 +74,7 @@ def test_wine_as_scikit_learn_loads_tables():
 
 def test_a_seed_under_its_name_of_version_0_1():
     for make in (datasets.make_mixture, datasets.make_perturbed_wine, partial(mcar, np.ones((20, 5)), 0.3)):
-        with pytest.warns(FutureWarning, match="rng is called random_state now"):
+        with pytest.warns(FutureWarning, match="rng is now called random_state"):
             before = make(rng=3)
         assert_array_equal(before[0], make(random_state=3)[0])
     generators = (np.random.default_rng(3), np.random.RandomState(3))
