@@ -128,9 +128,11 @@ WORDS = {
 @pytest.mark.parametrize("words", WORDS)
 def test_search_finds_what_a_stranger_types(browser, words):
     browser.get((SITE / "search.html").as_uri() + f"?q={words.replace(' ', '+')}")
-    hits = WebDriverWait(browser, 600).until(
-        lambda b: b.find_elements("css selector", "#search-results ul.search > li > a"), words
+    WebDriverWait(browser, 600).until(
+        lambda b: any("finished" in p.text for p in b.find_elements("css selector", "#search-results p")),
+        words,
     )
+    hits = browser.find_elements("css selector", "#search-results ul.search > li > a")
     found = [hit.get_attribute("href") for hit in hits[:3]]
     assert any(WORDS[words].lower() in url.lower() for url in found), found
 

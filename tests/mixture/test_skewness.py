@@ -48,3 +48,12 @@ def test_rows_of_no_cluster_and_columns_without_entries_count_for_nothing(rng):
     found = gain_of_transforms(with_others, np.append(labels, [-1] * 5).astype(np.int32), np.ones(105))
     # The constant column has entries, but nothing to gain.
     assert found == pytest.approx(gain_of_transforms(X, labels, np.ones(100)) * 2 / 3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_constant_column_gains_nothing_though_its_spread_is_rounded(rng):
+    skewed, labels, weights = np.exp(rng.normal(size=539)), np.zeros(539, np.int32), np.ones(539)
+    constant = np.full(539, 0.1)
+    assert constant.std() > 0
+    found = gain_of_transforms(np.column_stack([skewed, constant]), labels, weights)
+    assert found == pytest.approx(gain_of_transforms(skewed[:, None], labels, weights) / 2)

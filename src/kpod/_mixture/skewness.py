@@ -35,11 +35,10 @@ def gain_of_transforms(values: Floats, labels: Labels, weights: Floats) -> float
     for column in values.T:
         seen = ~np.isnan(column) & (labels >= 0) & (weights > 0)
         x, w, of = column[seen], weights[seen], labels[seen]
-        mean = np.average(x, weights=w) if len(x) else 0.0
-        spread = np.sqrt(np.average((x - mean) ** 2, weights=w)) if len(x) else 0.0
         total += float(w.sum())
-        if spread > 0:
-            z = (x - mean) / spread
+        if len(x) and x.min() < x.max():  # the spread of a constant is not 0 once it is rounded
+            mean = np.average(x, weights=w)
+            z = (x - mean) / np.sqrt(np.average((x - mean) ** 2, weights=w))
             size = float(w @ (np.sign(z) * np.log1p(np.abs(z))))
             found = [log_density(power_transform(z, power), of, w) + (power - 1) * size for power in POWERS]
             gained += max(found) - log_density(z, of, w)
