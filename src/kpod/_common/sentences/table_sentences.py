@@ -123,7 +123,9 @@ def as_line(name: str, first: str, line: tuple[float, float] | None) -> str:
         return f"{name} is equal to {first}"
     slope, intercept = line
     plus = f" {'plus' if intercept > 0 else 'minus'} {abs(intercept):.4g}" if abs(intercept) > 1e-6 else ""
-    return f"{name} is {slope:.4g} times {first}{plus}"
+    return (
+        f"{name} is {first}{plus}" if f"{slope:.4g}" == "1" else f"{name} is {slope:.4g} times {first}{plus}"
+    )
 
 
 def sum_of_columns(note: Note) -> str:
