@@ -1,4 +1,7 @@
-"""Where the rows of a table are computed on: threads of this process, or the workers of a cluster."""
+"""Where the rows of a table are computed on: threads of this process, or the workers of a cluster.
+
+A new kind of cluster is an executor in `_engine/workers/`, chosen here, and a module for its tables here.
+"""
 
 from __future__ import annotations
 

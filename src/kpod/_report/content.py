@@ -1,4 +1,7 @@
-"""The content of a report as plain values: facts, clusters, columns, gaps, the choice of their number."""
+"""The content of a report as plain values: facts, clusters, columns, gaps, the choice of their number.
+
+A new figure is computed in `_findings/`, put into words here, and placed on the page in `report.html`.
+"""
 
 from __future__ import annotations
 
