@@ -495,9 +495,6 @@ TABLES = {
         ["full assignment", "10 columns, k=8", "20, k=10", "30, k=12", "50, k=50", "100, k=100"],
     ),
     "auto": auto_table,
-    "shared-starts": lambda: raw(
-        "once/shared-starts", ["table", "entries times centers", "two threads over one"]
-    ),
     "small-wine": wine_table,
     "calibration": calibration_table,
     "mixture": mixture_table,
