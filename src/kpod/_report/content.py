@@ -33,11 +33,11 @@ def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
         (percent(missing, 1), "of the entries missing"),
         (f"{c.source.n_complete:,}", "row complete" if c.source.n_complete == 1 else "rows complete"),
         (f"{c.k}", "cluster" if c.k == 1 else "clusters"),
-        sixth_fact(c),
+        goodness_of_fit(c),
     ]
 
 
-def sixth_fact(c: Clustering) -> tuple[str, str]:
+def goodness_of_fit(c: Clustering) -> tuple[str, str]:
     """How well the clusters fit: variance explained, or how sure the rows of a mixture are."""
     if c.explained is not None:
         return percent(c.explained), "of variance explained"
