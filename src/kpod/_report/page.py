@@ -259,7 +259,11 @@ def contents(data: dict[str, Any], drawn: Collection[str]) -> list[tuple[str, st
     sections = [
         ("clusters", "The clusters", True),
         ("outcome", "The outcome", data["outcome"]),
-        ("rule", "Assigning a row by hand", data["rule"] or data["other_numbers"]),
+        (
+            "rule",
+            "Assigning a row by hand" if data["rule"] else "One cluster more or fewer",
+            data["rule"] or data["other_numbers"],
+        ),
         ("shape", "Their shape", data["mixture"]),
         ("number", "Why this number", data["choice"]),
         ("verdict", "Do they hold?", data["verdict"]),

@@ -44,6 +44,16 @@ def fading(name: str, low: Sequence[str], high: Sequence[str]) -> Any:
     return LinearSegmentedColormap.from_list(name, [*below, *above])
 
 
+def spaced(positions: Floats, least: float) -> list[tuple[float, bool]]:
+    """Positions, and whether each is far enough from the last one kept to bear a label."""
+    kept, last = [], -np.inf
+    for position in positions:
+        keep = bool(position - last >= least)
+        last = float(position) if keep else last
+        kept.append((float(position), keep))
+    return kept
+
+
 class Display:
     """What the displays have in common."""
 

@@ -12,7 +12,17 @@ from kpod._common.sentences.formatting import counted, percent
 from kpod._common.typing import Floats
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.entries import DenseEntries
-from kpod.plot._display import OBSERVED, Display, colour, draw_members, heading, short, short_names, tidy
+from kpod.plot._display import (
+    OBSERVED,
+    Display,
+    colour,
+    draw_members,
+    heading,
+    short,
+    short_names,
+    spaced,
+    tidy,
+)
 
 MOST_IMAGE_ROWS = 600
 GAP = "#b45309"
@@ -137,13 +147,3 @@ class GapsDisplay(Display):
 def crowded(names: list[str]) -> bool:
     """Whether names side by side would run into each other."""
     return len(names) > 5 or sum(len(short(name)) for name in names) > 40
-
-
-def spaced(positions: Floats, least: float) -> list[tuple[float, bool]]:
-    """Positions, and whether each is far enough from the last one kept to bear a label."""
-    kept, last = [], -np.inf
-    for position in positions:
-        keep = bool(position - last >= least)
-        last = float(position) if keep else last
-        kept.append((float(position), keep))
-    return kept
