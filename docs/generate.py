@@ -64,9 +64,10 @@ def make_report_picture(file):
     with TemporaryDirectory() as folder, chdir(folder):
         shutil.copy(load_incomplete_wine().filename, "wine.csv")
         kpod.analyze("wine.csv", random_state=0).report(title="Clusters of 178 wines").save("report.html")
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=920,1180"]
-        page = f"file://{folder}/report.html"
-        subprocess.run([chromium, *options, f"--screenshot={file}", page], check=True, capture_output=True)
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        size = ["--window-size=920,1780", "--force-device-scale-factor=0.7"]
+        shot = [f"--screenshot={file}", f"file://{folder}/report.html"]
+        subprocess.run([chromium, *options, *size, *shot], check=True, capture_output=True)
 
 
 def pages():

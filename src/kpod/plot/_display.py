@@ -20,7 +20,7 @@ INK = "#24292f"
 MUTED = "#6e7781"
 FAINT = "#d0d7de"
 OBSERVED = "#e3eaf1"
-FADED = "14"
+FADED = "00"
 """Two digits of opacity."""
 NO_CLUSTER = "#8c959f"
 
