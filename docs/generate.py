@@ -55,6 +55,8 @@ def make_report_picture(file):
     from contextlib import chdir
     from tempfile import TemporaryDirectory
 
+    from PIL import Image
+
     import kpod
     from kpod.datasets import load_incomplete_wine
 
@@ -68,6 +70,9 @@ def make_report_picture(file):
         size = ["--window-size=920,1780", "--force-device-scale-factor=0.7"]
         shot = [f"--screenshot={file}", f"file://{folder}/report.html"]
         subprocess.run([chromium, *options, *size, *shot], check=True, capture_output=True)
+    with Image.open(file) as picture:
+        few_colours = picture.convert("RGB").quantize(64)
+    few_colours.save(file, optimize=True)
 
 
 def pages():
