@@ -27,7 +27,7 @@ from kpod._mixture.covariance_shape import Shape
 from kpod._mixture.skewness import gain_of_transforms
 from kpod._mixture.starts import most_rows
 from kpod._mixture.tails import HeavyTails, distances, gain_of_tails, round_with_tails
-from kpod._model_selection.separation import n_apart_in_shape
+from kpod._model_selection.separation import any_apart_in_shape, n_apart_in_shape
 
 ROUND = "round"
 MOST_ROWS = 2_000  # that tails and skewness are judged by
@@ -153,7 +153,7 @@ class Compared:
             return reason, degrees
         if self.is_one_group():
             return "one correlated group", np.inf
-        return "not separate" if self.n_apart == 1 else "", np.inf
+        return ("" if self.any_apart else "not separate"), np.inf
 
     def no_better(self) -> str:
         """Why the mixture is not to be preferred as far as its BIC and its labels tell."""
@@ -173,20 +173,22 @@ class Compared:
         return float(np.bincount(model.labels_[placed], self.weights[placed]).min())
 
     def is_one_group(self) -> bool:
-        """Whether one group with any correlation and tails explains some rows as well, without clusters."""
+        """Whether one group with any correlation and tails explains some rows as well, without clusters.
+
+        By AIC: BIC would take one group where groups overlap, though their number is given.
+        """
         together, weights = np.zeros(len(self.kpod.labels_), np.int32), self.weights[self.rows]
         limits = {"max_iter": ONE_GROUP_STEPS, "tol": ONE_GROUP_TOL}
         one = self.fitted_to_rows(1, together, outlier_cells="auto", **limits)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             likelihoods = self.mixture.score_samples(self.of_rows)
-        price = float(np.log(weights.sum()))
         clean = self.clean_of(one)
         gain = self.gain_of_tails(one, clean, together[self.rows])[0]
         tails = gain * float(weights @ (~np.isnan(clean)).sum(axis=1))
-        explained = one.lower_bound_ * float(weights.sum()) + max(0.0, tails - 0.5 * price)
+        explained = one.lower_bound_ * float(weights.sum()) + max(0.0, tails - 1.0)
         more = self.mixture._n_parameters() - one._n_parameters()
-        return float(weights @ likelihoods) - explained <= 0.5 * more * price
+        return float(weights @ likelihoods) - explained <= more
 
     def not_normal(self) -> tuple[str, float]:
         """Why no Gaussian shape is to be trusted: columns are skewed, or rows have heavy tails.
@@ -258,6 +260,12 @@ class Compared:
             return 0
         parameters = self.mixture._parameters(self.mixture._units())
         return n_apart_in_shape(self.clean, self.mixture.labels_[self.rows], parameters)
+
+    @property
+    def any_apart(self) -> bool:
+        """Whether any two clusters of the mixture are separate, so that it has more than one group."""
+        parameters = self.mixture._parameters(self.mixture._units())
+        return self.n_apart > 1 or any_apart_in_shape(self.clean, self.mixture.labels_[self.rows], parameters)
 
     @cached_property
     def columns(self) -> tuple[list[Any], list[Any]]:

@@ -31,7 +31,7 @@ ROUND_REASONS = {
     "outlying rows": "the best other shape makes a cluster of one or two outlying rows",
     "one correlated group": "a single group with correlated columns fits the table as well as the best "
     "Gaussian mixture",
-    "not separate": "the clusters of the best Gaussian mixture are not separate, so that they may only "
+    "not separate": "no two clusters of the best Gaussian mixture are separate, so that they may only "
     "describe the distribution of one group",
     "rows with scales of their own": "rows differ in scale, and round clusters with heavy tails fit better "
     "than any Gaussian mixture",
