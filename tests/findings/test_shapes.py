@@ -319,17 +319,19 @@ def test_each_reason_for_round_clusters_is_given(rng, monkeypatch):
         return found
 
     def tails(self, model, clean, labels):
-        return 1.0, 3.0
+        return 1.0, 8.0
 
     assert reason() == ""
     assert reason(labels_=np.zeros(len(X), np.int32)) == "a cluster of no row"
     assert reason(bic=lambda self, fitted, weight: float(fitted.covariance_type_ == "tied")) == "no better"
     assert reason(labels_=np.where(np.arange(len(X)) < 2, 1, 0)) == "outlying rows"
-    assert reason(labels_=np.where(np.arange(len(X)) < 3, 1, 0)) == ""
+    light = {"gain_of_tails": lambda *of: (0.0, 100.0)}
+    assert reason(labels_=np.where(np.arange(len(X)) < 3, 1, 0), **light) == ""
     assert reason(is_one_group=lambda self: True) == "one correlated group"
     assert reason(any_apart=False) == "not separate"
     assert reason(gain_of_tails=tails, n_apart=1) == "heavy tails"
     assert reason(gain_of_tails=tails) == "one correlated group"  # with such tails as well
+    assert reason(gain_of_tails=lambda *of: (1.0, 4.0)) == "heavy tails"
     assert reason(gain_of_transforms=lambda self, weights: 0.1, n_apart=1) == "skewed columns"
     # Separate groups are no pieces of a tail.
     assert reason(gain_of_transforms=lambda self, weights: 0.1) == ""

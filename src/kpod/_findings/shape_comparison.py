@@ -4,7 +4,8 @@ BIC compares the mixture behind k-means with Gaussian shapes. A Gaussian shape i
 round, where it describes the distribution of one group rather than several: where a single correlated group
 explains the table as well, or the clusters of the mixture lie on one hill; where round clusters with a t
 density explain the table better (rows with scales of their own); and, unless all of its clusters are
-separate, where columns are skewed within them or a t density would fit them clearly better.
+separate, where columns are skewed within them or a t density would fit them clearly better; one of very heavy
+tails contradicts separate clusters as well.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ ROUND = "round"
 MOST_ROWS = 2_000  # that tails and skewness are judged by
 SKEWED_GAIN = 0.07  # of log-likelihood an entry, that transforms of the columns add within clusters
 HEAVY_DEGREES = 10.0  # of freedom, the most of a t density that contradicts a Gaussian shape,
+VERY_HEAVY_DEGREES = 5.0  # that contradict it even if all clusters are separate
 HEAVY_GAIN = 0.02  # and the least of log-likelihood an entry that it adds to that of a mixture
 FEWEST_ROWS = 2.5  # of a cluster that is a group, and not rows that are outliers
 ONE_GROUP_STEPS, ONE_GROUP_TOL = 60, 1e-3  # of EM for a single group
@@ -193,7 +195,7 @@ class Compared:
     def not_normal(self) -> tuple[str, float]:
         """Why no Gaussian shape is to be trusted: columns are skewed, or rows have heavy tails.
 
-        Groups that are all separate in the shape of the mixture are no pieces of a tail.
+        Clusters that are all separate in their shape are no pieces of a tail, unless it is very heavy.
         """
         weights, in_pieces = self.weights[self.rows], self.n_apart < self.kpod.n_clusters_
         if in_pieces and self.gain_of_transforms(weights) > SKEWED_GAIN:
@@ -208,12 +210,9 @@ class Compared:
             self.bics["round, heavy tails"] = -2 * found + tails.n_parameters * float(np.log(self.total))
             if tails.degrees <= HEAVY_DEGREES and self.bics["round, heavy tails"] < self.bics[self.name]:
                 return "rows with scales of their own", tails.degrees
-        if in_pieces:
-            labels = self.mixture.labels_[self.rows]
-            gain, degrees = self.gain_of_tails(self.mixture, self.clean, labels)
-            if gain > HEAVY_GAIN and degrees <= HEAVY_DEGREES:
-                return "heavy tails", degrees
-        return "", np.inf
+        gain, degrees = self.gain_of_tails(self.mixture, self.clean, self.mixture.labels_[self.rows])
+        most = HEAVY_DEGREES if in_pieces else VERY_HEAVY_DEGREES
+        return ("heavy tails", degrees) if gain > HEAVY_GAIN and degrees <= most else ("", np.inf)
 
     def tails(self, live: Any, weights: Floats) -> HeavyTails:
         """Round clusters with heavy tails, from those of both models and of the table without its tails."""
