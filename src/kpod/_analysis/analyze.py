@@ -278,7 +278,9 @@ def analyze_table(
             kpod, prepared.values, numbers, shape, prepared.weights, table.source, progress, max_seconds
         )
     pipeline = Pipeline([*prepared.steps, ("kpod" if isinstance(model, KPOD) else "mixture", model)])
-    clustering = Clustering.of(*prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values)
+    clustering = Clustering.of(
+        *prepared.clustered_as(pipeline), is_fitted_table=True, seen=prepared.values, weights=prepared.weights
+    )
     shaped = None if shaped is None else shaped.named(clustering.names)
     on_shape = [] if shaped is None or shaped.is_plain else [shaped.note]
     followed_by = follows(prepared.table, prepared.usage, clustering)
