@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.datasets import load_wine
 from sklearn.utils import Bunch
 
+from kpod._common.arrays import row_starts
 from kpod._common.errors import check_library
 from kpod._common.typing import Floats, Labels, Positions
 from kpod._missing.removal import RandomState, generator, mcar, takes_rng
@@ -163,10 +164,9 @@ def make_ratings(
     user, item = np.divmod(np.concatenate(kept_keys), n_items)
     del kept_keys
     indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=n_users))])
-    indptr = indptr.astype(sparse.get_index_dtype(maxval=indptr[-1]))
     del user
     ratings = sparse.csr_array(
-        (np.concatenate(kept_ratings), item.astype(np.int32), indptr), shape=(n_users, n_items)
+        (np.concatenate(kept_ratings), item.astype(np.int32), row_starts(indptr)), shape=(n_users, n_items)
     )
     order = rng.permutation(n_users)
     return ratings[order], groups[order]

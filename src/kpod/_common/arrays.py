@@ -18,3 +18,8 @@ def membership(groups: Positions | Labels, k: int, weights: Floats) -> Any:
     """
     n = len(groups)
     return sparse.csr_array((weights, groups, np.arange(n + 1)), shape=(n, k)).T
+
+
+def row_starts(starts: Any) -> Any:
+    """Where the rows of a CSR table start, as 32-bit integers if they fit: many tools take no others."""
+    return np.asarray(starts, np.int32 if starts[-1] <= np.iinfo(np.int32).max else np.int64)

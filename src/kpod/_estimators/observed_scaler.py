@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kpod._common.arrays import row_starts
 from kpod._common.typing import Floats
 from kpod._engine.executors import Executor, threads
 from kpod._engine.table import make_table
@@ -186,9 +187,9 @@ def with_entries(table: Any, values: Floats) -> Any:
     """A table like another, with these entries."""
     if not sparse.issparse(table):
         return values.astype(table.dtype)
-    # 32-bit indices where they do, which is all that many tools take.
-    indptr = table.indptr.astype(sparse.get_index_dtype(maxval=table.nnz))
-    return sparse.csr_array((values.astype(table.dtype), table.indices, indptr), shape=table.shape)
+    return sparse.csr_array(
+        (values.astype(table.dtype), table.indices, row_starts(table.indptr)), shape=table.shape
+    )
 
 
 def standardised(values: Any, mean: Floats, scale: Floats, out: Any = None) -> Any:
