@@ -134,6 +134,16 @@ def sum_of_columns(note: Note) -> str:
     return f"{total} is the sum of {some(parts)}, so these count a second time; use {use} to count them once."
 
 
+def nearly_the_same(note: Note) -> str:
+    names, rest = names_in(note), list(note.columns[1:])
+    same = "the same order" if len(rest) == 1 else "nearly the same order"
+    use = option("--exclude", rest) if len(rest) <= MOST_EXCLUDED else option("--exclude")
+    return (
+        f"{some(names)} put the rows in {same}, or its reverse (rank correlation of 0.99 or more), "
+        f"so this counts {len(names)} times; use {use} to count it once."
+    )
+
+
 def possible_weights(note: Note) -> str:
     use = option("--weight", note.columns[0] if len(note.columns) == 1 else None)
     one = "it is" if len(note.columns) == 1 else "they are"
@@ -142,6 +152,9 @@ def possible_weights(note: Note) -> str:
         f"otherwise {option('--as', {note.columns[0]: 'number'})}."
     )
 
+
+MOST_EXCLUDED = 5
+"""Names in the option that leaves columns out."""
 
 # Rows
 
@@ -229,6 +242,7 @@ WORDS: dict[str, Callable[..., Any]] = {
     "few columns": few_columns,
     "same information": same_information,
     "sum of columns": sum_of_columns,
+    "nearly the same": nearly_the_same,
     "possible weights": possible_weights,
     "one row for each": one_row_for_each,
     "rows in time": rows_in_time,
