@@ -1,15 +1,23 @@
 """Rules that real tables asked for which nobody had seen before: each is what a careful reader expected."""
 
 import json
+import os
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import kpod
 from kpod import TablePreparer
+from kpod._columns.rows.row_names import RowNames
 from kpod._columns.table_notes import odd_notes
 from kpod._files.reading import read_table
+from kpod._files.writing import format_of
+from kpod._findings.cluster_shapes import ShapeChoice
+from kpod._mixture.roundness import Roundness
+from kpod._mixture.skewness import gain_of_transforms
+from kpod.missingness import diagnose
 from tests.conftest import FIRST_SEED
 
 RNG = np.random.default_rng(FIRST_SEED)
@@ -196,7 +204,7 @@ def test_a_rank_beside_its_score_is_named():
     table = pd.DataFrame({"score": score, "place": (-score).argsort().argsort() + 1, **measured(120)})
     (note,) = notes_of(prepared(table)[0], "nearly the same")
     assert note.columns == ("score", "place")
-    assert "counts 2 times" in note.text
+    assert "several times: score and place; use exclude=['place'] to count once" in note.text
     table["place"] = rng.permutation(table["place"])
     assert not notes_of(prepared(table)[0], "nearly the same")
 
@@ -236,3 +244,52 @@ def test_one_row_per_group_is_not_offered_where_rows_have_names():
     assert notes_of(prepared(table)[0], "repeated units")
     table.insert(0, "winner", [f"Winner {chr(65 + i % 26)}{chr(97 + i // 26)}" for i in range(120)])
     assert not notes_of(prepared(table)[0], "repeated units")
+
+
+def test_a_share_of_latin_americans_is_no_latitude():
+    shares = RNG.uniform(0, 30, 60).round(2)
+    table = pd.DataFrame({"hisp_lat_pct": shares, **measured(60)})
+    assert not notes_of(prepared(table)[0], "coordinates")
+    assert notes_of(prepared(table.rename(columns={"hisp_lat_pct": "site_lat"}))[0], "coordinates")
+
+
+# What is said and done with them
+
+
+def test_two_values_cannot_be_skewed():
+    x = np.repeat([0.0, 1.0], [180, 20])
+    labels = RNG.integers(2, size=200)
+    assert gain_of_transforms(x[:, None], labels, np.ones(200)) == 0
+    tailed = np.exp(RNG.normal(size=(200, 1)))
+    assert gain_of_transforms(tailed, labels, np.ones(200)) > 0.1
+
+
+def test_a_device_needs_no_ending(tmp_path):
+    assert format_of(os.devnull) == "csv"
+    with pytest.raises(ValueError, match="cannot tell the format"):
+        format_of(str(tmp_path / "clusters"))
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_no_mixture_is_advised_where_one_was_refused(refused):
+    table = pd.DataFrame(np.random.default_rng(FIRST_SEED).standard_t(2, size=(300, 4)), columns=list("abcd"))
+    analysis = kpod.analyze(table, 3, shape="round", verdict=False)
+    assert analysis.confidence is not None
+    shape = ShapeChoice("round", "heavy tails", "full") if refused else None
+    analysis.shape = shape
+    analysis._clustering.__dict__["roundness"] = Roundness(True, False, 0.2)
+    (note,) = [note for note in analysis.cautions if note.kind == "clusters that are not round"]
+    assert ("GaussianMixture" in note.text) != refused
+
+
+def test_littles_test_says_nothing_of_single_rows():
+    X = np.random.default_rng(FIRST_SEED).normal(size=(200, 4))
+    X[3, 1] = np.nan
+    assert diagnose(X).little.reason == "fewer than 5 rows have gaps"
+    X[[5, 9, 12, 40], 2] = np.nan
+    assert not diagnose(X).little.reason
+
+
+def test_rows_named_by_two_columns_can_be_listed():
+    names = RowNames([pa.array(["Korea, North", "France"]), pa.array([1990, 2000])])
+    assert list(names) == ["Korea, North (1990)", "France (2000)"]

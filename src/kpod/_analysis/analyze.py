@@ -141,7 +141,7 @@ def analyze(
     >>> analysis.shape.shape_
     'diag, 2 factors'
     >>> analysis.describe()["description"][0].partition(", alcohol")[0]
-    'low in color_intensity (3.03, others 6.39)'
+    'low in color_intensity (2.97, others 6.37)'
     >>> analysis.model.predict(kpod.read(load_incomplete_wine().filename))[:5]
     array([1, 1, 1, 1, 1], dtype=int32)
     """

@@ -63,7 +63,7 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
     notes += [] if table.in_pieces else row_notes(table, choice)
     notes += same_notes(choice.same, choice.named)
     notes += [Note("sum of columns", (name, *parts)) for name, parts in choice.sums.items()]
-    notes += [Note("nearly the same", tuple(names)) for names in nearly_the_same(numbers)]
+    notes += alike_notes(nearly_the_same(numbers))
     notes += [Note("absent code", values={"code": code}) for code in table.unused_codes]
     return notes.by_importance()
 
@@ -126,6 +126,12 @@ def same_notes(found: Sequence[Same], named: Collection[str] = ()) -> list[Note]
         values = {"lines": lines, "used": is_used}
         notes.append(Note("same information", (of, *(same.name for same in alike)), values))
     return notes
+
+
+def alike_notes(groups: Sequence[Sequence[str]]) -> list[Note]:
+    """One note on all columns that put the rows in the order of another one."""
+    names = tuple(name for group in groups for name in group)
+    return [Note("nearly the same", names, {"groups": [list(group) for group in groups]})] if groups else []
 
 
 def row_notes(table: TableFile, choice: ColumnUsage) -> list[Note]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import rankdata
 
 from kpod._common.typing import Floats
@@ -21,19 +22,16 @@ MOST_ROWS = 2_000
 
 
 def nearly_the_same(columns: Mapping[str, Floats]) -> list[list[str]]:
-    """Groups of columns of which the later ones put the rows in the order of the first."""
+    """Groups of columns, each of which puts the rows in nearly the order of another one of its group."""
     picked = {name: some(values) for name, values in columns.items()}
     names = [name for name, values in picked.items() if n_values(values) >= LEAST_VALUES]
     if not 1 < len(names) <= MOST_COLUMNS:
         return []
     same = np.abs(rank_correlations(np.column_stack([picked[name] for name in names]))) >= NEARLY
-    groups, taken = [], np.zeros(len(names), bool)
-    for j in range(len(names)):
-        group = np.flatnonzero(same[j] & ~taken)
-        if not taken[j] and len(group) > 1:
-            groups.append([names[k] for k in group])
-            taken[group] = True
-    return groups
+    _, of = connected_components(same, directed=False)
+    sizes = np.bincount(of)
+    kept = [group for group in dict.fromkeys(of.tolist()) if sizes[group] > 1]
+    return [[names[j] for j in np.flatnonzero(of == group)] for group in kept]
 
 
 def some(values: Floats) -> Floats:

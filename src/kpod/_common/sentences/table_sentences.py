@@ -134,13 +134,16 @@ def sum_of_columns(note: Note) -> str:
     return f"{total} is the sum of {some(parts)}, so these count a second time; use {use} to count them once."
 
 
-def nearly_the_same(note: Note) -> str:
-    names, rest = names_in(note), list(note.columns[1:])
-    same = "the same order" if len(rest) == 1 else "nearly the same order"
+def nearly_the_same(_: Note, groups: Sequence[Sequence[str]]) -> str:
+    rest = [name for group in groups for name in group[1:]]
     use = option("--exclude", rest) if len(rest) <= MOST_EXCLUDED else option("--exclude")
+    shown = "; ".join(some([printable(name) for name in group], most=4) for group in groups[:MOST_GROUPS])
+    more = len(groups) - MOST_GROUPS
+    also = f"; and {counted(more, 'more group')}" if more > 0 else ""
+    each = "this counts" if len(groups) == 1 else "each of these counts"
     return (
-        f"{some(names)} put the rows in {same}, or its reverse (rank correlation of 0.99 or more), "
-        f"so this counts {len(names)} times; use {use} to count it once."
+        "columns put the rows in nearly the same order, or its reverse (rank correlation of at least 0.99), "
+        f"so {each} several times: {shown}{also}; use {use} to count once."
     )
 
 
@@ -153,6 +156,7 @@ def possible_weights(note: Note) -> str:
     )
 
 
+MOST_GROUPS = 3
 MOST_EXCLUDED = 5
 """Names in the option that leaves columns out."""
 
