@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kpod._common.options import option
-from kpod._common.sentences.formatting import counted, listed, percent, some, two_decimals
+from kpod._common.sentences.formatting import counted, listed, percent, two_decimals
 
 MOST_NAMED = 2
 
@@ -31,7 +31,10 @@ def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any]
     else:
         held = f"the same under {kept or 'none'} of {len(others)} other choices"
     changed = [difference(other, k) for other in others if not other.same]
-    differences = f"; {some(changed, most=MOST_NAMED)}" if changed else ""
+    more = len(changed) - MOST_NAMED
+    differences = "".join(
+        f"; {one}" for one in [*changed[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
+    )
     on = f" (on a sample of {sampled:,} rows)" if sampled else ""
     return f"{text}; {held}{on}{differences}."
 
@@ -39,7 +42,7 @@ def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any]
 def difference(other: Any, k: int) -> str:
     """What another choice changes."""
     if other.n_clusters != k:
-        return f"{other.text}, there {'is' if other.n_clusters == 1 else 'are'} {other.n_clusters}"
+        return f"{other.text}, {counted(other.n_clusters, 'cluster')}"
     return f"{other.text}, rows are grouped differently (agreement {two_decimals(other.agreement)})"
 
 
