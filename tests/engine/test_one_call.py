@@ -7,12 +7,18 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from kpod import KPOD
+from kpod._engine import fit
+from kpod._engine.executors import Executor
+from kpod._engine.objective import GapModel
 from kpod._engine.solvers import lloyd
+from kpod._engine.solvers.interface import Settings, Start
 from kpod._engine.solvers.lloyd import Descent
 from kpod._estimators import nearest_center
-from kpod._kernels import descent
+from kpod._kernels import descent, gap_likelihood
+from kpod._kernels.gap_likelihood import GapLikelihood
 from kpod._kernels.panel import Panel
-from tests.helpers.tables import SOLVERS, as_csr_for_engine, clustered, random_rows, table_of
+from kpod._kernels.rows import Sums
+from tests.helpers.tables import as_csr_for_engine, clustered, random_rows, table_of
 
 
 def in_steps(solve):
@@ -21,7 +27,7 @@ def in_steps(solve):
         return solve()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=100)
 @given(
     seed=st.integers(0, 2**32 - 1),
     algorithm=st.sampled_from(["lloyd", "hartigan", "mm"]),
@@ -32,8 +38,9 @@ def in_steps(solve):
     max_iter=st.sampled_from([1, 2, 5, 60]),
     creep=st.sampled_from([1, 3, 20]),
     more=st.sampled_from(["", "weights", "sparse", "empty", "shrinkage", "by_size"]),
+    gaps=st.sampled_from(["ignored", "used", "known"]),
 )
-def test_one_call_takes_the_same_steps(seed, algorithm, dtype, k, missing, tol, max_iter, creep, more):
+def test_one_call_takes_the_same_steps(seed, algorithm, dtype, k, missing, tol, max_iter, creep, more, gaps):
     rng = np.random.default_rng(seed)
     X, _ = clustered(rng, int(rng.integers(10, 200)), int(rng.integers(1, 12)), 4, missing, 1.0, dtype)
     table = table_of(
@@ -46,17 +53,25 @@ def test_one_call_takes_the_same_steps(seed, algorithm, dtype, k, missing, tol, 
     options = {"tol": tol, "max_iter": max_iter, "by_size": more == "by_size"}
     if more == "shrinkage" and algorithm != "mm":
         options["shrinkage"] = 0.5
+    model = None
+    if gaps != "ignored" and algorithm != "mm":
+        options["gaps"] = True
+        if gaps == "known":  # by the start
+            model = GapModel(rng.uniform(0.1, 0.9, size=centers.shape), rng.dirichlet(np.ones(k)), 0.5)
 
     def solve():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lloyd, "CREEP", creep)  # after so many iterations, momentum
-            return SOLVERS[algorithm](table, centers, **options)
+            start = Start(table.units.to(centers), gaps=model)
+            return fit.SOLVERS[algorithm](table, Executor(), start, Settings(**options))
 
     one, other = solve(), in_steps(solve)
     for name in ("labels", "centers", "counts"):
         assert_array_equal(getattr(one, name), getattr(other, name))
     for name in ("loss", "trace", "losses", "n_iter", "converged"):
         assert getattr(one, name) == getattr(other, name)
+    for of_one, of_other in zip(one.gaps or (), other.gaps or (), strict=True):
+        assert_array_equal(of_one, of_other)
 
 
 def test_one_call_is_what_runs_on_a_small_table(rng, monkeypatch):
@@ -84,18 +99,29 @@ def test_what_does_not_fit_together_is_refused(rng):
     (block,) = run.table.blocks
     means, state = run.objective.empty_means(), [np.zeros(50, t) for t in (np.int32, np.float32, np.float32)]
     about = (np.zeros((2, 4)), np.zeros(4), np.zeros((3, 4)), *means)
-    numbers = (np.inf, np.inf, 0.0, 0.0, np.zeros((3, 4)), 0, 0, 20, 30, np.empty(2), np.empty(2))
+    numbers = (np.inf, np.inf, 0.0, 0.0, 0.0, np.zeros((3, 4)), 0, 0, 20, 30, np.empty(2), np.empty(2))
+    likelihood = GapLikelihood(np.full(4, 0.5), 3, 50.0, 100.0, 1e-9)
+    of_gaps = gap_likelihood.terms(np.full((3, 4), 0.5), np.full(3, 0.3), 1.0)
     with block.rows() as rows, run.spaces.of(rows, 8, rows.chunk) as space:
-        for panel, arrays in (
-            (Panel(np.zeros((2, 4))), state),
-            (Panel(np.zeros((3, 4)), np.ones(3)), state),
-            (Panel(np.zeros((3, 4))), [state[0][:-1], *state[1:]]),
+        for panel, gaps, arrays in (
+            (Panel(np.zeros((2, 4))), None, state),
+            (Panel(np.zeros((3, 4)), np.ones(3)), None, state),
+            (Panel(np.zeros((3, 4))), None, [state[0][:-1], *state[1:]]),
+            (Panel(np.zeros((3, 4))), likelihood, state),
+            (Panel(np.zeros((3, 4)), *of_gaps[:2], np.zeros((3, 2, 4))), likelihood, state),
+            (Panel(np.zeros((3, 4)), *of_gaps), GapLikelihood(np.ones(4), 2, 50.0, 9.0, 1e-9), state),
         ):
-            with pytest.raises(ValueError, match=r"fit together|offsets"):
-                descent.descend(rows, panel, run.totals, *about, *arrays, *numbers, space)
+            with pytest.raises(ValueError, match=r"fit together|offsets|roots"):
+                descent.descend(rows, panel, gaps, run.totals, *about, *arrays, *numbers, space)
         state[0][7] = 3
         with pytest.raises(IndexError, match="beyond the 3 clusters"):
-            descent.descend(rows, Panel(np.zeros((3, 4))), run.totals, *about, *state, *numbers, space)
+            descent.descend(rows, Panel(np.zeros((3, 4))), None, run.totals, *about, *state, *numbers, space)
+    with pytest.raises(ValueError, match="another shape"):
+        likelihood.value(Sums(2, *run.table.sums_units), 1.0)
+    with pytest.raises(ValueError, match="do not fit"):
+        gap_likelihood.terms(np.full((3, 4), 0.5), np.ones(2), 1.0)
+    with pytest.raises(ValueError, match="do not fit"):
+        gap_likelihood.distance_moved(np.zeros((3, 2, 4)), np.zeros((3, 3, 4)))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

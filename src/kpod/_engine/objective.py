@@ -17,14 +17,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
 
 from kpod._common.typing import Floats
 from kpod._engine.step import Drift, MoveFactors
 from kpod._engine.table import Table
-from kpod._kernels import descent
+from kpod._kernels import descent, gap_likelihood
 from kpod._kernels import lloyd as comparing
 from kpod._kernels import rows as kernels
+from kpod._kernels.gap_likelihood import GapLikelihood
 from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel, side_by_side
 from kpod._kernels.rows import Sums
@@ -60,14 +60,8 @@ def panel_of(centers: Floats, gaps: GapModel | None = None) -> Panel:
     """
     if gaps is None:
         return Panel(centers)
-    rates, worth = gaps.missing_rates, 2 * gaps.variance
-    informative = ((rates > 0) & (rates < 1)).all(axis=0)
-    with np.errstate(divide="ignore"):
-        observed = np.where(informative, -worth * np.log1p(-rates), 0.0)
-        missing = np.where(informative, -worth * np.log(rates), 0.0)
-        share = -worth * np.log(np.minimum(gaps.shares, 1))  # of one cluster, rounding makes it more
-    roots = np.sqrt(np.stack([observed, missing, np.broadcast_to(share[:, None], rates.shape)]))
-    return Panel(centers, share + missing.sum(axis=1), observed - missing, roots)
+    rates, shares = np.ascontiguousarray(gaps.missing_rates), np.ascontiguousarray(gaps.shares)
+    return Panel(centers, *gap_likelihood.terms(rates, shares, gaps.variance))
 
 
 class Objective:
@@ -79,6 +73,8 @@ class Objective:
     k : int
     shrinkage : float
     """
+
+    likelihood: GapLikelihood | None = None  # of the gaps, where they count
 
     def __init__(self, table: Table, k: int, shrinkage: float = 0.0) -> None:
         self.table, self.k = table, k
@@ -130,9 +126,13 @@ class Objective:
         """Values of the objective in the units of the table instead of those that are computed with."""
         return value / self.table.units.scale / self.table.units.scale
 
-    def is_little(self, fall: float, share: float, value: float) -> bool:
-        """Whether a fall of the objective is no more than a share of it."""
-        return fall <= share * value
+    def little_fall(self, share: float, value: float) -> float:
+        """What falls by a share of the objective come to: smaller ones are too little to go on."""
+        return share * value
+
+    def start(self) -> GapModel | None:
+        """What else rows are compared by in the first iteration, where a start does not say."""
+        return None
 
     def model(self, totals: Sums, loss: float) -> GapModel | None:
         """What else rows are compared by, best for the totals."""
@@ -148,10 +148,8 @@ class Objective:
         drift, more = Drift.none(self.k), None
         if before.roots is not None or after.roots is not None:
             none = np.zeros((3, self.k, self.table.n_columns))
-            change = (none if after.roots is None else after.roots) - (
-                none if before.roots is None else before.roots
-            )
-            more = np.maximum(change[0] ** 2, change[1] ** 2).sum(axis=1) + change[2, :, 0] ** 2
+            roots = (none if panel.roots is None else panel.roots for panel in (before, after))
+            more = gap_likelihood.distance_moved(*roots)
         comparing.drift(before.centers, after.centers, more, *drift)
         return drift
 
@@ -173,9 +171,14 @@ class Objective:
         """What the row's gaps add to that."""
         return 0.0
 
+    def gaps_moving(self, totals: Sums, loss: float) -> Gaps | None:
+        """What the gaps of a row gain and cost when it moves, where they count."""
+        return None
+
     def moving_panel(self, means: Means, factors: MoveFactors) -> Panel:
         """What rows are compared with by `step.Screen`."""
-        return Panel(means.centers)
+        gaps = factors.gaps
+        return Panel(means.centers) if gaps is None else Panel(means.centers, gaps.join_offsets, gaps.join)
 
     def move_factors(self, means: Means, totals: Sums, loss: float) -> MoveFactors:
         """The factors of `moving_gain` for rows of the largest weight, which bound all others'."""
@@ -194,6 +197,7 @@ class Objective:
             own,
             np.sqrt(np.maximum(leaving.max(axis=1), 1) * (1 + 1e-6)).astype(np.float32),
             math.sqrt(smallest * (1 - 1e-6)),
+            self.gaps_moving(totals, loss),
         )
 
 
@@ -228,42 +232,33 @@ class GapObjective(Objective):
         self.observed = np.where(table.groups.first, share, 1.0)
         self.n_observed = float(table.about.weights[table.groups.first].sum())
         self.degrees = self.n_observed - min(k * float(table.n_live), self.n_observed / 2)
-        self.floor = least_variance(table)
-        # Columns that some rows observe and others do not, and the row that stands behind the rates of each.
-        self.informative = (self.observed > 0) & (self.observed < 1)
-        self.behind = self.observed[self.informative][:, None] * [1, -1] + [0, 1]
+        floor = least_variance(table)
+        self.likelihood: GapLikelihood = GapLikelihood(self.observed, k, self.weight, self.degrees, floor)
 
     def is_empty(self, totals: Sums) -> Any:
         """Whether no row is in a cluster: one of rows with nothing observed is not."""
         return ~(totals.weights > 0).any(axis=0)
 
+    def start(self) -> GapModel:
+        """What rows are compared by where nothing is known of the gaps: they say nothing."""
+        return GapModel(np.zeros((self.k, self.table.n_columns)), np.ones(self.k), 1.0)
+
     def variance(self, loss: float) -> float:
-        return max(loss / self.degrees, self.floor)
+        return self.likelihood.variance(loss)
 
     def model(self, totals: Sums, loss: float) -> GapModel:
-        weight = totals.weights[::-1].sum(axis=0)
-        gaps = weight[:, None] - self.counts(totals) + (1 - self.observed)
-        rates = np.where(self.informative, gaps / (weight[:, None] + 1), 1 - self.observed)
-        shares = (weight + 1) / (self.weight + self.k)
-        return GapModel(np.clip(rates, 0, 1), shares, self.variance(loss))
+        return GapModel(*self.likelihood.rates(totals), self.variance(loss))
 
     def value(self, loss: float, totals: Sums) -> float:
-        variance, weight = self.variance(loss), totals.weights[::-1].sum(axis=0)
-        either = np.empty((self.k, len(self.behind), 2))  # the weight of rows that observe, and that do not
-        either[..., 0] = self.counts(totals)[:, self.informative]
-        np.subtract(weight[:, None], either[..., 0], out=either[..., 1])
-        either += self.behind
-        likelihood = xlogy(either, either).sum()
-        likelihood += (1 - len(self.behind)) * xlogy(weight + 1, weight + 1).sum()
-        return float(loss / variance + self.degrees * math.log(variance) - 2 * likelihood)
+        return self.likelihood.value(totals, loss)
 
     def in_own_units(self, value: Any) -> Any:
         """A table in other units has another F, by a constant."""
         return value - 2 * np.log(self.table.units.scale) * self.degrees
 
-    def is_little(self, fall: float, share: float, value: float) -> bool:
+    def little_fall(self, share: float, value: float) -> float:
         """As of the loss: what lowers that by a share of it lowers F by this share of the degrees."""
-        return fall <= share * self.degrees
+        return share * self.degrees
 
     def gap_gain(self, z: Floats, weight: float, totals: Sums, loss: float, now: int, to: int) -> float:
         seen, gaps = ~np.isnan(z), Gaps(totals, self.observed, self.variance(loss), weight)
@@ -271,11 +266,5 @@ class GapObjective(Objective):
         cost = gaps.join_offsets[to] + gaps.join[to, seen].sum()
         return float(weight * (gain - cost))
 
-    def moving_panel(self, means: Means, factors: MoveFactors) -> Panel:
-        gaps = factors.gaps
-        assert gaps is not None
-        return Panel(means.centers, gaps.join_offsets, gaps.join)
-
-    def move_factors(self, means: Means, totals: Sums, loss: float) -> MoveFactors:
-        factors = super().move_factors(means, totals, loss)
-        return factors._replace(gaps=Gaps(totals, self.observed, self.variance(loss)))
+    def gaps_moving(self, totals: Sums, loss: float) -> Gaps:
+        return Gaps(totals, self.observed, self.variance(loss))

@@ -2,6 +2,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpod._common.typing import Floats, Labels, Singles
+from kpod._kernels.gap_likelihood import GapLikelihood
+from kpod._kernels.moves import Gaps
 from kpod._kernels.panel import Panel
 from kpod._kernels.rows import Rows, Sums, Workspace
 
@@ -17,6 +19,7 @@ def go_beyond(out: Floats, at: Floats, step: Floats, run: int) -> None: ...
 def descend(
     rows: Rows,
     panel: Panel,
+    gaps: GapLikelihood | None,
     totals: Sums,
     prior: Floats,
     fallback: Floats,
@@ -30,6 +33,7 @@ def descend(
     lowest: float,
     penalty: float,
     little: float,
+    little_fall: float,
     path: Floats,
     run: int,
     iteration: int,
@@ -42,6 +46,8 @@ def descend(
 def sweep(
     rows: Rows,
     panel: Panel,
+    moving: Gaps | None,
+    gaps: GapLikelihood | None,
     totals: Sums,
     prior: Floats,
     fallback: Floats,
@@ -56,6 +62,7 @@ def sweep(
     live: NDArray[np.uint8],
     loss: float,
     share: float,
+    little_fall: float,
     falls: Floats,
     losses: Floats,
     space: Workspace,

@@ -11,10 +11,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from kpod._kernels.gap_likelihood cimport GapLikelihood, roots_moved, terms_of
 from kpod._kernels.lloyd cimport assign_rows, bounds, bounds_of, drift_of
-from kpod._kernels.moves cimport find_rows, move_found
+from kpod._kernels.moves cimport Gaps, find_rows, move_found
 from kpod._kernels.panel cimport Panel
-from kpod._kernels.rows cimport Rows, Sums, Workspace, mean_of
+from kpod._kernels.rows cimport Rows, Sums, Workspace, mean_of, weight_of
 
 cdef extern from "memory.h" nogil:
     void* allocate_lines(size_t) noexcept
@@ -96,14 +97,18 @@ def go_beyond(double[:, ::1] out, const double[:, ::1] at, const double[:, ::1] 
     go_beyond_of(&out[0, 0], &at[0, 0], &step[0, 0], run, at.shape[0] * at.shape[1])
 
 
-cdef bint any_empty(Sums totals) noexcept nogil:
-    """Whether there is a cluster of which nothing was observed."""
+cdef bint any_empty(Sums totals, bint gaps) noexcept nogil:
+    """Whether there is a cluster of which nothing was observed; where gaps count, one without rows."""
     cdef Py_ssize_t c, j, p = totals.n_columns
     cdef int level
     cdef bint empty
     for c in range(totals.k):
         empty = True
         for level in range(totals.kept.n_count_levels):
+            if gaps:
+                if totals.kept_weights[level * totals.k + c] > 0:
+                    empty = False
+                continue
             for j in range(p):
                 if totals.kept.counts[level * totals.kept.step + c * p + j] > 0:
                     empty = False
@@ -115,9 +120,37 @@ cdef bint any_empty(Sums totals) noexcept nogil:
     return False
 
 
+cdef int check_gaps(GapLikelihood gaps, Panel panel) except -1:
+    """Whether there are offsets and terms if gaps count, and only then."""
+    if gaps is None:
+        if panel.offsets is not None or panel.terms is not None:
+            raise ValueError("a panel with offsets or terms")
+    elif gaps.k != panel.k or gaps.n_columns != panel.n_columns or panel.offsets is None or panel.terms is None:
+        raise ValueError("panel and likelihood of gaps do not fit together")
+    return 0
+
+
+cdef void follow_gaps(
+    GapLikelihood gaps, Sums totals, double loss, Panel panel, double* offsets, double* terms, double* roots,
+    double* moved,                # OUT (k,) squares of how far roots moved
+    double* room,                 # for 4 k p + k numbers
+) noexcept nogil:
+    """Make offsets and terms of a panel, and their roots, the best for the totals."""
+    cdef Py_ssize_t k = panel.k, p = panel.n_columns, n = k * p
+    cdef double* rates = room
+    cdef double* now = room + n
+    cdef double* shares = room + 4 * n
+    gaps.rates_of(totals, rates, shares)
+    terms_of(rates, shares, gaps.variance_of(loss), k, p, offsets, terms, now)
+    roots_moved(roots, now, k, p, moved)
+    memcpy(roots, now, 3 * n * sizeof(double))
+    panel.set_terms(offsets, terms)
+
+
 def descend(
     Rows rows,
-    Panel panel,                  # INOUT nobody else's, without offsets and terms: that of the last assignment
+    Panel panel,                  # INOUT nobody else's: that of the last assignment; with offsets, terms and roots
+    GapLikelihood gaps,           # where there is one, or None
     Sums totals,                  # INOUT
     const double[:, ::1] prior,   # IN (2, p) as in `rows.means`
     const double[::1] fallback,   # IN (p,) as in `rows.means`
@@ -128,15 +161,16 @@ def descend(
     float[::1] upper,             # INOUT (n_rows,)
     float[::1] lower,             # INOUT (n_rows,)
     double loss,                  # at the means; infinite before the first assignment
-    double lowest,                # after the last iteration
+    double lowest,                # the objective after the last iteration
     double penalty,               # what the objective adds to the loss at the centers of the first assignment
-    double little,                # squared distance: centers that move no farther have converged
+    double little,                # squared distance: centers that move no farther have converged,
+    double little_fall,           # where gaps count, if the objective does not fall by more than this, either
     double[:, ::1] path,          # INOUT (k, p) the means after the last iteration, which momentum follows
     Py_ssize_t run,               # how many steps centers have gone one way
     Py_ssize_t iteration,         # how many iterations there were before
     Py_ssize_t creep_start,       # the iterations after which centers may go beyond the means:
     Py_ssize_t creep_stop,        # from one of them up to another
-    double[::1] falls,            # OUT (n,) what each iteration took off the loss
+    double[::1] falls,            # OUT (n,) what each iteration took off the objective
     double[::1] losses,           # OUT (n,) the loss after each
     Workspace space,
 ):
@@ -148,11 +182,15 @@ def descend(
     cdef Py_ssize_t k = panel.k, p = panel.n_columns, n = k * p, t = 0, c, j, changed = 0
     cdef double* before
     cdef double* step
+    cdef double* more = NULL
     cdef bint first = loss == float("inf")
-    cdef double gain, at, moved, fall
+    cdef double gain, at, moved, fall, value
     cdef int why = _GOING
     cdef bounds of
     cdef float* drift
+    cdef double[::1] offsets
+    cdef double[:, ::1] terms
+    cdef double[:, :, ::1] roots
     if (
         rows.n_columns != p or totals.k != k or totals.n_columns != p or prior.shape[0] != 2 or prior.shape[1] != p
         or fallback.shape[0] != p or losses.shape[0] != falls.shape[0]
@@ -161,12 +199,15 @@ def descend(
         or not (centers.shape[1] == means.shape[1] == counts.shape[1] == path.shape[1] == p)
     ):
         raise ValueError("rows, centers, labels and totals do not fit together")
-    if panel.offsets is not None or panel.terms is not None:
-        raise ValueError("a panel with offsets or terms")
+    check_gaps(gaps, panel)
+    if gaps is not None:
+        offsets, terms, roots = panel.offsets, panel.terms, panel.roots
+        if roots.shape[0] != 3 or roots.shape[1] != k or roots.shape[2] != p:
+            raise ValueError("a panel without the roots of its terms")
     rows.check_span(0, rows.n_rows)
     space.check_fits(rows, max(panel.stride, panel.single_stride))
     drift = <float*> malloc(2 * k * sizeof(float))
-    before = <double*> malloc(2 * n * sizeof(double))
+    before = <double*> malloc((2 * n if gaps is None else 6 * n + 2 * k) * sizeof(double))
     try:
         if drift == NULL or before == NULL:
             raise MemoryError
@@ -174,7 +215,10 @@ def descend(
         with nogil:
             of = bounds_of(&labels[0], &upper[0], &lower[0], drift, drift + k, panel)
             while t < falls.shape[0] and why == _GOING:
-                drift_of(panel.by_row, &centers[0, 0], NULL, k, p, drift, drift + k)
+                if gaps is not None and not first:
+                    more = step + n
+                    follow_gaps(gaps, totals, loss, panel, &offsets[0], &terms[0, 0], &roots[0, 0, 0], more, more + k)
+                drift_of(panel.by_row, &centers[0, 0], more, k, p, drift, drift + k)
                 if first:
                     for c in range(2 * k):
                         drift[c] = 0
@@ -192,13 +236,14 @@ def descend(
                                     &counts[c, j])
                 loss = at - excess_of(&counts[0, 0], &centers[0, 0], &means[0, 0], n)
                 first = False
-                if any_empty(totals):
+                if any_empty(totals, gaps is not None):
                     why = _EMPTY
                     break
                 moved = squared_distance_of(&means[0, 0], &centers[0, 0], n)
                 memcpy(before, &centers[0, 0], n * sizeof(double))
                 memcpy(&centers[0, 0], &means[0, 0], n * sizeof(double))
-                fall = lowest - loss
+                value = loss if gaps is None else gaps.value_of(totals, loss)
+                fall = lowest - value
                 falls[t] = max(fall, 0.0)
                 losses[t] = max(loss, 0.0)
                 t += 1
@@ -207,10 +252,10 @@ def descend(
                     memcpy(&centers[0, 0], &path[0, 0], n * sizeof(double))
                     run = 0
                     continue
-                lowest = loss
+                lowest = value
                 if run <= 1 and (changed == 0 or fall <= 0):
                     why = _UNCHANGED
-                elif moved <= little:
+                elif moved <= little and (gaps is None or fall <= little_fall):
                     why = _LITTLE
                 else:
                     for c in range(n):
@@ -257,9 +302,17 @@ cdef float factors_of(
     return <float> sqrt(smallest * (1 - 1e-6))
 
 
+cdef void forget_bounds(Py_ssize_t n, float* upper, float* lower) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        upper[i], lower[i] = <float> INFINITY, 0
+
+
 def sweep(
     Rows rows,
-    Panel panel,                  # INOUT nobody else's, without offsets and terms: what bounds refer to
+    Panel panel,                  # INOUT nobody else's: what bounds refer to; with the offsets and terms of
+    Gaps moving,                  # INOUT what the gaps of a row gain and cost, where they count, or None; in
+    GapLikelihood gaps,           # the objective, or None
     Sums totals,                  # INOUT
     const double[:, ::1] prior,   # IN (2, p) as in `rows.means`
     const double[::1] fallback,   # IN (p,) as in `rows.means`
@@ -273,8 +326,9 @@ def sweep(
     bint weighted,                # whether others have another
     const uint8_t[::1] live,      # IN (p,) columns of which something was observed
     double loss,                  # at the means
-    double share,                 # of the loss: a sweep that lowers it by no more is the last
-    double[::1] falls,            # OUT (n,) what each sweep took off the loss
+    double share,                 # of the loss: a sweep that lowers it by no more is the last; where gaps count, one
+    double little_fall,           # that lowers the objective by no more than this
+    double[::1] falls,            # OUT (n,) what each sweep took off the objective
     double[::1] losses,           # OUT (n,) the loss after each
     Workspace space,
 ):
@@ -286,7 +340,7 @@ def sweep(
     cdef Py_ssize_t stride = panel.stride if rows.is_double else panel.single_stride
     cdef size_t cost_bytes = p * stride * (sizeof(double) if rows.is_double else sizeof(float))
     cdef int why = _GOING
-    cdef double lowered
+    cdef double lowered, value, fall, lowest = loss
     cdef float smallest
     if (
         rows.n_columns != p or totals.k != k or totals.n_columns != p or prior.shape[0] != 2 or prior.shape[1] != p
@@ -295,13 +349,16 @@ def sweep(
         or not (means.shape[0] == counts.shape[0] == k) or not (means.shape[1] == counts.shape[1] == p)
     ):
         raise ValueError("rows, centers, labels and totals do not fit together")
-    if panel.offsets is not None or panel.terms is not None:
-        raise ValueError("a panel with offsets or terms")
+    check_gaps(gaps, panel)
+    if (gaps is None) != (moving is None) or (moving is not None and moving.totals is not totals):
+        raise ValueError("totals and gaps do not fit together")
     rows.check_span(0, rows.n_rows)
     space.check_fits(rows, max(panel.stride, panel.single_stride))
     for i in range(rows.n_rows):
         if not 0 <= labels[i] < k:
             raise IndexError(f"label {labels[i]} of {k} clusters")
+    if gaps is not None:
+        lowest = gaps.value_of(totals, loss)
     cdef void* costs = allocate_lines(cost_bytes)
     cdef double* own = <double*> malloc(4 * n * sizeof(double))
     cdef float* drift = <float*> malloc(3 * k * sizeof(float))
@@ -317,29 +374,47 @@ def sweep(
                                       stride, costs, own, drift + 2 * k)
                 drift_of(panel.by_row, &means[0, 0], NULL, k, p, drift, drift + k)
                 panel.move_to(&means[0, 0])
-                n_found = find_rows(rows, panel, costs, drift, drift + k, drift + 2 * k, smallest, &labels[0],
-                                    &upper[0], &lower[0], own, found, space)
+                n_found = 0
+                if gaps is not None:  # there are no bounds; and what gaps gain and cost depends on the weight
+                    forget_bounds(rows.n_rows, &upper[0], &lower[0])
+                    moving.variance = gaps.variance_of(loss)
+                    moving.be_of_weight(1)
+                    panel.set_terms(&moving.join_all[0], &moving.joins[0, 0])
+                if gaps is not None and rows.weights != NULL:
+                    for i in range(rows.n_rows):
+                        if weight_of(rows, i) > 0:
+                            found[n_found] = i
+                            n_found += 1
+                else:
+                    n_found = find_rows(rows, panel, costs, drift, drift + k, drift + 2 * k, smallest, &labels[0],
+                                        &upper[0], &lower[0], own, moving, found, space)
                 for r in range(n_found):
                     before[r] = labels[found[r]]
                 memcpy(own + 2 * n, &means[0, 0], n * sizeof(double))
                 memcpy(own + 3 * n, &counts[0, 0], n * sizeof(double))
                 lowered = 0
                 n_moves = move_found(rows, found, n_found, &prior[0, 0], &fallback[0], &labels[0], own + 2 * n,
-                                     own + 3 * n, totals, &sizes[0], space, &lowered)
+                                     own + 3 * n, totals, &sizes[0], moving, space, &lowered)
                 for r in range(n_found):
                     if labels[found[r]] != before[r]:
                         upper[found[r]], lower[found[r]] = <float> INFINITY, 0
                 for c in range(k):
                     for j in range(p):
                         mean_of(totals, c * p + j, prior[0, j], prior[1, j], fallback[j], &means[c, j], &counts[c, j])
+                if gaps is not None:
+                    forget_bounds(rows.n_rows, &upper[0], &lower[0])
                 if n_moves == 0:
                     why = _UNCHANGED
                     break
                 loss -= lowered
-                falls[t] = lowered
+                fall = lowered
+                if gaps is not None:
+                    value = gaps.value_of(totals, loss)
+                    fall, lowest = max(lowest - value, 0.0), value
+                falls[t] = fall
                 losses[t] = max(loss, 0.0)
                 t += 1
-                if lowered <= share * loss:
+                if fall <= (share * loss if gaps is None else little_fall):
                     why = _LITTLE
     finally:
         free_lines(costs)

@@ -52,13 +52,6 @@ cdef class Gaps:
     weight : of the rows that `join` and `leave` are for
     """
 
-    cdef readonly object join, leave, join_offsets, leave_offsets
-    cdef Sums totals
-    cdef const double[::1] shares
-    cdef double variance, weight
-    cdef double[:, ::1] joins, leaves
-    cdef double[::1] join_all, leave_all
-
     def __init__(self, Sums totals, shares, double variance, double weight=1):
         if np.shape(shares) != (totals.n_columns,):
             raise ValueError("a share for every column is needed")
@@ -69,14 +62,14 @@ cdef class Gaps:
         self.join_all, self.leave_all = self.join_offsets, self.leave_offsets
         self.be_of_weight(weight)
 
-    cdef void be_of_weight(self, double weight) noexcept:
+    cdef void be_of_weight(self, double weight) noexcept nogil:
         """Make the tables those of rows of this weight."""
         cdef Py_ssize_t c
         self.weight = weight
         for c in range(self.totals.k):
             self.renew(c)
 
-    cdef void renew(self, Py_ssize_t c) noexcept:
+    cdef void renew(self, Py_ssize_t c) noexcept nogil:
         """Make the tables of a cluster that rows joined or left."""
         cdef Py_ssize_t j, at, p = self.totals.n_columns
         cdef double w = self.weight, total = 0, seen, gaps, observed, q, factor = 2 * self.variance / w
@@ -204,14 +197,19 @@ cdef Py_ssize_t screen_rows(
 cdef Py_ssize_t find_rows(
     Rows rows, Panel panel, const void* costs, const float* drift, const float* other_drift,
     const float* largest_gains, float smallest_cost, const int32_t* labels, float* upper, float* lower,
-    const double* own, Py_ssize_t* found, Workspace space
+    const double* own, Gaps gaps, Py_ssize_t* found, Workspace space
 ) noexcept nogil:
-    """All rows that a move may pay for, where gaps do not count; `costs` in the precision of the rows."""
+    """All rows that a move may pay for; `costs` in the precision of the rows."""
+    cdef const double* own_terms = NULL
+    cdef const double* own_offsets = NULL
+    if gaps is not None:
+        own_terms, own_offsets = &gaps.leaves[0, 0], &gaps.leave_all[0]
     if rows.is_double:
         return screen_rows[double](rows, 0, rows.n_rows, panel, <const double*> costs, drift, other_drift,
-                                   largest_gains, smallest_cost, labels, upper, lower, own, NULL, NULL, found, space)
+                                   largest_gains, smallest_cost, labels, upper, lower, own, own_terms, own_offsets,
+                                   found, space)
     return screen_rows[float](rows, 0, rows.n_rows, panel, <const float*> costs, drift, other_drift, largest_gains,
-                              smallest_cost, labels, upper, lower, own, NULL, NULL, found, space)
+                              smallest_cost, labels, upper, lower, own, own_terms, own_offsets, found, space)
 
 
 def screen(
@@ -359,8 +357,7 @@ cdef Py_ssize_t move_rows(
         best = gain * (1 - ROUNDING)
         if gaps is not None:
             if weight != gaps.weight:
-                with gil:
-                    gaps.be_of_weight(weight)
+                gaps.be_of_weight(weight)
             extra = of_gaps(columns, m, &gaps.leaves[now, 0], gaps.leave_all[now])
             best += extra - ROUNDING * (fabs(extra) + gaps.variance)
         to = now
@@ -385,21 +382,21 @@ cdef Py_ssize_t move_rows(
         lowered[0] += weight * (gain - lowest_cost)
         n_moves += 1
         if gaps is not None:
-            with gil:
-                gaps.renew(now)
-                gaps.renew(to)
+            gaps.renew(now)
+            gaps.renew(to)
     return n_moves
 
 
 cdef Py_ssize_t move_found(
     Rows rows, const Py_ssize_t* candidates, Py_ssize_t n, const double* prior, const double* fallback,
-    int32_t* labels, double* centers, double* counts, Sums totals, int64_t* sizes, Workspace space, double* lowered
+    int32_t* labels, double* centers, double* counts, Sums totals, int64_t* sizes, Gaps gaps, Workspace space,
+    double* lowered
 ) noexcept nogil:
-    """Move rows one at a time, where gaps do not count."""
+    """Move rows one at a time."""
     if rows.is_double:
-        return move_rows[double](rows, candidates, n, prior, fallback, labels, centers, counts, totals, sizes, None,
+        return move_rows[double](rows, candidates, n, prior, fallback, labels, centers, counts, totals, sizes, gaps,
                                  space, lowered, NULL)
-    return move_rows[float](rows, candidates, n, prior, fallback, labels, centers, counts, totals, sizes, None, space,
+    return move_rows[float](rows, candidates, n, prior, fallback, labels, centers, counts, totals, sizes, gaps, space,
                             lowered, NULL)
 
 
@@ -437,12 +434,6 @@ def move(
     cdef Py_ssize_t n_moves = 0
     if candidates.shape[0]:
         with nogil:
-            if rows.is_double:
-                n_moves = move_rows[double](rows, &candidates[0], candidates.shape[0], &prior[0, 0], &fallback[0],
-                                            &labels[0], &centers[0, 0], &counts[0, 0], totals, &sizes[0], gaps, space,
-                                            &lowered, NULL)
-            else:
-                n_moves = move_rows[float](rows, &candidates[0], candidates.shape[0], &prior[0, 0], &fallback[0],
-                                           &labels[0], &centers[0, 0], &counts[0, 0], totals, &sizes[0], gaps, space,
-                                           &lowered, NULL)
+            n_moves = move_found(rows, &candidates[0], candidates.shape[0], &prior[0, 0], &fallback[0], &labels[0],
+                                 &centers[0, 0], &counts[0, 0], totals, &sizes[0], gaps, space, &lowered)
     return n_moves, lowered

@@ -18,11 +18,15 @@ cdef class Panel:
     cdef float* complete   # offset and all terms of each center: what a row without gaps begins with,
     cdef float* gap_means  # and what gaps take off, see gaps.h: of all centers,
     cdef int16_t* gap_table  # and of each beyond that; NULL: terms are added one by one
-    cdef Py_ssize_t gap_stride  # of that table,
+    cdef bint by_gaps      # whether there is room for these two:
+    cdef float* room_for_means
+    cdef int16_t* room_for_gaps
+    cdef Py_ssize_t gap_stride  # of the second,
     cdef float gap_unit    # its unit, and
     cdef readonly double gap_error  # how far what gaps take off may be off
 
     cdef void move_to(self, const double* centers) noexcept nogil
+    cdef void set_terms(self, const double* offsets, const double* terms) noexcept nogil
 
 
 cdef inline double slack_of_terms(Panel panel, Py_ssize_t m, double unit) noexcept nogil:

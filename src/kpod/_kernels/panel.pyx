@@ -4,7 +4,7 @@
 
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport int16_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 import math
 
@@ -50,6 +50,14 @@ cdef inline size_t whole_lines(size_t n_bytes) noexcept:
     return (n_bytes + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE
 
 
+cdef bint any_nan(const double* values, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        if values[i] != values[i]:
+            return True
+    return False
+
+
 cdef class Panel:
     """Centers as rows are compared with them, in single and in double precision.
 
@@ -81,6 +89,9 @@ cdef class Panel:
         cdef const double[:, ::1] rows = centers
         cdef const double[::1] shifts = given
         cdef const double[:, ::1] by_entry = centers if terms is None else np.ascontiguousarray(terms, np.float64)
+        cdef Py_ssize_t n = self.k * self.n_columns
+        if any_nan(&rows[0, 0], n) or any_nan(&shifts[0], self.k) or any_nan(&by_entry[0, 0], n):
+            raise ValueError("centers, offsets and terms must not be NaN.")
         cdef size_t p = self.n_columns, doubles = whole_lines(self.stride * sizeof(double))
         cdef size_t singles = whole_lines(self.single_stride * sizeof(float))
         cdef size_t wide = whole_lines(p * self.stride * sizeof(double))
@@ -91,8 +102,8 @@ cdef class Panel:
         self.gap_stride = (self.k + GAP_LANES - 1) // GAP_LANES * GAP_LANES
         cdef size_t means = whole_lines(n_patterns * sizeof(float))
         cdef size_t gap_bytes = means + n_patterns * self.gap_stride * sizeof(int16_t)
-        cdef bint by_gaps = terms is not None and self.k > FEW_CENTERS and gap_bytes <= MOST_GAP_BYTES
-        if by_gaps:
+        self.by_gaps = terms is not None and self.k > FEW_CENTERS and gap_bytes <= MOST_GAP_BYTES
+        if self.by_gaps:
             size += gap_bytes
         self.memory = allocate_lines(size)
         if not self.memory:
@@ -110,66 +121,62 @@ cdef class Panel:
         if terms is not None:
             self.double_terms = <double*> at
             self.single_terms = <float*> (at + wide)
-            transpose(by_entry, self.stride, self.single_stride, self.double_terms, self.single_terms)
-        transpose(rows, self.stride, self.single_stride, self.doubles, self.singles)
-        cdef Py_ssize_t c, j
-        cdef double sizes, squares, added
-        # What is no center is never the nearest.
-        for c in range(self.single_stride):
-            self.single_offsets[c] = <float> shifts[c] if c < self.k else <float> INFINITY
-            self.complete[c] = self.single_offsets[c]
-        for c in range(self.stride):
-            self.double_offsets[c] = shifts[c] if c < self.k else INFINITY
-        for c in range(self.k):
-            squares, sizes, added = 0, 0, 0
-            for j in range(self.n_columns):
-                squares += rows[c, j] * rows[c, j]
-                if terms is not None:
-                    added += by_entry[c, j]
-                    sizes += fabs(by_entry[c, j])
-                    self.largest_term = max(self.largest_term, fabs(by_entry[c, j]))
-            if squares != squares or sizes != sizes or shifts[c] != shifts[c]:
-                raise ValueError("centers, offsets and terms must not be NaN.")
-            self.complete[c] = <float> (shifts[c] + added)
-            self.largest_terms = max(self.largest_terms, sizes)
-            self.largest_offset = max(self.largest_offset, fabs(shifts[c]))
-            self.longest = max(self.longest, sqrt(squares))
-        if by_gaps and self.largest_terms < LARGEST_TERMS:
-            self.gap_means = <float*> (at + wide + narrow)
-            self.gap_table = <int16_t*> (at + wide + narrow + means)
-            self.gap_unit = make_gap_table(
-                self.single_terms, self.n_columns, self.k, self.single_stride, self.gap_stride,
-                self.gap_means, self.gap_table
-            )
-            self.gap_error = 0.5 * n_groups * self.gap_unit
+        if self.by_gaps:
+            self.room_for_means = <float*> (at + wide + narrow)
+            self.room_for_gaps = <int16_t*> (at + wide + narrow + means)
+        self.move_to(&rows[0, 0])
+        self.set_terms(&shifts[0], NULL if terms is None else &by_entry[0, 0])
 
     cdef void move_to(self, const double* centers) noexcept nogil:
-        """Other centers, in place: by whoever made the panel and has given it to nobody; without offsets or terms."""
+        """Other centers, in place: by whoever made the panel and has given it to nobody."""
         cdef double* by_row = <double*> self.by_row
         cdef Py_ssize_t c, j, p = self.n_columns
         cdef double squares
+        if by_row != centers:
+            memcpy(by_row, centers, self.k * p * sizeof(double))
         self.longest = 0
         for c in range(self.k):
             squares = 0
             for j in range(p):
-                by_row[c * p + j] = centers[c * p + j]
                 self.doubles[j * self.stride + c] = centers[c * p + j]
                 self.singles[j * self.single_stride + c] = <float> centers[c * p + j]
                 squares += centers[c * p + j] * centers[c * p + j]
             self.longest = max(self.longest, sqrt(squares))
+
+    cdef void set_terms(self, const double* offsets, const double* terms) noexcept nogil:
+        """Other offsets, and other terms of a panel that has some, in place, by the same; `roots` are left alone."""
+        cdef Py_ssize_t c, j, p = self.n_columns
+        cdef double sizes, added, term
+        self.largest_term = self.largest_terms = self.largest_offset = 0
+        for c in range(self.k):
+            sizes, added = 0, 0
+            if terms != NULL:
+                for j in range(p):
+                    term = terms[c * p + j]
+                    self.double_terms[j * self.stride + c] = term
+                    self.single_terms[j * self.single_stride + c] = <float> term
+                    added += term
+                    sizes += fabs(term)
+                    self.largest_term = max(self.largest_term, fabs(term))
+            self.double_offsets[c], self.single_offsets[c] = offsets[c], <float> offsets[c]
+            self.complete[c] = <float> (offsets[c] + added)
+            self.largest_terms = max(self.largest_terms, sizes)
+            self.largest_offset = max(self.largest_offset, fabs(offsets[c]))
+        # What is no center is never the nearest.
+        for c in range(self.k, self.single_stride):
+            self.single_offsets[c] = self.complete[c] = <float> INFINITY
+        for c in range(self.k, self.stride):
+            self.double_offsets[c] = INFINITY
+        self.gap_means, self.gap_table, self.gap_error = NULL, NULL, 0
+        if self.by_gaps and self.largest_terms < LARGEST_TERMS:
+            self.gap_means, self.gap_table = self.room_for_means, self.room_for_gaps
+            self.gap_unit = make_gap_table(
+                self.single_terms, p, self.k, self.single_stride, self.gap_stride, self.gap_means, self.gap_table
+            )
+            self.gap_error = GAP_BYTES(p) * self.gap_unit
 
     def __dealloc__(self):
         free_lines(self.memory)
 
     def __reduce__(self):
         return Panel, (self.centers, self.offsets, self.terms, self.roots)
-
-
-cdef void transpose(
-    const double[:, ::1] rows, Py_ssize_t stride, Py_ssize_t single_stride, double* doubles, float* singles
-) noexcept:
-    cdef Py_ssize_t c, j
-    for c in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            doubles[j * stride + c] = rows[c, j]
-            singles[j * single_stride + c] = <float> rows[c, j]

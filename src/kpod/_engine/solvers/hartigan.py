@@ -53,7 +53,7 @@ class Moves:
             before, value = value, descent.value
             fall = max(before - value, 0.0) if settings.gaps else lowered
             descent.note("moves", sweep, fall)
-            if descent.objective.is_little(fall, LITTLE * settings.tol, value):
+            if fall <= descent.objective.little_fall(LITTLE * settings.tol, value):
                 return True
             descent.keep(partial(self.snapshot, sweep))
         return False
@@ -64,16 +64,22 @@ class Moves:
         assert descent.panel is not None
         assert descent.means is not None
         (block,), (state,) = table.blocks, descent.states
-        panel, live = Panel(descent.panel.centers.copy()), table.live.view(np.uint8)
+        gaps = objective.gaps_moving(descent.totals, descent.loss)
+        terms = () if gaps is None else (gaps.join_offsets, gaps.join)
+        panel, live = Panel(descent.panel.centers.copy(), *terms), table.live.view(np.uint8)
+        share, little_fall = (
+            LITTLE * descent.settings.tol,
+            objective.little_fall(LITTLE * descent.settings.tol, 0.0),
+        )
         at_once = max(1, CALL_WORK // (descent.k * max(1, block.n_entries)))
         left, why = descent.settings.max_iter, kernel.GOING
         with block.rows() as rows, descent.spaces.of(rows, step.widest(panel), rows.chunk) as space:
             while why == kernel.GOING and left > 0:
                 falls, losses = np.empty((2, min(at_once, left)))
                 why, n, descent.loss = kernel.sweep(
-                    rows, panel, descent.totals, objective.prior, table.fallback, *descent.means,
-                    state.labels, state.upper, state.lower, self.sizes, objective.max_weight,
-                    table.weighted, live, descent.loss, LITTLE * descent.settings.tol, falls, losses, space,
+                    rows, panel, gaps, objective.likelihood, descent.totals, objective.prior, table.fallback,
+                    *descent.means, state.labels, state.upper, state.lower, self.sizes, objective.max_weight,
+                    table.weighted, live, descent.loss, share, little_fall, falls, losses, space,
                 )  # fmt: skip
                 descent.falls += falls[:n].tolist()
                 descent.losses += losses[:n].tolist()

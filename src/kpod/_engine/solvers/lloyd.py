@@ -46,6 +46,7 @@ class Descent:
         self.k = len(self.centers)
         of = GapObjective if self.settings.gaps else Objective
         self.objective = of(self.table, self.k, self.settings.shrinkage)
+        self.model = self.model or self.objective.start()
         self.states: list[Any] = [None] * len(self.table.blocks)
         self.totals = self.objective.empty_sums()
         self.panel: Panel | None = None  # what bounds and lost states refer to
@@ -197,7 +198,7 @@ class Descent:
         settings = self.settings
         callbacks = (settings.iteration_callback, settings.keep, settings.resume)
         local = len(self.table.blocks) == 1 and not self.executor.remote
-        return local and settings.bounded and not settings.gaps and callbacks == (None, None, None)
+        return local and settings.bounded and callbacks == (None, None, None)
 
     @property
     def creeping(self) -> range:
@@ -213,10 +214,12 @@ class Descent:
         """
         (block,), k, objective = self.table.blocks, self.k, self.objective
         self.states = [State.unknown(block.n_rows, scratch=block.scratch)]
-        self.panel, self.centers = Panel(self.centers.copy()), np.array(self.centers, np.float64, order="C")
+        self.panel = panel_of(self.centers.copy(), self.model)
+        self.centers = np.array(self.centers, np.float64, order="C")
         self.means, self.path = objective.empty_means(), self.centers.copy()
         most, creeping = self.settings.max_iter, self.creeping
         penalty, little = objective.penalty(self.centers), self.settings.tol * self.table.variance
+        little_fall = objective.little_fall(self.settings.tol, 0.0)
         at_once = max(1, CALL_WORK // (k * max(1, block.n_entries)))
         why, changed = descent.GOING, 0
         with block.rows() as rows, self.spaces.of(rows, step.widest(self.panel), rows.chunk) as space:
@@ -224,10 +227,10 @@ class Descent:
                 falls, losses = np.empty((2, min(at_once, most - self.iteration)))
                 state = self.states[0]
                 why, n, changed, self.loss, self.lowest, self.run = descent.descend(
-                    rows, self.panel, self.totals, objective.prior, self.table.fallback, self.centers,
-                    *self.means, state.labels, state.upper, state.lower, self.loss, self.lowest, penalty,
-                    little, self.path, self.run, self.iteration, creeping.start, creeping.stop, falls, losses,
-                    space,
+                    rows, self.panel, objective.likelihood, self.totals, objective.prior, self.table.fallback,
+                    self.centers, *self.means, state.labels, state.upper, state.lower, self.loss, self.lowest,
+                    penalty, little, little_fall, self.path, self.run, self.iteration, creeping.start,
+                    creeping.stop, falls, losses, space,
                 )  # fmt: skip
                 self.falls += falls[:n].tolist()
                 self.losses += losses[:n].tolist()
@@ -267,7 +270,7 @@ class Descent:
                 self.labels_unchanged = True
                 return True
             if moved <= settings.tol * table.variance and (
-                not settings.gaps or self.objective.is_little(fall, settings.tol, value)
+                not settings.gaps or fall <= self.objective.little_fall(settings.tol, value)
             ):
                 return True
             step_, self.path = self.centers - self.path, self.centers
@@ -356,7 +359,8 @@ class Descent:
 def permuted(panel: Panel, order: Positions) -> Panel:
     """The panel with its centers in another order."""
     offsets, terms = (None if part is None else part[order] for part in (panel.offsets, panel.terms))
-    return Panel(panel.centers[order], offsets, terms, None if panel.roots is None else panel.roots[:, order])
+    roots = None if panel.roots is None else np.ascontiguousarray(panel.roots[:, order])
+    return Panel(panel.centers[order], offsets, terms, roots)
 
 
 def trace_of(falls: list[float], end: float) -> list[float]:
