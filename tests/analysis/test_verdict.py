@@ -220,7 +220,7 @@ def test_one_cluster_more_is_not_the_same_however_small(monkeypatch):
     for other in analysis.verdict.others:
         assert other.agreement > module.SAME or other.kind == "extreme rows"
         assert not other.same
-    assert "4 clusters" in analysis.verdict.sentence_
+    assert "there are 4" in analysis.verdict.sentence_
 
 
 def test_categories_and_clipping_stay_under_other_choices():

@@ -31,18 +31,22 @@ def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any]
     else:
         held = f"the same under {kept or 'none'} of {len(others)} other choices"
     changed = [difference(other, k) for other in others if not other.same]
-    more = len(changed) - MOST_NAMED
-    differences = "".join(
-        f"; {one}" for one in [*changed[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
-    )
+    differences = f"; {differences_text(changed)}" if changed else ""
     on = f" (on a sample of {sampled:,} rows)" if sampled else ""
     return f"{text}; {held}{on}{differences}."
+
+
+def differences_text(changed: list[str]) -> str:
+    """The first few differences, and how many more choices there are that differ."""
+    more = len(changed) - MOST_NAMED
+    rest = [f"{more} more {'differs' if more == 1 else 'differ'}"] if more > 0 else []
+    return "; ".join([*changed[:MOST_NAMED], *rest])
 
 
 def difference(other: Any, k: int) -> str:
     """What another choice changes."""
     if other.n_clusters != k:
-        return f"{other.text}, {counted(other.n_clusters, 'cluster')}"
+        return f"{other.text}, there {'is' if other.n_clusters == 1 else 'are'} {other.n_clusters}"
     return f"{other.text}, rows are grouped differently (agreement {two_decimals(other.agreement)})"
 
 
