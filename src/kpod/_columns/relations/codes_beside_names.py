@@ -147,9 +147,9 @@ def parts_of_time(columns: Sequence[Column]) -> None:
     for column in columns:
         if column.role.role != "number" or column.name not in parts:
             continue
-        of, part = parts[column.name]
+        of, kind = parts[column.name]
         if of in known and not (
-            is_year_word(part) and EVENTS & set(of)
+            is_year_word(kind) and EVENTS & set(of)
         ):  # a year of birth is as good as an age
             column.role = Role("date", f"{column.low:.0f} to {column.high:.0f}")
 
