@@ -347,6 +347,7 @@ def test_a_mixture_of_one_correlated_group_stays_round(rng):
     assert found is model
     assert about.bics_[about.compared_] < about.bics_["round"]
     assert about.reason_ == "one correlated group"
+    assert about.is_refused  # so that no caution offers the mixture again
     assert "a single group with correlated columns fits the table as well" in about.sentence_
     heavy = X / np.sqrt(rng.chisquare(4, size=(300, 1)) / 4)
     compared = Compared.of(heavy, KPOD(2, random_state=0).fit(heavy), "auto", None, None)

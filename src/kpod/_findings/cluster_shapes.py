@@ -30,6 +30,8 @@ PLAIN = (
 """Reasons for round clusters that need no explanation."""
 NOT_NORMAL = ("skewed columns", "rows with scales of their own", "heavy tails")
 """Reasons for round clusters that say that no Gaussian fits the groups."""
+NO_GROUPS = ("a cluster of no row", "outlying rows", "one correlated group", "not separate")
+"""Reasons for round clusters that say that the clusters of the mixture are no groups."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class ShapeChoice(ReadsAsText):
     @property
     def is_refused(self) -> bool:
         """Whether a mixture has the lower BIC, but not because the groups are Gaussian."""
-        return self.reason_ in (*NOT_NORMAL, "a cluster of no row")
+        return self.reason_ in (*NOT_NORMAL, *NO_GROUPS)
 
     @property
     def sentence_(self) -> str:
