@@ -131,6 +131,11 @@ class ShapeChoice(ReadsAsText):
         return self.reason_ in PLAIN
 
     @property
+    def is_refused(self) -> bool:
+        """Whether a mixture has the lower BIC, but not because the groups are Gaussian."""
+        return self.reason_ in (*NOT_NORMAL, "a cluster of no row")
+
+    @property
     def sentence_(self) -> str:
         return self.note.text
 
