@@ -361,6 +361,15 @@ def command_line_table():
     return markdown(["", "time", "against", "ratio"], rows)
 
 
+def polars_table():
+    sides = ("kpod", "polars and KMeans")
+    rows = [
+        [line["of"], *(f"{float(line[side]):.2g}" for side in sides), f"{float(line['ratio']):.2f}"]
+        for line in read_results("command_line-polars")
+    ]
+    return markdown(["", "`kpod fit`", "polars and KMeans", "ratio"], rows)
+
+
 def raw(name, header):
     """A results file to the last digit, as it was written down."""
     return markdown(header, [list(line.values()) for line in read_results(name)])
@@ -517,6 +526,7 @@ TABLES = {
     "kpodclustr": kpodclustr_table,
     "kpodclustr-shipped": lambda: raw("once/kpodclustr-shipped", ["", "time: s", "loss", "ARI"]),
     "command-line": command_line_table,
+    "command-line-polars": polars_table,
     "budget": lambda: plain(
         "budget",
         ["rows x columns", "`-k 10 --shape round --no-verdict`", "all open but the shape", "all open"],
