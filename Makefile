@@ -62,6 +62,7 @@ wheels: $(VENV)/.wheels
 	set -e; for python in $(PYTHONS); do $(MAKE) check-wheel PYTHON=$$python; done
 
 # Installed in an empty environment, with no program in reach but its own: nothing can be compiled.
+# For the tests, only pyspark comes without a wheel (it is Python and jars).
 # WHEEL_TESTS=tests runs the whole suite on the wheel.
 CORE_TESTS := tests/estimators/test_estimator.py tests/estimators/test_estimator_checks.py tests/engine/test_solvers.py
 WHEEL_TESTS ?= $(CORE_TESTS)
@@ -73,7 +74,7 @@ check-wheel:
 	PATH=$(TRIED)/bin pip install --quiet --only-binary :all: $(wildcard dist/*-$(shell $(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl)
 	cd $(TRIED) && PATH=$(TRIED)/bin python -c "import kpod; from kpod.datasets import load_incomplete_wine; \
 	print('kpod', kpod.__version__, kpod.KPOD(3, random_state=0).fit(load_incomplete_wine().data).inertia_)"
-	PATH=$(TRIED)/bin pip install --quiet --only-binary :all: --find-links dist 'scikit-kpod[cli]' --group test
+	PATH=$(TRIED)/bin pip install --quiet --only-binary :all: --no-binary pyspark --find-links dist 'scikit-kpod[cli]' --group test
 	PATH=$(TRIED)/bin:$$PATH python -m pytest -q -p no:cacheprovider $(WHEEL_TESTS)
 
 # Every wheel that [tool.cibuildwheel] asks for and this system can make.

@@ -62,6 +62,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/uses",
     "doc_module": ("kpod",),
     "image_srcset": ["2x"],
+    "thumbnail_size": (640, 440),
     "parallel": 2,
     "reset_modules": ("matplotlib", "pictures.look"),
 }
@@ -76,7 +77,7 @@ html_copy_source = False
 html_show_search_summary = False  # summaries are fetched, which a browser refuses in a folder
 html_theme_options = {
     "show_prev_next": True,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
@@ -86,7 +87,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "questions": [], "troubleshooting": []}
+html_sidebars = {"index": [], "auto_examples/index": [], "questions": [], "troubleshooting": []}
 html_context = {"default_mode": "auto"}  # follow the system until the reader chooses
 html_math_renderer = "mathml"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -48,6 +48,33 @@ def make_pictures(folder):
         display.figure_.savefig(file, dpi=90, metadata={"Software": None})
 
 
+def make_report_picture(file):
+    """The top of the report on the wines, as Chromium shows it; nothing without Chromium."""
+    import shutil
+    import subprocess
+    from contextlib import chdir
+    from tempfile import TemporaryDirectory
+
+    from PIL import Image
+
+    import kpod
+    from kpod.datasets import load_incomplete_wine
+
+    chromium = shutil.which("chromium")
+    if not chromium:
+        return
+    with TemporaryDirectory() as folder, chdir(folder):
+        shutil.copy(load_incomplete_wine().filename, "wine.csv")
+        kpod.analyze("wine.csv", random_state=0).report(title="Clusters of 178 wines").save("report.html")
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        size = ["--window-size=920,1780", "--force-device-scale-factor=0.7"]
+        shot = [f"--screenshot={file}", f"file://{folder}/report.html"]
+        subprocess.run([chromium, *options, *size, *shot], check=True, capture_output=True)
+    with Image.open(file) as picture:
+        few_colours = picture.convert("RGB").quantize(64)
+    few_colours.save(file, optimize=True)
+
+
 def pages():
     """Every page that may hold measured figures, by its path."""
     return {path: path.read_text() for path in [HERE.parent / "README.md", *sorted(HERE.rglob("*.md"))]}
@@ -83,6 +110,7 @@ if __name__ == "__main__":
     for path, text in pages().items():
         path.write_text(with_figures(text))
     make_pictures(HERE / "images")
+    make_report_picture(HERE / "images" / "report.png")
     for name, text in paper_pages().items():
         (HERE / name).write_text(text)
     make_paper_pictures(HERE / "images")

@@ -147,6 +147,32 @@ def test_the_live_report_is_there(browser):
 
 
 @in_browser
+def test_the_front_page_shows_the_live_report(browser):
+    """In a frame that can be clicked: the rows of a cluster are listed in it."""
+    browser.get((SITE / "index.html").as_uri())
+    frame = browser.find_element("css selector", "iframe.live-report")
+    browser.execute_script("arguments[0].loading = 'eager'; arguments[0].scrollIntoView()", frame)
+    browser.switch_to.frame(frame)
+    WebDriverWait(browser, 600).until(lambda b: b.find_elements("css selector", "#member-count"))
+    browser.execute_script("document.querySelector('a.members').click()")
+    assert "of cluster 0" in browser.find_element("id", "member-count").text
+    browser.switch_to.default_content()
+    assert browser.execute_script("return arguments[0].clientHeight", frame) > 500
+
+
+@in_browser
+def test_thumbnails_are_as_wide_as_their_cards(browser):
+    """A picture in which something can be seen."""
+    browser.get((SITE / "auto_examples" / "index.html").as_uri())
+    shares = browser.execute_script(
+        "return [...document.querySelectorAll('.sphx-glr-thumbcontainer img')]"
+        ".map(i => [i.clientWidth, i.clientWidth / i.closest('.sphx-glr-thumbcontainer').clientWidth])"
+    )
+    assert len(shares) >= 12
+    assert all(width >= 240 and share > 0.8 for width, share in shares), shares
+
+
+@in_browser
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_text_stands_out_in_light_and_dark(browser, mode):
     browser.get((SITE / "guide.html").as_uri())

@@ -17,6 +17,7 @@ from kpod._inputs.scanned import ScannedTable
 from kpod._missing.diagnosis import Diagnosis
 from kpod._model_selection.informative_missingness import MissingnessDecision
 from kpod._model_selection.number_of_clusters import KChoice
+from kpod._report.comparison import ComparisonReport
 from kpod._report.page import Report
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ClusterSummary",
     "ColumnRole",
     "Comparison",
+    "ComparisonReport",
     "Diagnosis",
     "KChoice",
     "MissingnessDecision",

@@ -1,5 +1,6 @@
 """What is said beside the clusters: an outcome, the rule, other numbers of clusters, and what has changed."""
 
+import html
 import json
 import re
 
@@ -257,6 +258,41 @@ def test_compare_on_the_command_line(monkeypatch, tmp_path, analysis):
         command(monkeypatch, "compare", tmp_path / "m.kpod", tmp_path / "new.csv", "--json").out
     )
     assert parsed == json.loads(json.dumps(kpod.compare(tmp_path / "m.kpod", groups()).to_dict()))
+
+
+def test_a_comparison_has_a_report(monkeypatch, tmp_path, analysis):
+    """What is printed is on the page, with every mean that has moved; names of columns end nothing."""
+    table = groups().rename(columns={"age": "</script><b>age"})
+    before = kpod.analyze(table, 3, verdict=False)
+    before.save(tmp_path / "before.kpod")
+    now = table.assign(**{table.columns[0]: table.iloc[:, 0] + 5}).iloc[:120]
+    now.to_csv(tmp_path / "now.csv", index=False)
+    page = tmp_path / "changes.html"
+    done = command(monkeypatch, "compare", tmp_path / "before.kpod", tmp_path / "now.csv", "--report", page)
+    assert done.code == 0
+    assert f"wrote {page}" in done.out
+    written = page.read_text()
+    report = kpod.compare(tmp_path / "before.kpod", tmp_path / "now.csv").report()
+    assert done.out.splitlines()[0] in written
+    for words in ("now.csv", "before.kpod", "&lt;/script&gt;&lt;b&gt;age"):
+        assert words in written.replace("<wbr>", "")
+    rows = re.findall(r"<tr>(<td data-value.*?)</tr>", written)
+    cells = [
+        [html.unescape(re.sub("<[^>]*>", "", cell)) for cell in re.findall("<td.*?</td>", row)]
+        for row in rows
+    ]
+    assert [cell[:4] for cell in cells] == [
+        [one.column, str(one.cluster), one.before, one.now] for one in report.comparison.shifts
+    ]
+    assert {cell[0] for cell in cells} == {table.columns[0]}
+    changed = re.findall(r'<tr class="changed"><td>cluster (\d+)', written)
+    assert [int(m) for m in changed] == [one.cluster for one in report.comparison.clusters if one.changed]
+    assert changed
+    assert "iframe" in report._repr_html_()
+    again = ("compare", tmp_path / "before.kpod", tmp_path / "now.csv")
+    refused = command(monkeypatch, *again, "--report", "x.pdf")
+    assert refused.code == 1
+    assert "HTML" in refused.err
 
 
 def test_compare_wants_a_model_that_takes_raw_tables():

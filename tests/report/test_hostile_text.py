@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import kpod
-from kpod._report.page import HIDDEN
+from kpod._report.rendering import HIDDEN
 from tests.helpers.command import kpod as run_here
 
 ESCAPE, OVERRIDE, ISOLATE = "\x1b[31m", "\u202e", "\u2066"

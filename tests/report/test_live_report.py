@@ -1,10 +1,13 @@
 """What readers do in a report: point at rows, list the members of a cluster, search, sort, colour, keep."""
 
+import base64
 import csv
+import io
 import json
 import re
 import time
 
+import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import kpod
 from kpod import KPOD, TablePreparer
-from kpod._report.page import resource
+from kpod._report.rendering import resource
 from tests.helpers.browser import in_browser
 
 POINTS = "[id^=rows-points] :is(use, :not(defs) > path)"
@@ -42,7 +45,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def analysis(frame):
-    return kpod.analyze(frame, 3, categories=["coast"], verdict=False, random_state=0)
+    return kpod.analyze(frame, 3, categories=["coast"], random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -298,3 +301,113 @@ def test_many_clusters_and_columns_stay_on_the_page(browser, tmp_path):
     assert sum(row.is_displayed() for row in rows[:40]) == 15
     browser.execute_script("document.querySelector('button.unfold').click()")
     assert all(row.is_displayed() for row in rows[:40])
+
+
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory):
+    """A page of numbers of seven digits, under names that are longer than any column should be."""
+    rng = np.random.default_rng(0)
+    group = np.arange(90) % 3
+    words = ["share_of_population_in_metropolitan_areas", "od280_od315_of_diluted_wines", "x" * 45]
+    X = rng.normal(size=(90, 3)) * 0.123456 + group[:, None] * np.array([2.34567, -3.45678, 1.23456]) + 50
+    X[rng.random(X.shape) < 0.2] = np.nan
+    analysis = kpod.analyze(pd.DataFrame(X, columns=words), 3, random_state=0)
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    analysis.report().save(path)
+    return path
+
+
+@in_browser
+@pytest.mark.parametrize("width", [1280, 375])
+def test_headings_of_long_names_do_not_overlap(browser, long_names, width):
+    emulate(browser, width=width)
+    browser.get(f"file://{long_names}")
+    over = browser.execute_script(
+        "return [...document.querySelectorAll('th button')].filter(b => b.getBoundingClientRect().right >"
+        " b.parentNode.getBoundingClientRect().right + 1 || b.scrollWidth > b.clientWidth + 1)"
+        ".map(b => b.textContent)"
+    )
+    emulate(browser)
+    assert over == []
+
+
+@in_browser
+def test_words_in_pictures_can_be_read_on_a_phone(browser, long_names):
+    """The smallest is at least 6 pixels high: what does not fit is scrolled instead."""
+    emulate(browser, width=375)
+    browser.get(f"file://{long_names}")
+    heights = browser.execute_script(
+        "return [...document.querySelectorAll('section > figure svg')].filter(s => s.clientWidth).map(s =>"
+        " [s.closest('figure').dataset.name, Math.min(...[...s.querySelectorAll('text')].map(t =>"
+        " parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a || 99))])"
+    )
+    emulate(browser)
+    assert {name for name, _ in heights} >= {"rows", "centers", "columns", "gaps", "verdict"}
+    assert [one for one in heights if one[1] < 6] == []
+
+
+@in_browser
+def test_numbers_are_not_broken_on_paper(browser, long_names):
+    """Every word of a cell of the table of columns is on one line, and no table leaves the page."""
+    emulate(browser, width=680, media="print")
+    browser.get(f"file://{long_names}")
+    broken, wide = browser.execute_script(
+        """
+        const broken = [], range = document.createRange();
+        for (const cell of document.querySelectorAll('#column-table :is(td, th):not(:first-child)')) {
+          const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+          for (let node; (node = walk.nextNode());)
+            for (const word of node.data.matchAll(/\\S+/g)) {
+              range.setStart(node, word.index);
+              range.setEnd(node, word.index + word[0].length);
+              const tops = new Set([...range.getClientRects()].map(box => Math.round(box.top)));
+              if (tops.size > 1) broken.push(word[0]);
+            }
+        }
+        const page = document.body.getBoundingClientRect().right + 1;
+        const out =
+          [...document.querySelectorAll("table")].filter(t => t.getBoundingClientRect().right > page);
+        return [broken, out.length];
+        """
+    )
+    emulate(browser)
+    assert broken == []
+    assert wide == 0
+
+
+def emulate(browser, *, width=None, media=""):
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
+    if width is None:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    else:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def test_what_was_observed_is_not_bright_on_a_dark_page(long_names):
+    """The picture of the gaps is see-through where nothing is missing; what lies below follows the theme."""
+    page = long_names.read_text()
+    figure = page[page.index('id="gaps-') : page.index("</svg>", page.index('id="gaps-'))]
+    png = base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", figure)[1])
+    pixels = matplotlib.image.imread(io.BytesIO(png))
+    # Gaps are all but opaque, all else all but see-through, where resampling leaves a trace.
+    assert {0.0, 1.0} <= set(np.unique(pixels[..., 3].round(2)))
+    assert (pixels[..., 3] < 0.01).mean() > 0.6
+    assert "fill: var(--observed)" in figure
+
+
+def test_one_cluster_is_not_compared(tmp_path):
+    """With one cluster there is no separation, nothing explained, and no section without content."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    page = kpod.report(KPOD(1, random_state=0).fit(X), X).html
+    shown = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)
+    assert not re.search(
+        "separation|of variance explained|others|Clusters that overlap", shown, re.IGNORECASE
+    )
+    sections = re.findall(r'<section id="([a-z]+)".*?</h2>(.*?)</section>', shown, re.DOTALL)
+    assert {anchor for anchor, _ in sections} >= {"clusters", "centers", "missing", "careful"}
+    assert all(re.sub(r"<[^>]*>|\s", "", content) for _, content in sections)
+    anchors = re.findall(r'<a href="#([a-z]+)">', shown[: shown.index("<main>")])
+    assert anchors == [anchor for anchor, _ in sections if anchor != "members"]

@@ -297,7 +297,6 @@ def test_the_page_speaks_of_a_mixture(report):
         "a Gaussian mixture",
         "The shape of the clusters",
         "mean probability",
-        "more likely its own",
     ):
         assert words in page
     for words in ("k-means", "Explaining", "round clusters", "sum of squares"):

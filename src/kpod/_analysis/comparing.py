@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
+from kpod._analysis.analyze import is_path
 from kpod._analysis.applying import Applied, applied_to
 from kpod._common.errors import InputError
 from kpod._common.notebook import ReadsAsText
@@ -25,6 +27,9 @@ from kpod._common.sentences.formatting import brief_pair, percent
 from kpod._common.typing import Floats
 from kpod._findings.fitted_clusters.models import is_mixture
 from kpod._findings.fitted_clusters.units import levels_of
+
+if TYPE_CHECKING:
+    from kpod._report.comparison import ComparisonReport
 
 SHIFTED = 0.25
 """Standard deviations of the column by which the mean of a cluster has moved, from which it is named; and"""
@@ -94,6 +99,8 @@ class Comparison(ReadsAsText):
         Rows with nothing observed.
     notes : list of Note
         Remarks on columns and values that the model does not know.
+    data, model : str
+        What was compared, by the names of their files.
     sentence_ : str
     """
 
@@ -106,6 +113,8 @@ class Comparison(ReadsAsText):
     agreement: float | None
     unassigned: int
     notes: Notes
+    data: str
+    model: str
 
     @property
     def sentence_(self) -> str:
@@ -114,11 +123,36 @@ class Comparison(ReadsAsText):
     def __str__(self) -> str:
         return "\n".join([*comparison_lines(self), *(f"note: {note.text}" for note in self.notes)])
 
+    def report(self, *, title: str | None = None, settings: dict[str, str] | None = None) -> ComparisonReport:
+        """The comparison as a report, one HTML file.
+
+        Parameters
+        ----------
+        title : str, default=None
+            The heading.
+        settings : dict, default=None
+            More entries for the list of settings.
+
+        Returns
+        -------
+        ComparisonReport
+            With `save(path)`; a notebook shows it inline.
+        """
+        from kpod._report.comparison import ComparisonReport
+
+        return ComparisonReport(
+            self,
+            title=title or f"What has changed in {self.data}",
+            settings={"model": self.model, "data": self.data, **(settings or {})},
+            limits={"shifted": SHIFTED, "certain": CERTAIN, "moved": MOVED, "missing": MISSING},
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON."""
+        """What was found, as plain values, for JSON."""
+        findings = {name: value for name, value in vars(self).items() if name not in ("data", "model")}
         return {
             "sentence": self.sentence_,
-            **vars(self),
+            **findings,
             "clusters": [vars(one) for one in self.clusters],
             "shifts": [vars(one) for one in self.shifts],
             "missing": [list(one) for one in self.missing],
@@ -160,6 +194,7 @@ def compare(
     {'alcohol'}
     """
     progress = progress or no_progress
+    name = Path(model).name if is_path(model) else "the model"
     model = getattr(model, "model", model)
     with applied_to(model, data, missing_values=missing_values, progress=progress, **reading) as given:
         if given.table.in_pieces or given.preparer is None:
@@ -168,10 +203,10 @@ def compare(
                 "sample of its rows."
             )
         progress(0, 0, "comparing")
-        return compared(given)
+        return compared(given, name)
 
 
-def compared(given: Applied) -> Comparison:
+def compared(given: Applied, model: str) -> Comparison:
     kpod, labels = given.kpod, np.asarray(given.labels)
     values = np.asarray(given.encoded, dtype=np.float64)
     placed = labels >= 0
@@ -186,6 +221,8 @@ def compared(given: Applied) -> Comparison:
         agreement=agreement(kpod, values[placed], labels[placed]),
         unassigned=int((~placed).sum()),
         notes=given.notes,
+        data=given.table.source,
+        model=model,
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def facts(c: Clustering, missing: float) -> list[tuple[str, str]]:
         (percent(missing, 1), "of the entries missing"),
         (f"{c.source.n_complete:,}", "row complete" if c.source.n_complete == 1 else "rows complete"),
         (f"{c.k}", "cluster" if c.k == 1 else "clusters"),
-        goodness_of_fit(c),
+        *([goodness_of_fit(c)] if c.k > 1 else []),
     ]
 
 

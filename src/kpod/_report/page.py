@@ -7,22 +7,15 @@ list the members of a cluster and sort tables; without it, everything but that i
 
 from __future__ import annotations
 
-import html
-import os
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from kpod import __version__
-from kpod._common.errors import printable
 from kpod._common.notes import Notes
 from kpod._common.options import in_the_shell
 from kpod._common.sentences.caution_sentences import title
-from kpod._common.sentences.formatting import number, percent, some
 from kpod._common.sentences.verdict_sentences import other_numbers
-from kpod._files.atomic import check_writable, written_whole
 from kpod._findings.cautions import NOT_FITTED_ON, cautions
 from kpod._findings.certainty import how_sure, starts_of
 from kpod._findings.fitted_clusters.clustering import Clustering
@@ -35,6 +28,7 @@ from kpod._inputs.samples import brought_here
 from kpod._report.content import MOST_COLUMNS, choice_of, clusters, columns, facts, gaps, mixture, outcome_of
 from kpod._report.members import as_json, members
 from kpod._report.pictures import LABELS, pictures
+from kpod._report.rendering import Page, rendered
 
 if TYPE_CHECKING:
     from kpod._findings.stability import Stability
@@ -44,8 +38,6 @@ if TYPE_CHECKING:
 MOST_PROFILES = 12
 PRINTED_CLUSTERS = 6
 """So many columns of centers fit on paper side by side."""
-HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, halves of characters, and what turns the direction of writing around."""
 
 
 def report(
@@ -159,7 +151,7 @@ def unused_columns_of(frame: Any, n_rows: int) -> list[UnusedColumn]:
     return unused_columns(table, ColumnUsage([], dict.fromkeys(roles, ""), roles))
 
 
-class Report:
+class Report(Page):
     """A report: `data` has its content as plain values, `html` the page; a notebook shows it."""
 
     def __init__(
@@ -240,72 +232,38 @@ class Report:
     @cached_property
     def html(self) -> str:
         """The whole page."""
-        from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
 
         from kpod.plot._display import PALETTE
 
-        environment = Environment(
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters["number"] = number
-        environment.filters["count"] = lambda value: f"{value:,.0f}" if value == int(value) else number(value)
-        environment.filters["percent"] = percent
-        environment.filters["some"] = some
-        environment.filters["options"] = unbroken_options
         data, k = self.data, self.clustering.k
         drawn = pictures(self.clustering, self.rows, self.choice, self.verdict)
         held = data["members"]
-        page = environment.from_string(resource("report.html")).render(
-            data,
-            contents=contents(data),
-            labels=LABELS,
-            members_json=None if held is None else Markup(as_json({**held, "colours": PALETTE})),
-            named_rows=self.row_names is not None,
-            pictures=drawn,
-            printed_clusters=[range(k)[m : m + PRINTED_CLUSTERS] for m in range(0, k, PRINTED_CLUSTERS)],
-            script=Markup(resource("report.js")),
-            style=Markup(resource("report.css")),
-            without_rows="--no-report-rows" if in_the_shell() else "with_rows=False",
-        )
-        return HIDDEN.sub(lambda found: printable(found[0]), page)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, whole or not at all."""
-        check_writable(path)
-        page = self.html.encode()
-        with written_whole(path) as file:
-            file.write(page)
-
-    def _repr_html_(self) -> str:
-        """In a notebook: the page in a frame of its own, so that neither styles the other."""
-        page = html.escape(self.html, quote=True)
-        return (
-            f'<iframe srcdoc="{page}" style="width:100%;height:48rem;border:0" title="kpod report"></iframe>'
-        )
+        sections = contents(data, drawn)
+        return rendered("report.html", {
+            **data,
+            "contents": sections,
+            "anchors": [anchor for anchor, _ in sections],
+            "labels": LABELS,
+            "members_json": None if held is None else Markup(as_json({**held, "colours": PALETTE})),
+            "named_rows": self.row_names is not None,
+            "pictures": drawn,
+            "printed_clusters": [range(k)[m : m + PRINTED_CLUSTERS] for m in range(0, k, PRINTED_CLUSTERS)],
+            "without_rows": "--no-report-rows" if in_the_shell() else "with_rows=False",
+        })  # fmt: skip
 
 
-def unbroken_options(text: str) -> Any:
-    """Text as HTML, with options of the command line kept on one line."""
-    from markupsafe import Markup, escape
-
-    return Markup(re.sub(r"(--[a-z][a-z-]*)", r'<span class="option">\1</span>', str(escape(text))))
-
-
-def resource(name: str) -> str:
-    """A file of this folder: the template, its style or its script."""
-    return (files("kpod") / "_report" / name).read_text("utf-8")
-
-
-def contents(data: dict[str, Any]) -> list[tuple[str, str]]:
+def contents(data: dict[str, Any], drawn: Collection[str]) -> list[tuple[str, str]]:
     """The sections of the page, by the names of their anchors."""
+    has_fit = data["sure"] or data["stability"] or data["starts"] or not {"margins", "loss"}.isdisjoint(drawn)
     sections = [
         ("clusters", "The clusters", True),
         ("outcome", "The outcome", data["outcome"]),
-        ("rule", "Assigning a row by hand", data["rule"] or data["other_numbers"]),
+        (
+            "rule",
+            "Assigning a row by hand" if data["rule"] else "One cluster more or fewer",
+            data["rule"] or data["other_numbers"],
+        ),
         ("shape", "Their shape", data["mixture"]),
         ("number", "Why this number", data["choice"]),
         ("verdict", "Do they hold?", data["verdict"]),
@@ -313,7 +271,7 @@ def contents(data: dict[str, Any]) -> list[tuple[str, str]]:
         ("careful", "What to be careful about", True),
         ("centers", "What sets them apart" if len(data["clusters"]) > 1 else "The columns", True),
         ("missing", "What is missing", True),
-        ("fit", "Confidence", True),
+        ("fit", "Confidence", has_fit),
         ("reproduce", "How to reproduce this", True),
     ]
     return [(anchor, what) for anchor, what, present in sections if present]

@@ -11,6 +11,8 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.models import is_mixture
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 PAGE_WIDTH = 950.0
 FIGURE_WIDTH = 8.6
 SMALLEST_SCALE = 0.75
+CERTAIN = 0.9
+ALL_BUT_FEW = 0.95
 FONTS = ["DejaVu Sans", "Helvetica", "Arial"]
 DRAWING = threading.Lock()
 """matplotlib's settings and warning filters are those of all threads."""
@@ -46,6 +50,7 @@ def pictures(
     displays: dict[str, Any] = {}
     if c.k > 1:
         displays |= {"centers": plot.CentersDisplay, "columns": plot.ColumnsDisplay}
+    if c.k > 1 and not all_certain(c):
         displays["margins"] = plot.MarginsDisplay
     if c.source.share_missing:
         displays["gaps"] = plot.GapsDisplay
@@ -63,6 +68,12 @@ def pictures(
         about = {name: verdict[name] for name in ("others", "n_clusters", "threshold")}
         drawn["verdict"] = svg(SpecificationCurve(**about), "verdict")
     return drawn
+
+
+def all_certain(c: Clustering) -> bool:
+    """Whether the margins are all but 1, as those of a mixture often are: full bars show nothing."""
+    margins = c.margins[c.sampled_labels >= 0]
+    return is_mixture(c.kpod) and bool(np.mean(margins > CERTAIN) >= ALL_BUT_FEW)
 
 
 def sizes_on_page(size: tuple[float, float], *, fixed: bool) -> tuple[float, float]:
@@ -103,7 +114,13 @@ def svg(display: Any, name: str) -> Any:
     text = text.replace("<svg", f'<svg role="img" aria-label="{LABELS[name]}"', 1)
     # In ids too: pictures of one page share a name space.
     text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", text)
-    inks = {_display.INK: "ink", _display.MUTED: "muted", _display.FAINT: "line", "#ffffff": "paper"}
+    inks = {
+        _display.INK: "ink",
+        _display.MUTED: "muted",
+        _display.FAINT: "line",
+        _display.OBSERVED: "observed",
+    }
+    inks["#ffffff"] = "paper"
     for colour, variable in inks.items():
         text = text.replace(f": {colour}", f": var(--{variable})")
     return Markup(text)  # made by matplotlib, which escapes the texts it is given

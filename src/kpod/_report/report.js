@@ -201,7 +201,7 @@ const sorters = [
   ...columns.slice(0, SHOWN).map(c => ({ name: c.name, text: c.kind === "text" || c.kind === "date", value: i => c.values[i], show: i => shown(c, i) })),
 ];
 for (const sorter of sorters) {
-  const button = make("button", { type: "button", textContent: sorter.name });
+  const button = make("button", { type: "button" }, ...sorter.name.split(/(?<=[_./])/).flatMap(part => [part, make("wbr")]));
   const head = make("th", { scope: "col" }, button);
   button.addEventListener("click", () => { order = [sorter, turned(head, sorter.text)]; members(); });
   heads.append(head);

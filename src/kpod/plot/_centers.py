@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 
 from kpod._common.sentences.formatting import counted
 from kpod._common.typing import Floats, Labels
 from kpod._findings.fitted_clusters.clustering import Clustering
-from kpod.plot._display import FAINT, INK, MUTED, Display, colour, short_names, tidy
+from kpod.plot._display import FAINT, INK, MUTED, Display, colour, fading, short_names, tidy
 
-DIVERGING = LinearSegmentedColormap.from_list("kpod", ["#0b5394", "#6fa8dc", "#eeeeee", "#f0a868", "#b45309"])
+DIVERGING = fading("kpod", ["#0b5394", "#6fa8dc"], ["#f0a868", "#b45309"])
 MOST_COLOURED = 3.0
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from kpod._common.typing import Floats
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod.missingness import Diagnosis
-from kpod.plot._display import INK, Display, heading, short, short_names, tidy
+from kpod.plot._display import INK, Display, fading, heading, short, short_names, tidy
 
 MOST_NAMED = 40
 LARGEST = 1.5
@@ -20,7 +20,7 @@ class DiagnosisDisplay(Display):
     """A line for each column with gaps: how its gaps are related to the values of the others.
 
     Orange: the other column is higher in rows where this one is missing; blue: lower;
-    white: no difference beyond chance. The share missing is shown beside the name.
+    blank: no difference beyond chance. The share missing is shown beside the name.
 
     Parameters
     ----------
@@ -95,8 +95,6 @@ class DiagnosisDisplay(Display):
         )
 
     def _draw(self, ax: Any) -> None:
-        from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
-
         tidy(ax)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
@@ -105,7 +103,7 @@ class DiagnosisDisplay(Display):
             ax.set_yticks([])
             heading(ax, "nothing missing")
             return
-        ramp = LinearSegmentedColormap.from_list("difference", ["#0072B2", "#f7f9fb", "#D55E00"])
+        ramp = fading("difference", ["#0072B2"], ["#D55E00"])
         shown = ax.pcolormesh(
             self.difference[::-1], cmap=ramp, vmin=-LARGEST, vmax=LARGEST, edgecolors="white", linewidth=1
         )

@@ -19,6 +19,9 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", ">"]
 INK = "#24292f"
 MUTED = "#6e7781"
 FAINT = "#d0d7de"
+OBSERVED = "#e3eaf1"
+FADED = "00"
+"""Two digits of opacity."""
 NO_CLUSTER = "#8c959f"
 
 
@@ -30,6 +33,25 @@ def colour(cluster: int) -> str:
 def marker(cluster: int) -> str:
     """The marker of a cluster: colours come again after seven clusters, pairs after seventy."""
     return MARKERS[cluster % len(MARKERS)]
+
+
+def fading(name: str, low: Sequence[str], high: Sequence[str]) -> Any:
+    """A scale of colours around zero, which is see-through: pale on white paper, and dim on a dark page."""
+    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
+
+    below = zip(np.linspace(0.0, 0.5, len(low) + 1), [*low, low[-1] + FADED], strict=True)
+    above = zip(np.linspace(0.5, 1.0, len(high) + 1), [high[0] + FADED, *high], strict=True)
+    return LinearSegmentedColormap.from_list(name, [*below, *above])
+
+
+def spaced(positions: Floats, least: float) -> list[tuple[float, bool]]:
+    """Positions, and whether each is far enough from the last one kept to bear a label."""
+    kept, last = [], -np.inf
+    for position in positions:
+        keep = bool(position - last >= least)
+        last = float(position) if keep else last
+        kept.append((float(position), keep))
+    return kept
 
 
 class Display:

@@ -5,20 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.patches import Rectangle
 
 from kpod._common.sentences.formatting import counted, percent
 from kpod._common.typing import Floats
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.entries import DenseEntries
-from kpod.plot._display import Display, colour, draw_members, heading, short, short_names, tidy
+from kpod.plot._display import (
+    OBSERVED,
+    Display,
+    colour,
+    draw_members,
+    heading,
+    short,
+    short_names,
+    spaced,
+    tidy,
+)
 
 MOST_IMAGE_ROWS = 600
+GAP = "#b45309"
 
 
 class GapsDisplay(Display):
-    """The pattern of gaps: a line for each row, sorted by cluster, gaps dark.
+    """The pattern of gaps: a line for each row, sorted by cluster, gaps orange.
 
     Parameters
     ----------
@@ -94,7 +105,9 @@ class GapsDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         n_columns = len(self.names)
-        ramp = LinearSegmentedColormap.from_list("gaps", ["#e3eaf1", "#b45309"])
+        # Gaps cover what was observed, which a dark page can show darker.
+        ax.add_patch(Rectangle((0, 0), n_columns, 1, facecolor=OBSERVED, linewidth=0, zorder=-1))
+        ramp = LinearSegmentedColormap.from_list("gaps", [to_rgba(GAP, 0.0), to_rgba(GAP)])
         # A few gaps among the rows of one line must not vanish.
         ax.imshow(
             np.sqrt(1 - self.observed), cmap=ramp, vmin=0, vmax=1, aspect="auto", interpolation="none",
@@ -125,20 +138,12 @@ class GapsDisplay(Display):
             axis="x", labelrotation=90 if crowded(self.names) else 0, labelsize=9 if n_columns <= 30 else 7
         )
         rows = counted(self.n_rows, "row")
-        text = f"{percent(self.missing)} of the entries missing (dark)" if self.missing else "nothing missing"
+        text = (
+            f"{percent(self.missing)} of the entries missing (orange)" if self.missing else "nothing missing"
+        )
         heading(ax, f"{rows}, {text}")
 
 
 def crowded(names: list[str]) -> bool:
     """Whether names side by side would run into each other."""
     return len(names) > 5 or sum(len(short(name)) for name in names) > 40
-
-
-def spaced(positions: Floats, least: float) -> list[tuple[float, bool]]:
-    """Positions, and whether each is far enough from the last one kept to bear a label."""
-    kept, last = [], -np.inf
-    for position in positions:
-        keep = bool(position - last >= least)
-        last = float(position) if keep else last
-        kept.append((float(position), keep))
-    return kept

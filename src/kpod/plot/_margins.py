@@ -9,7 +9,7 @@ import numpy as np
 from kpod._common.typing import Floats
 from kpod._findings.fitted_clusters.clustering import Clustering
 from kpod._findings.fitted_clusters.models import is_mixture
-from kpod.plot._display import INK, Display, colour, heading, tidy
+from kpod.plot._display import INK, Display, colour, heading, spaced, tidy
 
 
 class MarginsDisplay(Display):
@@ -67,7 +67,9 @@ class MarginsDisplay(Display):
             start += len(margins) + gap
         mean = float(np.concatenate(self.margins).mean()) if total else 0.0
         ax.axvline(mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        ax.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
+        far = spaced(np.array([at for at, _ in ticks]), 0.05 * start)
+        named = [(at, name) for (at, keep), (_, name) in zip(far, ticks, strict=True) if keep]
+        ax.set_yticks([at for at, _ in named], [name for _, name in named])
         ax.set_ylim(max(start, 1.0), -gap)
         ax.set_xlim(min([0.0, *(float(m.min()) for m in self.margins if len(m))]) - 0.01, 1)
         of_distances = "0: halfway to another center, 1: on its own center"

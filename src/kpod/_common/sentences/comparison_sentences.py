@@ -25,20 +25,28 @@ def comparison_lines(found: Any) -> list[str]:
             for one in found.shifts[:MOST_SHIFTS]
         ]
         lines.append(f"Means that have moved: {some(parts, len(found.shifts), MOST_SHIFTS)}.")
-    if found.distance is not None and found.distance > FARTHER * found.distance_before:
-        times = number(found.distance / found.distance_before)
-        lines.append(
-            f"Rows lie farther from their centers: the mean squared distance is {times} times as large."
-        )
+    lines += filter(None, [distance_line(found)])
     if found.missing:
         parts = [
             f"{printable(name)} ({percent(before)} before, {percent(now)} now)"
             for name, before, now in found.missing
         ]
         lines.append(f"The share of missing entries differs in {some(parts)}.")
-    if found.unassigned:
-        lines.append(f"{counted(found.unassigned, 'row')} with nothing observed, in no cluster.")
+    lines += filter(None, [unassigned_line(found)])
     return lines
+
+
+def distance_line(found: Any) -> str:
+    """How much farther rows lie from their centers; empty if they do not."""
+    if found.distance is None or found.distance <= FARTHER * found.distance_before:
+        return ""
+    times = number(found.distance / found.distance_before)
+    return f"Rows lie farther from their centers: the mean squared distance is {times} times as large."
+
+
+def unassigned_line(found: Any) -> str:
+    rows = counted(found.unassigned, "row")
+    return f"{rows} with nothing observed, in no cluster." if found.unassigned else ""
 
 
 def share_line(one: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kpod._common.options import option
-from kpod._common.sentences.formatting import counted, listed, percent, some, two_decimals
+from kpod._common.sentences.formatting import counted, listed, percent, two_decimals
 
 MOST_NAMED = 2
 
@@ -31,9 +31,16 @@ def verdict_sentence(groups: str, k: int, n_separate: int, others: Sequence[Any]
     else:
         held = f"the same under {kept or 'none'} of {len(others)} other choices"
     changed = [difference(other, k) for other in others if not other.same]
-    differences = f"; {some(changed, most=MOST_NAMED)}" if changed else ""
+    differences = f"; {differences_text(changed)}" if changed else ""
     on = f" (on a sample of {sampled:,} rows)" if sampled else ""
     return f"{text}; {held}{on}{differences}."
+
+
+def differences_text(changed: list[str]) -> str:
+    """The first few differences, and how many more choices there are that differ."""
+    more = len(changed) - MOST_NAMED
+    rest = [f"{more} more {'differs' if more == 1 else 'differ'}"] if more > 0 else []
+    return "; ".join([*changed[:MOST_NAMED], *rest])
 
 
 def difference(other: Any, k: int) -> str:
