@@ -361,6 +361,22 @@ def command_line_table():
     return markdown(["", "time", "against", "ratio"], rows)
 
 
+def fastest_table():
+    lines = read_results("fastest")
+    times = ("KMeans", "intelex", "faiss", "superkmeans", "kpod, 30% missing", "kpod, 70% missing")
+    over = ("30% over the fastest", "70% over the fastest")
+    rows = [
+        [
+            line["shape"],
+            *(f"{float(line[name]):.2g}" if line[name] else "not installed" for name in times),
+            *(f"{float(line[name]):.2f}" for name in over),
+        ]
+        for line in lines
+    ]
+    means = [f"{geometric_mean(float(line[name]) for line in lines):.2f}" for name in over]
+    return markdown(["", *times, *over], [*rows, ["geometric mean", *[""] * len(times), *means]])
+
+
 def polars_table():
     sides = ("kpod", "polars and KMeans")
     rows = [
@@ -527,6 +543,7 @@ TABLES = {
     "kpodclustr-shipped": lambda: raw("once/kpodclustr-shipped", ["", "time: s", "loss", "ARI"]),
     "command-line": command_line_table,
     "command-line-polars": polars_table,
+    "fastest": fastest_table,
     "budget": lambda: plain(
         "budget",
         ["rows x columns", "`-k 10 --shape round --no-verdict`", "all open but the shape", "all open"],
