@@ -104,8 +104,9 @@ def parquet(folder: Path) -> None:
     assert whole is not None
     whole.close()
     options = ["-k", "10", "-q", "-o", str(folder / "out.parquet")]
+    program = str(Path(sys.executable).with_name("kpod"))
     commands = {
-        "in pieces": [str(Path(sys.executable).with_name("kpod")), "fit", str(folder / "parts"), *options]
+        "in pieces": [program, "fit", str(folder / "parts"), "--scratch", str(folder), *options],
     }
     if "OLD_KPOD" in os.environ:
         commands["0.1.0"] = [os.environ["OLD_KPOD"], "fit", str(folder / "one.parquet"), *options]
@@ -129,14 +130,15 @@ def resident(folder: Path) -> None:
         pq.write_table(table, folder / "single" / f"{part}.parquet")
     program, out = str(Path(sys.executable).with_name("kpod")), ["-q", "-o", str(folder / "out.parquet")]
     parts, model = str(folder / "single"), str(folder / "model.kpod")
+    pieces = ["--scratch", str(folder)]
     sheet = Sheet(
         "disk-resident",
         "4,000,000 x 20 float32, 320 MB",
         ["what", "s", "processor s", "resident MB", "of it"],
     )
     for what, command in (
-        ("kpod fit", [program, "fit", parts, "-k", "10", "--model", model, *out]),
-        ("kpod predict", [program, "predict", model, parts, *out]),
+        ("kpod fit", [program, "fit", parts, "-k", "10", "--model", model, *pieces, *out]),
+        ("kpod predict", [program, "predict", model, parts, *pieces, *out]),
     ):
         progress(f"disk: {what}, resident memory")
         _, seconds, used, peak = watched(command, "VmHWM")

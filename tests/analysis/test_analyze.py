@@ -227,11 +227,11 @@ def test_weights_and_long_form(frame, tmp_path):
     assert kpod.load(tmp_path / "m.kpod").n_features_in_ == 6
 
 
-def test_several_files_are_read_in_pieces(frame, tmp_path):
+def test_several_files_in_pieces(frame, tmp_path):
     numbers = frame[["score", "height"]].fillna({"score": 5})
     for part, rows in enumerate(np.array_split(np.arange(N), 3)):
         numbers.iloc[rows].to_csv(tmp_path / f"{part}.csv", index=False)
-    with kpod.analyze(str(tmp_path / "*.csv"), 2) as analysis:
+    with kpod.analyze(str(tmp_path / "*.csv"), 2, scratch=tmp_path) as analysis:
         assert_array_equal(analysis.labels, kpod.analyze(numbers, 2).labels)
         with pytest.raises(ValueError, match="needs the whole table in memory"):
             _ = analysis.frame

@@ -205,8 +205,10 @@ def test_of_a_table_in_pieces_no_individuals_are_offered_to_be_combined(tmp_path
     panel().to_csv(tmp_path / "whole.csv", index=False)
     for half, rows in enumerate(np.array_split(np.arange(240), 2)):
         panel().iloc[rows].to_csv(tmp_path / f"part-{half}.csv", index=False)
-    for files, offered in (("whole.csv", True), ("part-*.csv", False)):
-        analysis = analyze(str(tmp_path / files), 2, shape="round", verdict=False)
+    for files, scratch, offered in (
+        ("whole.csv", None, True), ("part-*.csv", None, True), ("part-*.csv", tmp_path, False)
+    ):  # fmt: skip
+        analysis = analyze(str(tmp_path / files), 2, shape="round", verdict=False, scratch=scratch)
         note = next(note for note in analysis.notes if note.kind in ("one row for each", "rows in time"))
         assert ("one_row_per='country'" in note.text) is offered
 

@@ -29,6 +29,13 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(file_source, "BATCH_ENTRIES", 1 << 10)
 
 
+@pytest.fixture(autouse=True)
+def several_files_do_not_fit(monkeypatch):
+    """As if they took too much memory to be read whole."""
+    fit = large_table.fit
+    monkeypatch.setattr(large_table, "fit", lambda parts: len(parts) == 1 and fit(parts))
+
+
 @pytest.fixture
 def kpod(monkeypatch):
     return lambda *args: run(monkeypatch, *args)

@@ -18,7 +18,8 @@ from numpy.testing import assert_array_equal
 
 import kpod
 from kpod._common.errors import InputError
-from kpod._files.locations.part import Part
+from kpod._files.locations.part import Part, said_by_place
+from kpod._files.locations.remote import with_patience
 from kpod._files.pieces import file_source
 from tests.helpers import places
 from tests.helpers.command import kpod as run
@@ -499,8 +500,10 @@ def test_folders_that_cannot_be_written(output, said, table, tmp_path, monkeypat
 def test_progress_in_a_log(table, tmp_path, monkeypatch):
     folder = parquet_folder(table, tmp_path / "in")
     options = ["fit", folder, "-k", 3, "-o", tmp_path / "o.csv"]
-    done = run(monkeypatch, *options, "--log-json", "-q")
-    steps = [json.loads(line) for line in done.err.splitlines()]
+    for more in ([], ["--scratch", tmp_path]):
+        done = run(monkeypatch, *options, *more, "--log-json", "-q")
+        steps = [json.loads(line) for line in done.err.splitlines()]
+        assert any(step.get("total") == N for step in steps)
     stages = [step["stage"] for step in steps]
     assert f"reading {folder}/part-0.parquet and 2 more" in stages
     assert {"clustering", "writing"} <= set(stages)
@@ -516,7 +519,8 @@ def test_progress_in_a_log(table, tmp_path, monkeypatch):
 
 def test_what_needs_memory_says_how_much(table, tmp_path, monkeypatch):
     folder = parquet_folder(table, tmp_path / "in")
-    for options in (["--robust"], ["--confidence"]):
+    for option in ("--robust", "--confidence"):
+        options = [option, "--scratch", tmp_path]
         done = run(monkeypatch, "fit", folder, "-k", 3, "-o", tmp_path / "o.csv", *options)
         assert done.code == 1
         assert f"memory (about {6 * 8 * N * 5 / 1000:.1f} kB, with" in done.err
@@ -566,3 +570,26 @@ def test_a_part_in_a_bucket_that_changes_meanwhile(what, table, s3, tmp_path):
 def test_secrets_of_a_url_are_not_shown():
     part = Part("b/x.parquet", url="s3://key:secret@b/x.parquet?endpoint_override=localhost")
     assert part.name == "s3://b/x.parquet"
+
+
+def test_filters_that_leave_nothing_or_do_not_go_with_the_columns(table, tmp_path):
+    hive = hive_folder(table, tmp_path / "hive")
+    with pytest.raises(InputError, match=r"part-0.parquet and 2 more: no rows are left by the filters"):
+        kpod.scan(hive, columns=NAMES, filters=[("year", "==", 1900)])
+    with pytest.raises(InputError, match=r"2020.*the filters do not go with the types of the columns"):
+        kpod.scan(hive, columns=NAMES, filters=[("year", "==", "x")])
+
+
+def test_a_place_whose_program_is_absent_is_not_said_to_be_empty():
+    """Hadoop's library is not here; the cause was taken for a path that does not exist."""
+    error = OSError("Unable to load libjvm: cannot open shared object file: No such file or directory")
+    assert said_by_place(error).startswith("cannot be read: Unable to load libjvm")
+    assert said_by_place(OSError("Path does not exist")) == "does not exist; check the name."
+    assert "access denied" in said_by_place(OSError("Could not create a OAuth2 access token"))
+
+
+def test_google_storage_gives_up_after_a_minute():
+    assert with_patience("gs://b/x") == "gs://b/x?retry_limit_seconds=60"
+    assert with_patience("gcs://b/x?anonymous=true") == "gcs://b/x?anonymous=true&retry_limit_seconds=60"
+    for url in ("s3://b/x", "gs://b/x?retry_limit_seconds=5"):
+        assert with_patience(url) == url

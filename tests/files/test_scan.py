@@ -20,7 +20,7 @@ from scipy import sparse
 import kpod
 from kpod import KPOD, ObservedScaler
 from kpod._common.errors import InputError
-from kpod._engine import blocks
+from kpod._engine import blocks, windows
 from kpod._engine.executors import Executor
 from kpod._engine.fit import SOLVERS
 from kpod._engine.solvers.interface import Settings, Start
@@ -469,3 +469,22 @@ def test_an_arrow_file_shortened_while_it_is_read_is_refused(tmp_path, new):
     os.truncate(path, path.stat().st_size // 3)
     with pytest.raises(InputError, match=r"t\.arrow: changed while it was being read; start again"):
         list(batches)
+
+
+def test_few_rows_of_a_scratch_file_are_read_and_many_are_mapped(tmp_path, monkeypatch):
+    """The same rows either way; other files are never opened again, since they may have been replaced."""
+    X = np.random.default_rng(0).normal(size=(50_000, 4))
+    np.save(tmp_path / "x.npy", X)
+    pq.write_table(pa.table({f"c{j}": column for j, column in enumerate(X.T)}), tmp_path / "x.parquet")
+    which = np.array([41_000, 3, 49_999, 3, 20_000])
+    read = []
+    rows = windows.Window.rows
+    monkeypatch.setattr(windows.Window, "rows", lambda self, at: read.append(len(at)) or rows(self, at))
+    with kpod.scan(tmp_path / "x.parquet") as scanned:
+        assert_array_equal(windows.gathered(scanned.values, which), X[which])
+        assert_array_equal(windows.gathered(scanned.values[2:], which - 2), X[which])
+        assert read == [5, 5]
+        every = np.arange(0, 50_000, 7)
+        assert_array_equal(windows.gathered(scanned.values, every), X[every])
+        assert_array_equal(windows.gathered(np.load(tmp_path / "x.npy", mmap_mode="r"), which), X[which])
+        assert read == [5, 5]

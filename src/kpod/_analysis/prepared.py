@@ -67,7 +67,7 @@ def prepare_pieces(table: Any, preparer: TablePreparer) -> Prepared:
         more = "" if in_the_shell() else ", `column_weights`"
         raise InputError(
             f"{table.source}: {scale}{more}, {option('--log')} and {option('--clip')} need the whole table "
-            f"in memory{table.whole_size}; leave them out, or give one file that fits."
+            f"in memory{table.whole_size}; leave them out, or give a table that fits."
         )
     usage = choose_columns(
         table, preparer.columns or (), preparer.exclude, preparer.ids,

@@ -88,6 +88,8 @@ class TableFile:
     """Where its rows are in the file, if that is known."""
     look: Callable[[Any], list[Column]] | None = None
     """Inspects the columns of another table as those of this one were."""
+    parts: Any = None
+    """Of a table in several files, these, and which of them each row is from."""
 
     @property
     def n_rows(self) -> int:
@@ -125,7 +127,7 @@ class TableFile:
 
     def files(self) -> Any:
         """Of a table in several files, the number of the one that each row is from; else None."""
-        return None
+        return None if self.parts is None else pa.array(self.parts.of_row)
 
     def notes_without(self, names: Iterable[str]) -> list[Note]:
         """Notes, except those on some columns only."""

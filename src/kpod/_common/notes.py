@@ -38,6 +38,8 @@ class Note:
         The other contents of its sentence: values, counts, rows.
     severity : "note" or "caution"
         A caution casts doubt on the result; a note explains how it came about.
+    parts : tuple of str
+        Of a table in several files, those it is about; empty if it is about the whole.
     text : str
         The sentence.
     """
@@ -46,6 +48,7 @@ class Note:
     columns: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
     severity: Literal["note", "caution"] = "note"
+    parts: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -63,6 +66,7 @@ class Note:
             "severity": self.severity,
             "columns": list(self.columns),
             "values": dict(self.values),
+            **({"parts": list(self.parts)} if self.parts else {}),
             "text": self.text,
         }
 

@@ -20,6 +20,7 @@ from kpod._common.typing import AnyFloats
 SCRATCH = ".scratch"  # how the names of scratch files end
 STRETCH = 1 << 23  # bytes of a file that are looked at before they are let go of
 LARGE_PAGE = 1 << 21
+FAR_APART = 1 << 15  # bytes of a file for each row of it from which on rows are read, not mapped
 CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED")
 
 
@@ -71,6 +72,16 @@ class Window(NamedTuple):
             return True
         stamp = about.st_size, about.st_mtime_ns
         return about.st_ino != self.inode or stamp == (self.size, self.changed)
+
+    def rows(self, which: Any) -> AnyFloats:
+        """Some rows, read from the file one by one."""
+        width = int(np.prod(self.shape[1:], dtype=np.int64)) * np.dtype(self.dtype).itemsize
+        with Path(self.path).open("rb") as file:
+            starts = (self.offset + np.asarray(which) * width).tolist()
+            data = bytearray().join([os.pread(file.fileno(), width, start) for start in starts])
+        if len(data) != width * len(which):
+            raise ValueError(f"{self.path}: changed since it was opened; start again.")
+        return np.frombuffer(data, self.dtype).reshape(len(which), *self.shape[1:])
 
     def open(self) -> AnyFloats:
         """The array, mapped for reading."""
@@ -129,10 +140,13 @@ def gathered(array: Any, rows: Any) -> AnyFloats:
     """Some rows of an array as a new one; of a mapped file, only stretches that hold any are touched.
 
     One stretch after the other, and each is let go of: the system maps what lies around a row as
-    well, and rows from all over a file would bring in all of it.
+    well, and rows from all over a file would bring in all of it. Of a scratch file, a few rows are read.
     """
     if Pages.of(array) is None:
         return np.ascontiguousarray(array[rows])
+    window = Window.of(array) if len(rows) * FAR_APART < array.nbytes else None
+    if window is not None and window.path.endswith(SCRATCH):  # any other may have been replaced since
+        return window.rows(rows)
     out = np.empty((len(rows), *array.shape[1:]), array.dtype)
     step = max(1, STRETCH // max(1, abs(array.strides[0])))
     order = np.argsort(rows, kind="stable")

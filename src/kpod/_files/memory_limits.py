@@ -48,6 +48,16 @@ def fits(n_bytes: int, least: int = 0) -> bool:
     return free is None or n_bytes < max(least, free / 2 / IN_MEMORY)
 
 
+def room() -> str:
+    """How large a table may be to be read whole, in brackets; nothing where that is not known."""
+    free = free_memory()
+    return (
+        ""
+        if free is None
+        else f" (up to about {size_text(free / 2 / IN_MEMORY)} of files, with what is free)"
+    )
+
+
 def declared_size(file: pa.NativeFile) -> int:
     """Bytes that a file unpacks to, by its metadata; without these, its own length."""
     n_bytes = file.size()

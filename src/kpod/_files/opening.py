@@ -49,16 +49,16 @@ def open_table(
     check_pyarrow()
     from kpod._files.locations.part import without_secrets
     from kpod._files.pieces.large_table import LargeTable, files_of
-    from kpod._files.reading import read_table
+    from kpod._files.several_files import open_parts
 
     several = isinstance(data, (list, tuple))
     given = [os.fspath(path) for path in (data if several else [data])]
     progress(0, 0, f"reading {without_secrets(given[0])}")
     parts, in_pieces = files_of(given, None if scratch is None else os.fspath(scratch))
     if not in_pieces:
-        return read_table(
-            parts[0].given, missing=missing_values, answers=answers, every_row=every_row, header=header,
-            strict=strict, **read,
+        return open_parts(
+            parts, answers=answers, progress=progress, missing=missing_values, every_row=every_row,
+            header=header, strict=strict, **read,
         )  # fmt: skip
     if header is not None:
         raise InputError(
@@ -95,7 +95,7 @@ def open_lazy(
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     missing_values: Any = None,
     delimiter: str | None = None,
@@ -117,7 +117,8 @@ def read(
 
     Parameters
     ----------
-    path : path-like or URL
+    path : path-like, URL or sequence of these
+        A file; or a folder, a pattern or several files, as one table.
     missing_values : scalar, sequence or mapping, default=None
         Missing codes, for all columns, ``[-9]``, or by column, ``{"score": [99]}``.
     delimiter, decimal, encoding : str, default=None
@@ -151,19 +152,38 @@ def read(
     """
     check_pyarrow()
     from kpod._common.warnings import warn
-    from kpod._files.reading import read_table
 
     if backend not in ("pandas", "polars", "pyarrow"):
         raise ValueError(f"backend must be 'pandas', 'polars' or 'pyarrow', got {backend!r}.")
     check_library(backend, f"kpod.read with backend={backend!r}")
-    table = read_table(
-        os.fspath(path), missing=missing_values, delimiter=delimiter, decimal=decimal, encoding=encoding,
-        sheet=sheet, header=header, strict=strict,
+    table = open_whole(
+        path, missing=missing_values, delimiter=delimiter, decimal=decimal, encoding=encoding, sheet=sheet,
+        header=header, strict=strict,
     )  # fmt: skip
     for note in table.notes:
         if note.kind in WARNED:
-            warn(f"{table.source}: {note.text}")
+            warn(note.text if note.parts else f"{table.source}: {note.text}")
     return as_backend(table, backend)
+
+
+def open_whole(path: Any, **how: Any) -> TableFile:
+    """A table in memory, from one file or several; refused where several do not fit."""
+    from kpod._files.locations.part import Part
+    from kpod._files.locations.paths import expand
+    from kpod._files.memory_limits import room
+    from kpod._files.pieces.large_table import fit
+    from kpod._files.several_files import open_parts
+
+    if not isinstance(path, (list, tuple)):
+        path = [path]
+    given = [os.fspath(one) for one in path]
+    parts = [Part("-")] if given == ["-"] else expand(given)
+    if len(parts) > 1 and not fit(parts):
+        raise InputError(
+            f"{parts[0].name} and {len(parts) - 1} more: too large to be read whole{room()}; use kpod.scan, "
+            "which reads a table in pieces."
+        )
+    return open_parts(parts, **how)
 
 
 def as_backend(table: TableFile, backend: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from kpod._columns.column_inspection import EXACT, is_text
 from kpod._columns.preparing.column_values import words_of
-from kpod._columns.tables import SUFFIXES, Column, TableFile
+from kpod._columns.tables import FILE, SUFFIXES, Column, TableFile
 from kpod._files.atomic import is_folder, written_folder
 from kpod._files.writing import format_of, write_table
 
@@ -27,9 +28,17 @@ def as_typed(table: TableFile, *, typed: bool) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.metadata))
 
 
-def with_labels(table: TableFile, name: str, labels: Any, *, typed: bool, sure: Any = None) -> pa.Table:
-    """That, and a column with the clusters; with `sure`, two more with their certainty."""
-    out = as_typed(table, typed=typed).append_column(pa.field(name, pa.int32()), pa.array(labels, pa.int32()))
+def with_labels(
+    table: TableFile, name: str, labels: Any, *, typed: bool, sure: Any = None, with_files: bool = True
+) -> pa.Table:
+    """That, and a column with the clusters; with `sure`, two more with their certainty.
+
+    Of a table in several files, which one a row is from, too.
+    """
+    out = as_typed(table, typed=typed)
+    if with_files and table.parts is not None and FILE not in (*out.column_names, name):
+        out = out.append_column(pa.field(FILE, pa.string()), table.parts.names())
+    out = out.append_column(pa.field(name, pa.int32()), pa.array(labels, pa.int32()))
     if sure is not None:
         own, other = names_of_sure(name)
         out = out.append_column(
@@ -78,12 +87,36 @@ def write_labels(table: TableFile, label: str, labels: Any, output: str, sure: A
     if table.in_pieces:
         table.write_labels(label, labels, output)  # type: ignore[attr-defined]
         return
-    if is_folder(output):
-        with written_folder(output) as folder:
-            write_labels(table, label, labels, str(folder / part_name(table)), sure)
+
+    def labelled(*, typed: bool, with_files: bool) -> pa.Table:
+        return with_labels(table, label, labels, typed=typed, sure=sure, with_files=with_files)
+
+    write(table, labelled, output)
+
+
+def write_as_it_is(table: TableFile, output: str) -> None:
+    """Write a table whose gaps were filled."""
+    write(table, lambda *, typed, with_files: as_typed(table, typed=typed), output)  # noqa: ARG005
+
+
+def write(table: TableFile, content: Callable[..., pa.Table], output: str) -> None:
+    """Write content that has the rows of a table, to a file; or to a folder, with a file for each part."""
+    if not is_folder(output):
+        write_table(content(typed=format_of(output) != "csv", with_files=True), output, table.dialect)
         return
-    typed = format_of(output) != "csv"
-    write_table(with_labels(table, label, labels, typed=typed, sure=sure), output, table.dialect)
+    from kpod._files.pieces.labelled import keys_in, part_names
+
+    files: Any = [None] if table.parts is None else table.parts.files
+    names = [part_name(table)] if table.parts is None else part_names(files)
+    whole = content(typed={format_of(name) for name in names} != {"csv"}, with_files=False)
+    with written_folder(output) as folder:
+        for number, (source, name) in enumerate(zip(files, names, strict=True)):
+            part = whole
+            if source is not None:
+                rows = np.flatnonzero(table.parts.of_row == number)
+                part = whole.drop_columns(keys_in(source, name)).take(pa.array(rows))
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            write_table(part, str(folder / name), table.dialect)
 
 
 def part_name(table: TableFile) -> str:

@@ -7,19 +7,22 @@ of a gap can be counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from kpod._columns.missing_codes import MissingCodes
 from kpod._columns.positions_in_files import Cells, Lines
 from kpod._columns.table_inspection import look_at_columns
-from kpod._columns.tables import Column, TableFile
+from kpod._columns.tables import Column, Dialect, TableFile
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._files import foreign_formats, memory_limits
+from kpod._files.locations.part import EmptyPartError
 from kpod._files.text import headings
 from kpod._files.text.delimited import (
     NO_ROWS,
@@ -32,72 +35,114 @@ from kpod._files.text.delimited import (
 )
 
 
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a file; see `kpod.read`.
+
+    With `every_row`, no row under the header is left out, whatever it holds. `header` is the number of rows
+    of headings; with `strict`, what would be mended is refused.
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    missing: Any = ()
+    sheet: str | None = None
+    every_row: bool = False
+    header: int | None = None
+    strict: bool = False
+
+
+class RawTable(NamedTuple):
+    """What a file holds: its rows as they came, without those that are not data."""
+
+    rows: pa.Table
+    dialect: Dialect | None
+    place: Any
+    """Where its rows are, if that is known."""
+    notes: list[Note]
+
+
 def read_table(
-    path: str,
-    *,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    missing: Any = (),
-    sheet: str | None = None,
-    answers: Mapping[str, Collection[str]] | None = None,
-    every_row: bool = False,
-    header: int | None = None,
-    strict: bool = False,
+    path: str, *, answers: Mapping[str, Collection[str]] | None = None, **options: Any
 ) -> TableFile:
     """The table in a file, or on standard input for "-"; its format is detected from its first bytes.
 
-    `answers` are the codes of gaps, such as "None", that are known to be answers, by column. With
-    `every_row`, no row under the header is left out, whatever it holds. `header` is the number of rows of
-    headings; with `strict`, what would be mended is refused.
+    `answers` are the codes of gaps, such as "None", that are known to be answers, by column. The options are
+    those of `ReadOptions`.
     """
+    how = ReadOptions(**options)
     source = "standard input" if path == "-" else printable(path)
-    data = memory_limits.unpacked(read_bytes(path, source), source)
+    return inspected(source, raw_table(read_bytes(path, source), source, how), how, answers)
+
+
+def raw_table(data: bytes, source: str, how: ReadOptions) -> RawTable:
+    """The rows of a file, from its bytes."""
+    data = memory_limits.unpacked(data, source)
     if is_typed(data) or data[:4] == memory_limits.ZIP:
         memory_limits.check_room(memory_limits.declared_size(pa.BufferReader(data)), source)
     dialect = None
     place: Lines | Cells | None = None
     notes: list[Note] = []
-    try:
+    with naming_damage(source):
         kind = foreign_formats.kind_of(data)
-        if sheet is not None and kind != "workbook":
+        if how.sheet is not None and kind != "workbook":
             raise InputError(f"{source}: not a workbook; {option('--sheet')} only applies to workbooks.")
         if is_typed(data):
             raw = read_typed(data)
         elif kind:
             raw, notes, place = foreign_formats.read_other(
-                data, kind, source, sheet, missing, every_row=every_row, header=header, strict=strict
-            )
+                data, kind, source, how.sheet, how.missing, every_row=how.every_row, header=how.header,
+                strict=how.strict,
+            )  # fmt: skip
         else:
             with fields_of_any_length():
                 raw, dialect, place, notes = read_text(
-                    data, source, delimiter, decimal, encoding, header=header, strict=strict
-                )
+                    data, source, how.delimiter, how.decimal, how.encoding, header=how.header,
+                    strict=how.strict,
+                )  # fmt: skip
         if not headings.are_unique(raw.column_names):
-            if strict:
+            if how.strict:
                 headings.check_unique(raw.column_names, source)
             names, more = headings.made_unique(raw.column_names)
             raw, notes = raw.rename_columns(names), [*notes, *more]
         if raw.num_rows == 0:
-            raise InputError(f"{source}: {NO_ROWS}")
-        if dialect and isinstance(place, Lines) and not every_row:
+            raise EmptyPartError(f"{source}: {NO_ROWS}")
+        if dialect and isinstance(place, Lines) and not how.every_row:
             raw, place, more = without_edges(raw, place, dialect.decimal)
-            notes += more
-        codes = MissingCodes.of(missing, raw.column_names, source)
-        columns, dialect, more = look_at_columns(raw, dialect, decimal, codes, answers or {}, strict=strict)
-        notes += more
+            notes = [*notes, *more]
+    return RawTable(raw, dialect, place, notes)
 
-        def look(rows: pa.Table) -> list[Column]:
-            mark = dialect.decimal if dialect else decimal
-            return look_at_columns(rows, dialect, mark, codes, answers or {}, strict=strict)[0]
 
+def inspected(
+    source: str, read: RawTable, how: ReadOptions, answers: Mapping[str, Collection[str]] | None = None
+) -> TableFile:
+    """The table with what its columns are."""
+    answers = answers or {}
+    with naming_damage(source):
+        codes = MissingCodes.of(how.missing, read.rows.column_names, source)
+        columns, dialect, more = look_at_columns(
+            read.rows, read.dialect, how.decimal, codes, answers, strict=how.strict
+        )
+
+    def look(rows: pa.Table) -> list[Column]:
+        mark = dialect.decimal if dialect else how.decimal
+        return look_at_columns(rows, dialect, mark, codes, answers, strict=how.strict)[0]
+
+    unused = codes.found_nowhere({column.name: column.missing_codes for column in columns})
+    return TableFile(source, read.rows, columns, dialect, unused, [*read.notes, *more], read.place, look)
+
+
+@contextmanager
+def naming_damage(source: str) -> Iterator[None]:
+    """Errors of pyarrow as errors that name the file."""
     # Names that are not text come as UnicodeDecodeError, types that pyarrow cannot make as the others.
+    try:
+        yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, NotImplementedError) as error:
         raise InputError(
             f"{source}: damaged, or not in the format it claims to be in: {one_line(error)}"
         ) from error
-    unused = codes.found_nowhere({column.name: column.missing_codes for column in columns})
-    return TableFile(source, raw, columns, dialect, unused, notes, place, look)
 
 
 def is_typed(data: Any) -> bool:

@@ -37,8 +37,7 @@ def impute(
     from kpod._analysis.applying import apply
     from kpod._analysis.filling import fill
     from kpod._analysis.summaries import summary_of_data
-    from kpod._files import writing
-    from kpod._files.output import as_typed
+    from kpod._files.output import write_as_it_is
     from kpod.cli.progress import Progress
 
     with (
@@ -51,8 +50,7 @@ def impute(
         filled, notes = fill(given)
         if output:
             progress(0, 0, "writing")
-            typed = writing.format_of(output) != "csv"
-            writing.write_table(as_typed(given.table, typed=typed), output, given.table.dialect)
+            write_as_it_is(given.table, output)
     summary = {
         **before,
         "filled": sum(filled.values()),

@@ -53,8 +53,8 @@ def in_files(name: str) -> Decorator:
             "--scratch",
             metavar="DIR",
             type=click.Path(),
-            help="Read the table in pieces, with a scratch file in DIR.  [default: in pieces only if there "
-            "are several files, or one that does not fit in memory]",
+            help="Read the table in pieces, with a scratch file in DIR.  [default: in pieces only if it does "
+            "not fit in memory]",
         ),
     )
 

@@ -88,7 +88,9 @@ def without_rows(table: TableFile, what: str, values: Sequence[str]) -> TableFil
     note = Note("rows dropped", (what,) if values else (), {"what": list(values) or what, "n": n})
     rows = np.flatnonzero(~dropped)
     place = Kept(table.place, table.raw, rows) if table.place else None
-    return again(table, table.raw.take(pa.array(rows)) if n else table.raw, [*table.notes, note], place)
+    parts = None if table.parts is None else table.parts.of(rows)
+    raw = table.raw.take(pa.array(rows)) if n else table.raw
+    return again(table, raw, [*table.notes, note], place, parts)
 
 
 def rows_with(table: TableFile, name: str, values: Sequence[str]) -> Any:
@@ -108,10 +110,10 @@ def rows_with(table: TableFile, name: str, values: Sequence[str]) -> Any:
     return np.array([word in matched for word in words])
 
 
-def again(table: TableFile, raw: Any, notes: list[Note], place: Any) -> TableFile:
+def again(table: TableFile, raw: Any, notes: list[Note], place: Any, parts: Any = None) -> TableFile:
     """The same table with other rows, its columns inspected again."""
     assert table.look is not None
-    return replace(table, raw=raw, columns=table.look(raw), notes=notes, place=place)
+    return replace(table, raw=raw, columns=table.look(raw), notes=notes, place=place, parts=parts)
 
 
 def combined(table: TableFile, unit: str, how: str) -> TableFile:

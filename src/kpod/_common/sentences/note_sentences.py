@@ -26,7 +26,8 @@ from kpod._common.sentences.shape_sentences import shape_of_clusters
 
 def sentence(note: Note) -> str:
     """The wording of a note."""
-    return WORDS[note.kind](note, **note.values)
+    text = WORDS[note.kind](note, **note.values)
+    return f"{printable(some(list(note.parts), most=3))}: {text}" if note.parts else text
 
 
 # How a file was read
@@ -47,6 +48,10 @@ def rows_that_hold(what: str, where: str, unit: str, n: int, cells: Sequence[str
 def empty_parts(_: Note, parts: Sequence[str]) -> str:
     have, were = ("has", "was") if len(parts) == 1 else ("have", "were")
     return f"{some(list(parts), most=3)} {have} no rows, and {were} skipped."
+
+
+def likewise_in_others(_: Note, parts: Sequence[str]) -> str:
+    return printable(f"{some(list(parts), most=3)} were read in the same way.")
 
 
 def extra_columns(note: Note, part: str, first: str) -> str:
@@ -217,6 +222,7 @@ WORDS: dict[str, Callable[..., str]] = {
     "rows left out": rows_left_out,
     "empty parts": empty_parts,
     "extra columns": extra_columns,
+    "likewise in others": likewise_in_others,
     "other sheets": other_sheets,
     "merged cells": merged_cells,
     "labelled codes": labelled_codes,

@@ -10,8 +10,22 @@ from typing import Any
 
 from kpod._common.errors import InputError, printable
 
-DENIED = ("access_denied", "accessdenied", "forbidden", "credential", "signature", "invalidaccesskey", "403")
+DENIED = (
+    "access_denied",
+    "accessdenied",
+    "forbidden",
+    "credential",
+    "signature",
+    "invalidaccesskey",
+    "access token",
+    "403",
+)
+NOT_LOADED = ("libjvm", "libhdfs", "unable to load")
 ABSENT = ("not found", "does not exist", "no such file", "nosuchbucket", "nosuchkey", "404")
+
+
+class EmptyPartError(InputError):
+    """A part holds no rows."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,7 @@ def said_by_place(error: Exception) -> str:
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile), or pass a file system that has them "
             f"({printable(text)[:200]})."
         )
-    if isinstance(error, FileNotFoundError) or any(word in low for word in ABSENT):
+    loaded = not any(word in low for word in NOT_LOADED)
+    if isinstance(error, FileNotFoundError) or (loaded and any(word in low for word in ABSENT)):
         return "does not exist; check the name."
     return f"cannot be read: {printable(text)[:300] or type(error).__name__}."

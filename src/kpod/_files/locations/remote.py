@@ -19,6 +19,7 @@ from kpod._files.atomic import is_url
 from kpod._files.locations import hive, lakes
 from kpod._files.locations.part import Part, naming_place, without_secrets
 
+PATIENCE = 60
 MAGIC = re.compile(r"[*\[]")  # not "?", with which the options of a URL begin
 
 
@@ -37,7 +38,7 @@ def filesystem_of(url: str, filesystem: Any = None) -> tuple[Any, str]:
         return wrapped(filesystem), path.rstrip("/")
     with naming_place(name):
         try:
-            found, path = fs.FileSystem.from_uri(url)
+            found, path = fs.FileSystem.from_uri(with_patience(url))
             return found, path.rstrip("/")
         except ArrowInvalid as error:
             if "nrecognized filesystem" not in str(error):
@@ -52,6 +53,13 @@ def filesystem_of(url: str, filesystem: Any = None) -> tuple[Any, str]:
     with naming_place(name):
         found, path = fsspec.core.url_to_fs(url)
         return wrapped(found), path.rstrip("/")
+
+
+def with_patience(url: str) -> str:
+    """A URL of Google's storage that gives up after a minute: without credentials, pyarrow tries for 15."""
+    if not url.lower().startswith(("gs://", "gcs://")) or "retry_limit_seconds=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}retry_limit_seconds={PATIENCE}"
 
 
 def read_url(url: str) -> bytes:

@@ -25,10 +25,6 @@ BUFFER = 1 << 18  # of each column of a Parquet file, which would be read whole 
 REMOTE_BUFFER = 1 << 22  # where every piece is a request
 
 
-class EmptyPartError(InputError):
-    """A part holds no rows."""
-
-
 class Source:
     """One file, and what was seen of it when it was opened."""
 
@@ -118,6 +114,11 @@ class Source:
             self.check_same()
             if self.filters is not None and "FieldRef" in str(error):
                 raise InputError(f"{self.name}: no such column for the filters: {one_line(error)}") from error
+            if self.filters is not None and " kernel " in str(error):
+                raise InputError(
+                    f"{self.name}: the filters do not go with the types of the columns: {one_line(error)}; "
+                    "compare numbers with numbers, and text with text."
+                ) from error
             raise InputError(
                 f"{self.name}: damaged, or not in the format it claims to be in: {one_line(error)}"
             ) from error

@@ -50,8 +50,7 @@ def write_parts(table: LargeTable, label: str, labels: Any, path: str) -> None:
         for _, some in itertools.groupby(rows, key=lambda pair: id(pair[0])):
             source, first = next(some)
             name = names[id(source)]
-            # What the folders of the part say is not said again in it.
-            parts = [key for key in source.part.keys if f"{key}=" in name]
+            parts = keys_in(source, name)
             batches = (
                 batch.drop_columns(parts) if parts else batch
                 for batch in itertools.chain([first], (batch for _, batch in some))
@@ -60,6 +59,11 @@ def write_parts(table: LargeTable, label: str, labels: Any, path: str) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as file:
                 write(file, format_of(name), dialect_for(name, table.dialect), batches)
+
+
+def keys_in(source: Source, name: str) -> list[str]:
+    """The columns that the folders of a part say, and that are not said again in it."""
+    return [key for key in source.part.keys if f"{key}=" in name]
 
 
 def part_names(files: Sequence[Source]) -> list[str]:

@@ -45,15 +45,14 @@ HEAD_ROWS = 50_000
 
 
 def files_of(data: Sequence[str], scratch: str | None) -> tuple[list[Part], bool]:
-    """The files of a table, and whether to read them in pieces: several, or one that would not fit."""
+    """The files of a table, and whether to read them in pieces: where asked to, or if they would not fit."""
     if "-" in data:
         if len(data) > 1 or scratch is not None:
             raise InputError("-: standard input cannot be read in pieces; give file names.")
         return [Part("-")], False
     parts = expand(data)
-    one = parts[0]
-    alone = len(parts) == 1 and scratch is None and not one.keys and one.schema is None
-    return parts, not (alone and (not may_be_scanned(one) or fits(one)))
+    only_whole = len(parts) == 1 and not may_be_scanned(parts[0])
+    return parts, scratch is not None or not (only_whole or fit(parts))
 
 
 def may_be_scanned(part: Part) -> bool:
@@ -69,13 +68,18 @@ def may_be_scanned(part: Part) -> bool:
     return bool(head) and not packed and foreign_formats.kind_of(head) is None
 
 
-def fits(part: Part) -> bool:
-    """Whether a table fits in memory, from the file's metadata; its errors are raised later."""
-    try:
-        with part.open() if part.filesystem else pa.OSFile(os.fsencode(part.path)) as file:
-            return memory_limits.fits(memory_limits.declared_size(file))
-    except OSError:  # not a regular file
-        return True
+def fit(parts: Sequence[Part]) -> bool:
+    """Whether a table fits in memory, from the metadata of its files; their errors are raised later."""
+    n_bytes = 0
+    for part in parts:
+        try:
+            with part.open() if part.filesystem else pa.OSFile(os.fsencode(part.path)) as file:
+                n_bytes += memory_limits.declared_size(file)
+        except OSError:  # not a regular file
+            continue
+        if not memory_limits.fits(n_bytes):
+            return False
+    return True
 
 
 class RawColumns:
@@ -201,8 +205,8 @@ class LargeTable(TableFile):
             name = next(iter(absent or choice.categories))
             raise InputError(
                 f"{self.source}: column {shown(name)} does not hold plain numbers, which a table that "
-                f"is read in pieces needs; leave it out with {option('--exclude')}, or give one file that "
-                f"fits into memory{self.whole_size}."
+                f"is read in pieces needs; leave it out with {option('--exclude')}, or give a table "
+                f"that fits into memory{self.whole_size}."
             )
         if all(column.missing == self.n_rows for column in self.columns if column.name in choice.used):
             self.decoded.scratch.remove()

@@ -7,7 +7,7 @@ unless the table declares it, as a lake does: then it is missing there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -22,32 +22,47 @@ from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._common.sentences.formatting import some
 from kpod._files import foreign_formats, memory_limits
-from kpod._files.locations.part import Part
-from kpod._files.pieces.file_source import ArrowSource, EmptyPartError, ParquetSource, Source
+from kpod._files.locations.part import EmptyPartError, Part
+from kpod._files.pieces.file_source import ArrowSource, ParquetSource, Source
 from kpod._files.pieces.queries import QuerySource, parts_of
 from kpod._files.pieces.text_source import TextOptions, TextSource
 from kpod._files.text import delimited, headings
 from kpod._inputs.lazy import lazy_kind
 
 
-def open_source(part: Part, options: TextOptions, filters: Any = None) -> Source:
-    """The file, by its first bytes."""
+def first_bytes(part: Part) -> bytes:
+    """The first bytes of a file that is one and holds something."""
     if part.is_irregular():
         raise InputError(
-            f"{part.name}: is not a regular file, and cannot be read in pieces; save it to a file first."
+            f"{part.name}: is not a regular file, and cannot be read with others or in pieces; save it to a "
+            "file first."
         )
     try:
         with part.open() as file:
-            head = file.read(512)
+            head: bytes = file.read(512)
     except OSError as error:
         raise InputError(f"{part.name}: cannot be read: {error.strerror}.") from error
     if not head.strip():
         refused = InputError if part.suffix in BINARY else EmptyPartError
         raise refused(f"{part.name}: is empty.")
+    return head
+
+
+def typed_source(part: Part, head: bytes, filters: Any = None) -> Source | None:
+    """A file that says what its columns hold; None for any other."""
     if head[:4] == b"PAR1":
         return ParquetSource(part, filters)
     if head[:6] == b"ARROW1" or head[:4] == delimited.STREAM:
         return ArrowSource(part, filters)
+    return None
+
+
+def open_source(part: Part, options: TextOptions, filters: Any = None) -> Source:
+    """The file, by its first bytes."""
+    head = first_bytes(part)
+    typed = typed_source(part, head, filters)
+    if typed is not None:
+        return typed
     if head[:4] == b"FEA1" or memory_limits.packing(head) or foreign_formats.kind_of(head):
         raise InputError(
             f"{part.name}: cannot be read in pieces; only CSV, Parquet, Arrow and Feather (version 2) files "
@@ -97,13 +112,14 @@ class Sources:
         options: TextOptions,
         filters: Any = None,
         columns: Sequence[str] | None = None,
+        opened: Callable[[Part, TextOptions, Any], Source] = open_source,
     ) -> Sources:
         files: list[Source] = []
         empty: list[str] = []
         last: InputError | None = None
         for part in parts:
             try:
-                source = open_source(part, options, filters)
+                source = opened(part, options, filters)
                 if not files and source.dialect is not None:  # which holds for all files
                     options = replace(
                         options, delimiter=source.dialect.delimiter, decimal=source.dialect.decimal
@@ -117,6 +133,9 @@ class Sources:
                 last = error
         if not files:
             assert last is not None
+            if len(empty) > 1:
+                none = "no rows are left by the filters." if filters is not None else "no part has any rows."
+                raise InputError(f"{empty[0]} and {len(empty) - 1} more: {none}")
             raise last
         out = cls.checked(files, columns)
         if empty and filters is None:

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from kpod._columns.tables import Dialect
 from kpod._common.errors import InputError
-from kpod._files.locations.part import Part
-from kpod._files.pieces.file_source import EmptyPartError, Source
+from kpod._files import memory_limits
+from kpod._files.locations.part import EmptyPartError, Part
+from kpod._files.pieces.file_source import Source
 from kpod._files.text import blank_separated, delimited, headings, rows_that_are_not_data
 
 TEXT_BLOCK = 1 << 23
@@ -62,7 +63,8 @@ class TextSource(Source):
         for one in found:
             them = "it" if one.n == 1 else "them"
             raise InputError(
-                f"{self.name}: {one}, which a table that is read in pieces cannot have; remove {them}."
+                f"{self.name}: {one}, which a table that is read in pieces cannot have; remove {them}, or "
+                f"have the table read whole{memory_limits.room()}."
             )
 
     def tail(self) -> bytes:

@@ -29,6 +29,7 @@ from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._common.typing import Floats
 from kpod._files.atomic import is_url
+from kpod._files.locations.part import EmptyPartError
 from kpod._files.locations.remote import read_url
 from kpod._files.text import blank_separated, headings, rows_that_are_not_data, uneven_lines
 
@@ -75,7 +76,7 @@ def read_bytes(path: str, source: str) -> bytes:
         except OSError as error:
             raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
     if not data[:SAMPLE].strip():
-        raise InputError(f"{source}: is empty.")
+        raise EmptyPartError(f"{source}: is empty.")
     return data
 
 
@@ -91,7 +92,7 @@ def read_text(
 ) -> tuple[pa.Table, Dialect, Lines, list[Note]]:
     data, encoding = as_utf8(data, encoding, source)
     if not data[:SAMPLE].strip():  # a mark of the encoding, and nothing that it is of
-        raise InputError(f"{source}: is empty.")
+        raise EmptyPartError(f"{source}: is empty.")
     data = data if strict else uneven_lines.with_double_quotes(data)
     try:
         data, empty = without_empty_lines(data)
@@ -120,7 +121,7 @@ def read_text(
     n_lines = lines_of(sample_of(data), delimiter, n_headings)
     body = data[end_of_line(data, n_lines) :]
     if not body[:SAMPLE].strip():
-        raise InputError(f"{source}: {NO_ROWS}")
+        raise EmptyPartError(f"{source}: {NO_ROWS}")
     try:
         raw = parsed(body, names, delimiter, quotes=quotes)
     except pa.ArrowInvalid as error:
