@@ -377,6 +377,23 @@ def fastest_table():
     return markdown(["", *times, *over], [*rows, ["geometric mean", *[""] * len(times), *means]])
 
 
+def sweep_table():
+    """The worst cells, with the ratio of the times of one iteration beside that of the fits."""
+    rows = []
+    for line in read_results("sweep-worst"):
+        iterations = [int(line[of]) for of in ("iterations", "of KMeans")]
+        per_iteration = float(line["ratio"]) * iterations[1] / iterations[0]
+        shape = f"{int(line['rows']):,} x {line['columns']}, k={line['clusters']}"
+        times = (f"{float(line[of]):.3g}" for of in ("kpod, ms", "KMeans, ms"))
+        rows.append([
+            shape, f"{float(line['missing']):.0%}", *times, f"{float(line['ratio']):.2f}",
+            " / ".join(map(str, iterations)), f"{per_iteration:.2f}",
+        ])  # fmt: skip
+    return markdown(
+        ["", "missing", "kpod, ms", "KMeans, ms", "ratio", "iterations", "ratio for one iteration"], rows
+    )
+
+
 def polars_table():
     sides = ("kpod", "polars and KMeans")
     rows = [
@@ -544,6 +561,7 @@ TABLES = {
     "command-line": command_line_table,
     "command-line-polars": polars_table,
     "fastest": fastest_table,
+    "sweep-worst": sweep_table,
     "budget": lambda: plain(
         "budget",
         ["rows x columns", "`-k 10 --shape round --no-verdict`", "all open but the shape", "all open"],
