@@ -75,6 +75,7 @@ html_css_files = ["kpod.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = False  # summaries are fetched, which a browser refuses in a folder
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_theme_options = {
     "show_prev_next": True,
     "header_links_before_dropdown": 5,

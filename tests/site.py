@@ -109,18 +109,37 @@ def test_search_finds_predict_proba(browser):
 
 
 WORDS = {
-    "NaN": "index", "missing values": "", "imputation": "", "MNAR": "gaps", "elbow": "troubleshooting",
-    "n_jobs": "troubleshooting", "GPU": "troubleshooting", "time series": "troubleshooting",
-    "Gaussian mixture": "mixture", "Dask": "", "Excel": "", "SPSS": "", "categories": "", "ratings": "sparse",
-    "checkpoint": "", "memory": "", "silhouette": "", "outliers": "", "predict_proba": "KPOD",
+    "NaN": "index",
+    "missing values": "index",
+    "imputation": "comparison",
+    "MNAR": "gaps",
+    "elbow": "troubleshooting",
+    "n_jobs": "troubleshooting",
+    "GPU": "troubleshooting",
+    "time series": "troubleshooting",
+    "Gaussian mixture": "mixture",
+    "Dask": "growing",
+    "Excel": "installing",
+    "SPSS": "spss-sas",
+    "categories": "mixed",
+    "ratings": "sparse",
+    "checkpoint": "growing",
+    "memory": "from_disk",
+    "silhouette": "silhouette",
+    "outliers": "command-line",
+    "predict_proba": "KPOD",
     "standardise": "",
     "kmeans with missing values python": "questions",
     "cluster survey data with missing answers": "questions",
-    "how many clusters with nan": "", "kpod vs imputation": "", "kmeans sparse ratings nan not zero": "",
-    "cluster larger than memory csv": "", "spark kmeans missing values": "",
-    "gaussian mixture nan sklearn": "",
-    "is my missingness informative": "", "assign new rows to clusters with missing values": "questions",
-}  # fmt: skip
+    "how many clusters with nan": "choosing",
+    "kpod vs imputation": "comparison",
+    "kmeans sparse ratings nan not zero": "sparse",
+    "cluster larger than memory csv": "scale",
+    "spark kmeans missing values": "questions",
+    "gaussian mixture nan sklearn": "mixture",
+    "is my missingness informative": "",
+    "assign new rows to clusters with missing values": "questions",
+}
 """What strangers type, and the page that ought to be among the first three; "" where several would do."""
 
 

@@ -2,6 +2,7 @@
 
 import html
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -367,3 +368,22 @@ def test_a_clear_number_that_other_choices_do_not_confirm_is_said_to_be_uncertai
     assert why(choice, is_confirmed=False).endswith(
         "but other choices give other clusters, so the number is not certain."
     )
+
+
+def test_differences_are_set_apart_and_those_left_out_are_counted():
+    """Numbers of clusters and numbers of choices are not to be taken for one another."""
+
+    class Other(NamedTuple):
+        text: str
+        n_clusters: int
+        same: bool = False
+        agreement: float = 0.5
+
+    others = [Other(f"with {name}", 5) for name in "abcd"]
+    sentence = verdict_sentence("given", 2, 2, others, None)
+    assert sentence == (
+        "2 clusters, as asked for; the same under none of 4 other choices; with a, there are 5; "
+        "with b, there are 5; 2 more differ."
+    )
+    assert verdict_sentence("given", 2, 2, others[:3], None).endswith("there are 5; 1 more differs.")
+    assert verdict_sentence("given", 2, 2, others[:2], None).endswith("a, there are 5; with b, there are 5.")
