@@ -156,6 +156,28 @@ def real_tables(which):
     return said[which]
 
 
+def new_tables(which):
+    """The same for tables of other sources, which came later."""
+    lines = read_results("once/new-tables")
+
+    def total(name):
+        return sum(int(line[name] or 0) for line in lines)
+
+    columns, after = total("columns"), total("columns after rules were mended")
+    said = {
+        "tables": len(lines),
+        "refused": sum(line["refused"] == "wrongly" for line in lines),
+        "columns": f"{columns:,}",
+        "right": f"{100 * total('right') / columns:.1f} %",
+        "used": total("wrongly used"),
+        "left-out": total("wrongly left out"),
+        "ranks": total("ranks used beside their scores without a word"),
+        "notes-wrong": total("notes wrong"),
+        "mended": f"{100 * total('right after rules were mended') / after:.1f} %",
+    }
+    return said[which]
+
+
 def of_verdicts(which):
     """The lines of tables that begin with a word; "3 groups" and "one group" begin with 3 and one."""
     lines = read_results("verdict")
@@ -263,6 +285,7 @@ FIGURES = {
     "mixed-speed": mixed_speed,
     "mixture-behind": mixture_behind,
     "paper-verdicts": verdicts,
+    "new-tables": new_tables,
     "real-tables": real_tables,
     "scales-tables": scales,
     "shape-worse": shape_worse,

@@ -196,7 +196,7 @@ def test_rows_of_a_panel_are_called_by_individual_and_time():
     table = pd.DataFrame({"country": [f"land {chr(65 + c)}" for c in country], "year": 2000 + year})
     table["gdp"], table["births"] = rng.normal(country % 3 * 9), rng.normal(country % 2 * 9)
     names = kpod.analyze(table, 2, verdict=False).row_names
-    assert names[9] == f"{table['country'][9]}, {table['year'][9]}"
+    assert names[9] == f"{table['country'][9]} ({table['year'][9]})"
 
 
 def test_clusters_alike_are_told_from_their_neighbours():

@@ -137,7 +137,7 @@ def test_csv_partitions_and_empty_parts(X, tmp_path):
 
 def test_what_is_wrong_is_named_by_file_line_and_column(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["x,y", *(f"{i},{i % 7}" for i in range(30))]))
-    (tmp_path / "b.csv").write_text("\n".join(["x,y", *(f"{i},{i % 7}" for i in range(20)), "4,inf"]))
+    (tmp_path / "b.csv").write_text("\n".join(["x,y", *(f"{i},{i % 7}" for i in range(20)), "4,1e999"]))
     with pytest.raises(InputError, match=r"b\.csv, line 22, column 'y': inf is infinite"):
         kpod.analyze(tmp_path, 2, columns=["x", "y"])
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")

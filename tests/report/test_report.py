@@ -119,7 +119,7 @@ def test_logarithms_are_described_on_their_own_scale():
     seen = Clustering.of(model, frame)
     said = [seen.sentence(int(model[-1].labels_[row])).partition("rows, ")[2] for row in (0, 40, 80)]
     assert [text.partition(" (")[0] for text in said] == ["low in x", "high in x", "high in x"]
-    assert said[0] == "low in x (1, others 2,460)"  # the geometric mean of the others, as the center is
+    assert said[0] == "low in x (1, others 2,460; means of logarithms)"
 
 
 def test_centers_that_are_no_plain_means_say_so(rng):

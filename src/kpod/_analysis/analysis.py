@@ -126,7 +126,12 @@ class Analysis:
         with_stability = "stability" in self.__dict__
         if with_stability not in self._cautions:
             known = self.stability if with_stability else None
-            self._cautions[with_stability] = cautions(self._clustering, self.row_names, known)
+            self._cautions[with_stability] = cautions(
+                self._clustering,
+                self.row_names,
+                known,
+                mixture_refused=self.shape is not None and self.shape.is_refused,
+            )
         return self._cautions[with_stability]
 
     @cached_property

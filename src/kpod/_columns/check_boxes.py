@@ -17,6 +17,8 @@ from kpod._columns.tables import Column
 from kpod._common.notes import Note
 
 TICKS = words("x ✓ ✔ ✗ true t yes y 1 checked selected ja oui si sí ")
+RARE = 0.01
+"""A column filled in fewer rows than this is a remark or an exception, not an option that was ticked."""
 LEAST_BOXES = 3
 """Columns side by side with one value each that are the options of one question."""
 
@@ -41,7 +43,11 @@ def read_check_boxes(columns: Sequence[Column], raw: pa.Table) -> list[Note]:
 
 def only_value(column: Column, values: pa.ChunkedArray) -> str:
     """The value of a column that has one value in some rows and nothing in the others; else nothing."""
-    if column.role.role != "constant" or not column.missing:
+    if (
+        column.role.role != "constant"
+        or not column.missing
+        or len(values) - column.missing < RARE * len(values)
+    ):
         return ""
     if column.values is not None and column.kind not in ("yes/no", "true/false"):
         return "1" if column.low == 1 else ""

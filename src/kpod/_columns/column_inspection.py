@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from kpod._columns.missing_codes import as_number, spellings
 from kpod._columns.notations import number_formats
-from kpod._columns.roles import codes, column_facts, decide
+from kpod._columns.roles import column_facts, decide, identifier_names
 from kpod._columns.tables import Column
 from kpod._columns.tally import Tally
 from kpod._common.sentences.formatting import percent
@@ -116,6 +116,11 @@ def inspect_text(
                 if again.values is not None:
                     return with_odd(again, text, odd)
         return finish_text(column, text, missing, decimal, declared, order, answers, tolerant)
+    if tolerant and declared is None and (odd := infinite_entries(text, floats)):
+        again = inspect_text(
+            name, text, decimal, [*missing, *odd], decimal_given, declared, order, answers, False
+        )
+        return with_odd(again, text, odd)
     count_missing_codes(column, text, gaps)
     column.values = floats
     odd_nans = int(np.isnan(floats).sum()) - column.missing  # -nan, nan(0x1) and the like
@@ -162,6 +167,16 @@ def odd_entries(text: pa.ChunkedArray, gaps: Any, decimal: str) -> list[str]:
     if {value.lower() for value in values} & set(truths):
         return []
     return values if share <= MOST_ODD_SHARE or words else []
+
+
+def infinite_entries(text: pa.ChunkedArray, floats: Floats) -> list[str]:
+    """How infinity is written in a column of numbers in which it is rare, such as where one divided by 0."""
+    infinite = np.isinf(floats)
+    n, n_numbers = int(infinite.sum()), int(np.isfinite(floats).sum())
+    if not n or n_numbers < LEAST_NUMBERS or n > MOST_ODD_SHARE * (n + n_numbers):
+        return []
+    found = [str(value) for value in pc.unique(pc.filter(text, pa.array(infinite))).to_pylist()]
+    return found if all(re.match(number_formats.INFINITE, value) for value in found) else []
 
 
 def with_odd(column: Column, text: pa.ChunkedArray, odd: Sequence[str]) -> Column:
@@ -330,7 +345,7 @@ def text_role(
     if column.ambiguous:
         return column_facts.Role("text", TWO_WAYS)
     if column.numeric_share > 0.5 and declared is None:
-        if codes.names_a_unit(column.name):
+        if identifier_names.names_a_unit(column.name):
             return column_facts.Role("identifier", "judging by its name")
         if not tolerant:
             return column_facts.Role("number", "mostly numbers")

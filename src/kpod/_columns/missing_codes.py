@@ -21,6 +21,8 @@ GAPS = [
 
 WORD = "None"
 """The code that is also an answer: how much do you smoke?"""
+LETTERS = "NA"
+"""The code that is also one of two letters: Namibia, North America."""
 MINUS = "-"
 """The code that is also a sign."""
 EVERYWHERE = "*"
@@ -133,4 +135,4 @@ def spellings(given: Sequence[str], answers: Collection[str] = ()) -> list[str]:
 
 def answers_among(words: Iterable[str]) -> set[str]:
     """The codes that are answers where these words are known to be."""
-    return {code for word in words for code in (WORD, MINUS) if word.lower() == code.lower()}
+    return {code for word in words for code in (WORD, MINUS, LETTERS) if word.lower() == code.lower()}

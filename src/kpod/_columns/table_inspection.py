@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from kpod._columns.check_boxes import read_check_boxes
 from kpod._columns.column_inspection import ask_about_points, inspect, shows_points
-from kpod._columns.missing_codes import MINUS, WORD, MissingCodes, answers_among
+from kpod._columns.missing_codes import LETTERS, MINUS, WORD, MissingCodes, answers_among
 from kpod._columns.relations.codes_beside_names import settle_by_other_columns
 from kpod._columns.tables import Column, Dialect
 from kpod._common.notes import Note
@@ -47,7 +48,11 @@ def look_at_columns(
     for at, column in enumerate(columns):
         if column.name in answers:
             columns[at] = look(column.name, answers[column.name])
-    noted = {**answers_none(columns, codes), **answers_minus(columns, raw, codes)}
+    noted = {
+        **answers_none(columns, codes),
+        **answers_minus(columns, raw, codes),
+        **answers_letters(columns, raw, codes),
+    }
     for at in noted:
         columns[at] = look(columns[at].name, answers_among(columns[at].missing_codes))
     check_boxes = read_check_boxes(columns, raw)
@@ -104,6 +109,30 @@ def answers_minus(columns: Sequence[Column], raw: pa.Table, codes: MissingCodes)
         and {"+"}
         == distinct(raw[column.name]) - {"" if mark == "empty" else mark for mark in column.missing_codes}
     }
+
+
+TWO_LETTERS = re.compile("[A-Z]{2}")
+LEAST_CODES = 3
+
+
+def answers_letters(columns: Sequence[Column], raw: pa.Table, codes: MissingCodes) -> dict[int, Note]:
+    """Columns of codes of two capitals, among which NA is one (AF, EU, NA), with a note.
+
+    Unless a column of another kind has it, too: then the program that wrote the table marks gaps so.
+    """
+    having = [at for at, column in enumerate(columns) if LETTERS in column.missing_codes]
+    if not all(is_plain_text(columns[at]) and is_of_two_letters(columns[at], raw) for at in having):
+        return {}
+    return {
+        at: answer_note(columns[at], [LETTERS], "two letters")
+        for at in having
+        if LETTERS not in codes.of_column(columns[at].name)
+    }
+
+
+def is_of_two_letters(column: Column, raw: pa.Table) -> bool:
+    entries = distinct(raw[column.name]) - {"" if mark == "empty" else mark for mark in column.missing_codes}
+    return len(entries) >= LEAST_CODES and all(map(TWO_LETTERS.fullmatch, entries))
 
 
 def distinct(values: pa.ChunkedArray) -> set[str]:

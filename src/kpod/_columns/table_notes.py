@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 from kpod._columns.preparing.column_values import codes_of, decoded
 from kpod._columns.preparing.columns_in_use import LEAST_RUNS, LONG_RUN, ColumnUsage, days_of, occurs, typical
 from kpod._columns.relations.few_columns import few_columns
+from kpod._columns.relations.nearly_the_same import nearly_the_same
 from kpod._columns.relations.same_information import Same
 from kpod._columns.relations.shared_codes import shared_codes
+from kpod._columns.roles.column_facts import tokens
 from kpod._columns.rows.aggregates import aggregates
 from kpod._columns.rows.identical_rows import copies
 from kpod._columns.rows.repeated_individuals import repeated_units
@@ -32,11 +34,12 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
     """Notes on the columns used, those alike in one note; and missing codes that occur nowhere."""
     labelled = {name for note in table.notes if note.kind == "labelled codes" for name in note.columns}
     found: dict[tuple[str, tuple[str, ...]], list[Note]] = {}
+    numbers = numbers_of(table, choice)
     for name in choice.used:
         column = table.column(name)
         for note in choice.roles[name].notes or column.role.notes:
             codes = tuple(note.values.get("codes", ()))
-            if not (codes and name in labelled):
+            if not (codes and (name in labelled or runs_below(numbers, name, codes))):
                 found.setdefault((note.kind, codes), []).append(note)
         if column.how_written:
             found.setdefault(("number format", ()), []).append(
@@ -45,7 +48,7 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
     notes = Notes([*few_columns(table, choice), *table.notes])
     notes += [note for name in choice.used for note in odd_notes(table, table.column(name))]
     notes += [Note("possible weights", tuple(choice.weights))] if choice.weights else []
-    shared = shared_codes(numbers_of(table, choice))
+    shared = shared_codes(numbers)
     known = {(code, name) for note in shared for code in note.values["codes"] for name in note.columns}
     notes += [note for note in shared if not labelled.issuperset(note.columns)]
     notes += [
@@ -60,6 +63,7 @@ def notes_on(table: TableFile, choice: ColumnUsage) -> Notes:
     notes += [] if table.in_pieces else row_notes(table, choice)
     notes += same_notes(choice.same, choice.named)
     notes += [Note("sum of columns", (name, *parts)) for name, parts in choice.sums.items()]
+    notes += alike_notes(nearly_the_same(numbers))
     notes += [Note("absent code", values={"code": code}) for code in table.unused_codes]
     return notes.by_importance()
 
@@ -70,6 +74,21 @@ def numbers_of(table: TableFile, choice: ColumnUsage) -> dict[str, Floats]:
         return {}
     names = [name for name in choice.used if name not in choice.categories]
     return {name: values for name in names if (values := table.column(name).values) is not None}
+
+
+def runs_below(numbers: dict[str, Floats], name: str, codes: Collection[str]) -> bool:
+    """Whether another column, alike by the last word of its name, goes on below a negative code."""
+    lowest = min(map(float, codes)) if all(map(is_plain_number, codes)) else 0.0
+    kind = tokens(name)[-1:]
+    return lowest < 0 and any(
+        other != name and kind and tokens(other)[-1:] == kind and np.nanmin(values) < lowest
+        for other, values in numbers.items()
+        if np.isfinite(values).any()
+    )
+
+
+def is_plain_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
 
 
 def odd_notes(table: TableFile, column: Column) -> list[Note]:
@@ -107,6 +126,12 @@ def same_notes(found: Sequence[Same], named: Collection[str] = ()) -> list[Note]
         values = {"lines": lines, "used": is_used}
         notes.append(Note("same information", (of, *(same.name for same in alike)), values))
     return notes
+
+
+def alike_notes(groups: Sequence[Sequence[str]]) -> list[Note]:
+    """One note on all columns that put the rows in the order of another one."""
+    names = tuple(name for group in groups for name in group)
+    return [Note("nearly the same", names, {"groups": [list(group) for group in groups]})] if groups else []
 
 
 def row_notes(table: TableFile, choice: ColumnUsage) -> list[Note]:

@@ -30,12 +30,18 @@ LONG = 1e10
 def format_of(path: str) -> str:
     """The output format, by the ending of a file's name."""
     suffix = Path(path).suffix.lower()
-    if path != "-" and suffix not in SUFFIXES:
+    if path != "-" and suffix not in SUFFIXES and not is_device(path):
         raise InputError(
             f"{printable(path)}: cannot tell the format from the name; end it in one of "
             f"{', '.join(SUFFIXES)}."
         )
     return SUFFIXES.get(suffix, "csv")
+
+
+def is_device(path: str) -> bool:
+    """Whether this is /dev/null, a pipe or the like, whose name says nothing about a format."""
+    place = Path(path)
+    return place.exists() and not place.is_file() and not place.is_dir()
 
 
 def check_packages(kind: str) -> None:

@@ -41,11 +41,15 @@ NEARLY_BEST = 1e-3
 
 
 def cautions(
-    c: Clustering, row_names: Sequence[Any] | None = None, stability: Stability | None = None
+    c: Clustering,
+    row_names: Sequence[Any] | None = None,
+    stability: Stability | None = None,
+    *,
+    mixture_refused: bool = False,
 ) -> Notes:
-    """What to be careful about, the gravest first."""
+    """What to be careful about, the gravest first; `mixture_refused`: no Gaussian mixture fits the table."""
     return Notes([
-        *probability_cautions(c),
+        *probability_cautions(c, mixture_refused),
         *([] if stability is None else stability_cautions(stability)),
         *([] if c.converged else [caution("not converged", max_iter=int(c.kpod.max_iter))]),
         *([] if c.is_fitted_table else [caution(NOT_FITTED_ON)]),
@@ -61,7 +65,7 @@ def caution(kind: str, columns: Sequence[str] = (), **values: Any) -> Note:
     return Note(kind, tuple(columns), values, "caution")
 
 
-def probability_cautions(c: Clustering) -> Iterator[Note]:
+def probability_cautions(c: Clustering, mixture_refused: bool) -> Iterator[Note]:
     """Clusters most of whose rows are in another by the probabilities: two notions of a group disagree."""
     moved = rows_elsewhere(c)
     for cluster in np.flatnonzero(moved > CONTRADICTED * c.sizes):
@@ -76,7 +80,7 @@ def probability_cautions(c: Clustering) -> Iterator[Note]:
             of_two=c.k == 2,
         )
     if c.roundness is not None and c.roundness.contradicted:
-        yield caution("clusters that are not round", **c.roundness._asdict())
+        yield caution("clusters that are not round", **c.roundness._asdict(), refused=mixture_refused)
 
 
 def stability_cautions(stability: Stability) -> Iterator[Note]:

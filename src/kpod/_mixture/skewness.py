@@ -36,7 +36,8 @@ def gain_of_transforms(values: Floats, labels: Labels, weights: Floats) -> float
         seen = ~np.isnan(column) & (labels >= 0) & (weights > 0)
         x, w, of = column[seen], weights[seen], labels[seen]
         total += float(w.sum())
-        if len(x) and x.min() < x.max():  # the spread of a constant is not 0 once it is rounded
+        # The spread of a constant is not 0 once it is rounded; of two values, any transform is a line.
+        if len(x) and x.min() < x.max() and not ((x == x.min()) | (x == x.max())).all():
             mean = np.average(x, weights=w)
             z = (x - mean) / np.sqrt(np.average((x - mean) ** 2, weights=w))
             size = float(w @ (np.sign(z) * np.log1p(np.abs(z))))

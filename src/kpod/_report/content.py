@@ -88,8 +88,8 @@ def clusters(c: Clustering, row_names: Sequence[Any] | None = None) -> list[dict
 
 
 def contrast_text(c: Clustering, cluster: int) -> str:
-    """How a cluster differs from the nearest other one; empty if its sentence has that, or there is none."""
-    contrast = c.contrast(cluster)
+    """How a cluster differs from the nearest other one; empty if its sentence has that already."""
+    contrast = c.contrast(cluster) if c.k > 2 else None  # of two, the nearest is all others
     return "" if contrast is None or c.is_like_nearest(cluster) else contrast_clause(contrast)
 
 

@@ -30,8 +30,8 @@ MAGNITUDES = {
 POINTED = r"^[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?(?:e\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
 COMMAED = r"^[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?(?:e\d+)?|(?:\d+,?\d*|,\d+)(?:[eE][-+]?\d+)?)$"
 """Numbers with a decimal point, or a decimal comma; the other mark may group thousands."""
-UNIT = r"\p{L}[\p{L} /°²³%]*"
-"""What may stand behind a number: kg, m², km/h, full defects."""
+UNIT = r"\p{L}[\p{L} /°²³%]*(?:[23]|1[0,]*)?"
+"""What may stand behind a number: kg, m², km/h, full defects, to 1, per 1,000."""
 LETTERS = ("m", "g", "l", "h", "v", "w")
 """Units of one letter; others are parts of names, as in 12A."""
 NO_UNITS = ("st", "nd", "rd", "th", "am", "pm", "e", "inf", "infinity", "nan")

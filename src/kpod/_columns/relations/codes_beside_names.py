@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpod._columns.column_inspection import is_text
-from kpod._columns.roles.calendar import PARTS, plain
-from kpod._columns.roles.codes import RANKS
+from kpod._columns.roles.calendar import PARTS, is_year_word, plain
 from kpod._columns.roles.column_facts import SAMPLE, Facts, Role, tokens
-from kpod._columns.roles.heading_words import HOW_MANY, QUANTITIES
+from kpod._columns.roles.heading_words import EVENTS, HOW_MANY, QUANTITIES, RANKS
 from kpod._columns.roles.ordered import order_of
 from kpod._columns.tables import Column
 from kpod._common.typing import Floats
@@ -40,8 +39,17 @@ def settle_by_other_columns(columns: Sequence[Column], raw: pa.Table) -> None:
     for column in columns:
         if column.values is None or column.kind != "integer" or column.role.role != "number":
             continue
-        facts = Facts(column.name, len(column.values), observed(column.values[:SAMPLE]))
+        head = observed(column.values[:SAMPLE])
+        if not len(head):
+            continue
+        facts = Facts(column.name, len(column.values), head)
         if facts.n_distinct < LEAST_LEVELS or facts.is_quantity:
+            continue
+        groups = next(
+            (other.name for other, codes, _ in coded if numbers_rows_of(column.values[:SAMPLE], codes)), ""
+        )
+        if groups:
+            column.role = Role("identifier", f"numbers the rows of each {groups}")
             continue
         for other, codes, levels in coded:
             if len(levels) >= LEAST_LEVELS and is_code_of(
@@ -53,6 +61,20 @@ def settle_by_other_columns(columns: Sequence[Column], raw: pa.Table) -> None:
 
 
 NAMING = ("category", "identifier", "text")
+
+
+LEAST_GROUPS, LEAST_LENGTH = 5, 3
+
+
+def numbers_rows_of(values: Floats, codes: Any) -> bool:
+    """Whether numbers count 1, 2, 3, ... the rows of each value of another column, which stand together."""
+    n = len(codes)
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if n else np.empty(0, int)
+    lengths = np.diff(np.append(starts, n))
+    if len(starts) < LEAST_GROUPS or np.median(lengths) < LEAST_LENGTH or len(np.unique(codes)) < len(starts):
+        return False
+    place = np.arange(n) - np.repeat(starts, lengths)
+    return bool(values[0] in (0, 1) and (values == place + values[0]).all())
 
 
 def observed(values: Floats) -> Floats:
@@ -123,7 +145,12 @@ def parts_of_time(columns: Sequence[Column]) -> None:
         parts[column.name][0] for column in columns if column.name in parts and column.role.role == "date"
     }
     for column in columns:
-        if column.role.role == "number" and column.name in parts and parts[column.name][0] in known:
+        if column.role.role != "number" or column.name not in parts:
+            continue
+        of, kind = parts[column.name]
+        if of in known and not (
+            is_year_word(kind) and EVENTS & set(of)
+        ):  # a year of birth is as good as an age
             column.role = Role("date", f"{column.low:.0f} to {column.high:.0f}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kpod._columns.roles.column_facts import YEARS, Facts, Role, in_years, is_years
-from kpod._columns.roles.heading_words import A_PROPERTY, QUANTITIES, STAMPS, words
+from kpod._columns.roles.heading_words import A_PROPERTY, EVENTS, QUANTITIES, STAMPS, words
 from kpod._common.notes import Note
 
 YEAR_WORDS = words("year decade yr jahr annee ano anno jaar rok vuosi god год 年 ")
@@ -86,6 +86,8 @@ def is_named_time(facts: Facts, tokens: tuple[str, ...]) -> bool:
     words = [word for word in tokens if not word.isdigit()]
     years = [word for word in words if is_year_word(word)]
     others = set(words) - set(years[:1] or words[-1:])
+    if words and words[-1] in MONTH_WORDS and others <= EVENTS and (facts.low, facts.high) == (1, 12):
+        return True  # the month of birth is no quantity, unlike the year
     if others & (A_PROPERTY | QUANTITIES) or len(words) > 3:
         return False
     if years:

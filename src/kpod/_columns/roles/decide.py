@@ -12,6 +12,7 @@ import numpy as np
 from kpod._columns.roles.calendar import calendar, year_note
 from kpod._columns.roles.codes import coded_category, identifier, postcodes
 from kpod._columns.roles.column_facts import Contents, Facts, Role, observed_sample
+from kpod._columns.roles.heading_words import QUANTITIES
 from kpod._columns.roles.suspected_codes import code_notes
 from kpod._columns.roles.text_roles import ALL_THE_SAME, role_of_text
 from kpod._common.notes import Note
@@ -73,7 +74,8 @@ def role_of_numbers(c: Contents) -> Role:
 def coordinate_note(facts: Facts) -> Note | None:
     names = {"lat", "latitude", "lon", "lng", "long", "longitude"}
     words = set(facts.tokens) & names
-    if words and facts.low >= -180 and facts.high <= 360 and not facts.whole:
+    other = set(facts.tokens) & QUANTITIES  # hisp_lat_pct is a share
+    if words and not other and facts.low >= -180 and facts.high <= 360 and not facts.whole:
         return Note("coordinates", (facts.name,))
     return None
 

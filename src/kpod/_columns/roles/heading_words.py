@@ -13,7 +13,7 @@ IDS = words(
     "id ids uuid guid uid pid sid eid hhid ssn nin ein mrn isbn issn doi imei iban vin sku upc barcode "
     "identifier identifiant kennung kennziffer rownames rowname rowid recno seqno serial serialno "
     "personnummer matricule dossier cusip isin sedol gvkey permno permco geoid ccn npi orcid ansi "
-    "idno idnum idnr idcode seqn seqnum caseid casenum "
+    "idno idnum idnr idcode seqn seqnum caseid casenum checksum chksum md5 "
     "email phone telephone telefon fax "
 )
 NOT_FIRST = words("email phone telephone telefon fax sid eid pid ")
@@ -59,6 +59,7 @@ STEPS = words(
     "round step iteration cycle generation "
 )
 """What is varied from one experiment to the next, in even steps."""
+RANKS = words("rank ranking rang position place order seed pick ")
 SIZES = words(
     "age ages count counts duration length width height weight months weeks days years hours minutes "
     "seconds gross sales revenue budget profit assets cost costs price income salary wage wages gdp debt "
@@ -76,10 +77,10 @@ QUANTITIES = words(
     "ratio pop population total sum length width height weight cost price age years duration income "
     "wage "
 )
-A_PROPERTY = words(
-    "birth born built build construction founded foundation established renovated model made graduation "
-    "hired entry first last peak since max min total n per mean avg "
+EVENTS = words(
+    "birth born built build construction founded foundation established renovated graduation hired entry "
 )
+A_PROPERTY = EVENTS | words("model made first last peak since max min total n per mean avg ")
 STAMPS = words("time timestamp ts date datetime created updated modified epoch unix at ")
 NO_ZERO = words(
     "pressure bp diastolic systolic glucose bmi height weight cholesterol chol insulin skin thickness "
@@ -100,7 +101,8 @@ EITHER_NOUN = "|".join(sorted(NOUNS))
 NOUN_AND_NUMBER = re.compile(
     rf"^(?:{EITHER_NOUN})(?:ids?|no|nr|num|number|nummer|code|cod|cd|key)[a-z]{{0,2}}\d*$"
 )
-NOUN_AND_ID = re.compile(rf"^(?:{EITHER_NOUN})(?:id|key)[a-z]{{0,2}}\d*$")
+NOUN_AND_ID = re.compile(rf"^(?!individus?$)(?:{EITHER_NOUN})(?:id|key)[a-z]{{0,2}}\d*$")
+"""The French individu is no key of an indiv."""
 OBJECT = re.compile(rf"(?:{EITHER_NOUN})$")
 NO_IDS = tuple(
     words(

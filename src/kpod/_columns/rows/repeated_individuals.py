@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kpod._columns.preparing.column_values import codes_of, decoded
 from kpod._columns.preparing.columns_in_use import ColumnUsage, can_name
+from kpod._columns.rows.row_names import words
 from kpod._columns.tables import TableFile
 from kpod._common.notes import Note
 
@@ -18,6 +19,8 @@ MOST_ROWS = 50
 ALIKE = 0.5
 """Of the variance of the columns, the part between individuals, from which on their rows are alike."""
 SAMPLE = 20_000
+NAMED = 0.95
+"""The share of different names from which every row is something with a name of its own."""
 
 
 def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
@@ -51,6 +54,8 @@ def repeated_units(table: TableFile, choice: ColumnUsage) -> list[Note]:
             # Where combinations are absent, the unit may be a number that starts again in every group.
             if crossed == table.n_rows or share_between(table, choice, keys[unit][0]) >= ALIKE:
                 return [Note("one row for each", (unit, other), {"n_units": keys[unit][1], "in_time": False})]
+    if any(one.share >= NAMED for one in words(table, choice)):  # who or what the rows are, each for itself
+        return []
     for unit in units:
         codes, n_units = keys[unit]
         length = float(np.median(np.bincount(codes)))

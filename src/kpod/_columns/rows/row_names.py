@@ -47,7 +47,8 @@ class RowNames(Sequence[str]):
         if isinstance(row, slice):
             return [self[one] for one in range(*row.indices(len(self)))]
         values = tuple(part[int(row)].as_py() for part in self.parts)
-        text = ", ".join(printable(str(value)) for value in values if value is not None)
+        first, *rest = [printable(str(value)) for value in values if value is not None] or [""]
+        text = f"{first} ({', '.join(rest)})" if rest else first  # lists of names have commas of their own
         return f"{text} (row {int(row) + 1})".strip() if values in self.repeated or not text else text
 
 

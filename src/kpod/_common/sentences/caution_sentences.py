@@ -35,7 +35,7 @@ def contradicted_cluster(_: Note, cluster: int, n: int, size: int, other: int, o
     )
 
 
-def not_round(_: Note, spreads: bool, correlated: bool, error: float) -> str:
+def not_round(_: Note, spreads: bool, correlated: bool, error: float, refused: bool = False) -> str:
     why = [
         *(["variances differ"] if spreads else []),
         *(["columns are correlated within clusters"] if correlated else []),
@@ -43,11 +43,11 @@ def not_round(_: Note, spreads: bool, correlated: bool, error: float) -> str:
     mixture = (
         f"a Gaussian mixture ({option('--shape', 'full')})" if in_the_shell() else "kpod.GaussianMixture"
     )
-    return (
+    text = (
         "The probabilities assume round clusters of the same spread, but "
-        f"{listed(why)}: they are off by {100 * error:.0f} percentage points on average, or more. Those of "
-        f"{mixture} allow for that."
+        f"{listed(why)}: they are off by {100 * error:.0f} percentage points on average, or more."
     )
+    return text if refused else f"{text} Those of {mixture} allow for that."
 
 
 def unstable_clusters(_: Note, clusters: Sequence[int], jaccard: Sequence[float]) -> str:

@@ -35,8 +35,18 @@ def trait_clauses(traits: Sequence[Any]) -> list[str]:
 
 def trait_text(trait: Any) -> str:
     """A column with its value beside that of the other clusters: budget (12M, others 45M)."""
-    behind = "" if trait.known is None else f"; known for {trait.known[0]:,} of {trait.known[1]:,}"
-    return f"{trait.name} ({trait.value}, others {trait.others}{behind})"
+    behind = kind_of_mean(trait)
+    if trait.known is not None:
+        behind.append(f"known for {trait.known[0]:,} of {trait.known[1]:,}")
+    return f"{trait.name} ({'; '.join([f'{trait.value}, others {trait.others}', *behind])})"
+
+
+def kind_of_mean(about: Any) -> list[str]:
+    """What the values are, where they are not the plain means of the rows."""
+    return [
+        *([f"means of {about.means_of}"] if about.means_of else ()),
+        *([f"without {counted(about.left_out, 'outlying value')}"] if about.left_out else ()),
+    ]
 
 
 def varied_clause(varied: Any) -> str:
@@ -45,7 +55,5 @@ def varied_clause(varied: Any) -> str:
 
 
 def contrast_clause(contrast: Any) -> str:
-    return (
-        f"unlike cluster {contrast.cluster}, the nearest, in {contrast.name} ({contrast.value}, there "
-        f"{contrast.there})"
-    )
+    values = "; ".join([f"{contrast.value}, there {contrast.there}", *kind_of_mean(contrast)])
+    return f"unlike cluster {contrast.cluster}, the nearest, in {contrast.name} ({values})"

@@ -78,6 +78,7 @@ def taken_as_category(note: Note, found: Sequence[str], why: str) -> str:
     because = {
         "other codes": "because gaps elsewhere in the table are marked otherwise",
         "plus": "because the other values are '+'",
+        "two letters": "because the other values are codes of two letters",
     }[why]
     add = option("--missing", {note.columns[0]: list(found)})
     first = printable(found[0])

@@ -134,6 +134,19 @@ def sum_of_columns(note: Note) -> str:
     return f"{total} is the sum of {some(parts)}, so these count a second time; use {use} to count them once."
 
 
+def nearly_the_same(_: Note, groups: Sequence[Sequence[str]]) -> str:
+    rest = [name for group in groups for name in group[1:]]
+    use = option("--exclude", rest) if len(rest) <= MOST_EXCLUDED else option("--exclude")
+    shown = "; ".join(some([printable(name) for name in group], most=4) for group in groups[:MOST_GROUPS])
+    more = len(groups) - MOST_GROUPS
+    also = f"; and {counted(more, 'more group')}" if more > 0 else ""
+    each = "this counts" if len(groups) == 1 else "each of these counts"
+    return (
+        "columns put the rows in nearly the same order, or its reverse (rank correlation of at least 0.99), "
+        f"so {each} several times: {shown}{also}; use {use} to count once."
+    )
+
+
 def possible_weights(note: Note) -> str:
     use = option("--weight", note.columns[0] if len(note.columns) == 1 else None)
     one = "it is" if len(note.columns) == 1 else "they are"
@@ -142,6 +155,10 @@ def possible_weights(note: Note) -> str:
         f"otherwise {option('--as', {note.columns[0]: 'number'})}."
     )
 
+
+MOST_GROUPS = 3
+MOST_EXCLUDED = 5
+"""Names in the option that leaves columns out."""
 
 # Rows
 
@@ -229,6 +246,7 @@ WORDS: dict[str, Callable[..., Any]] = {
     "few columns": few_columns,
     "same information": same_information,
     "sum of columns": sum_of_columns,
+    "nearly the same": nearly_the_same,
     "possible weights": possible_weights,
     "one row for each": one_row_for_each,
     "rows in time": rows_in_time,

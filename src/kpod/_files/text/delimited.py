@@ -199,11 +199,8 @@ def without_titles(
     if not found:
         return data, 0, []
     n_lines, rows = min(found, key=lambda lines: lines[0])
-    end = at = 0
-    for _ in range(n_lines):
-        at = data.find(b"\n", end)
-        end = at + 1
-    if at < 0:
+    end = end_of_line(data, n_lines)
+    if end >= len(data):
         return data, 0, []
     return data[end:], n_lines, [rows_that_are_not_data.Found(rows, "first", "a title", "line")]
 
@@ -220,12 +217,8 @@ def titled(sample: str, delimiter: str) -> tuple[int, list[list[str]]] | None:
         return None
     start = rows_that_are_not_data.titles(rows)
     header, body = rows[start], [row for row in rows[start + 1 :] if row != [""]]
-    if (
-        not start
-        or len(header) < 2
-        or any(map(rows_that_are_not_data.is_number, header))
-        or not all(header[1:])
-    ):
+    numbers = [name for name in header if rows_that_are_not_data.is_number(name)]
+    if not start or len(header) < 2 or (numbers and not headings.is_run(numbers)) or not all(header[1:]):
         return None
     fitting = sum(len(row) in (len(header), len(header) + 1) for row in body)
     if fitting < max(len(body) / 2, min(0.9 * len(body), len(body) - 3)):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from kpod._columns.column_inspection import NUMBER
+from kpod._columns.notations import date_notation
 from kpod._columns.tables import shown
 from kpod._common.errors import InputError, printable
 from kpod._common.notes import Note
@@ -91,6 +92,8 @@ def is_like_its_columns(first: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
     Not all may be gaps, and the words of ticked columns, which hold the heading or nothing, do not count.
     """
+    if any(is_of_a_kind(first[j], [row[j] for row in rows if j < len(row)]) for j in range(len(first))):
+        return True
     if len(first) < LEAST_TELLING:
         return False
     n_telling, header = 0, [name.strip() for name in first]
@@ -109,6 +112,22 @@ def is_like_its_columns(first: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         n_telling += 1
     numbers = [name for name in first if re.match(NUMBER, name)]
     return n_telling >= LEAST_TELLING and (len(numbers) < n_telling or not is_run(numbers))
+
+
+def is_of_a_kind(name: str, entries: Sequence[str]) -> bool:
+    """Whether a field is a date above dates, or an address above addresses: no column is called so."""
+    entries = [entry for entry in entries if not rows_that_are_not_data.is_gap(entry)]
+    return len(entries) > LEAST_TELLING and any(
+        kind(name) and all(map(kind, entries)) for kind in (is_date, is_address)
+    )
+
+
+def is_date(text: str) -> bool:
+    return date_notation.parse(text) is not None
+
+
+def is_address(text: str) -> bool:
+    return text.strip().lower().startswith(("http://", "https://", "www."))
 
 
 def check_names(header: Sequence[str], source: str) -> None:

@@ -80,8 +80,15 @@ def titles(rows: Rows) -> int:
     """How many of the first rows stand above the header, which is the first row that is about full."""
     full = [filled(row) for row in rows[:50]]
     enough = 0.5 * max(full, default=0)
-    start = next((i for i, n in enumerate(full) if n and n >= enough), 0)
+    start = next(
+        (i for i, n in enumerate(full) if n and n >= enough and not (n == enough and alone(rows[i]))), 0
+    )
     return start + 1 if is_row_of_groups(rows[start : start + SOME_ROWS]) else start
+
+
+def alone(row: Sequence[str]) -> bool:
+    """Whether only the first of two cells holds something: a title above a table of two columns."""
+    return len(row) > 1 and bool(row[0].strip()) and not any(cell.strip() for cell in row[1:])
 
 
 def is_row_of_groups(rows: Rows) -> bool:

@@ -10,9 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from kpod._common.notes import Note
+from kpod._files.text.rows_that_are_not_data import is_number
 
 MOST_SHORT = 0.1
 """Of the lines, those that may have fewer fields than the header; with more, the delimiter is another one."""
+LEAST_WHOLE = 3
+MOST_COMPARED = 2_000
+UNLIKE = 0.2
+"""Shares of numbers further apart are those of different columns."""
 QUOTED = re.compile(rb"(?m)(^|[,;\t|])'([^'\r\n]*)'(?=[,;\t|\r\n]|$)")
 
 
@@ -34,6 +39,28 @@ def is_quoted(field: bytes) -> bool:
     return len(field) > 1 and field[:1] == field[-1:] == b"'"
 
 
+def is_same_table(rows: Sequence[Sequence[str]], n_fields: int) -> bool:
+    """Whether lines that are short hold in each of their fields what whole lines hold there.
+
+    Numbers where these have numbers, and words where they have words; and both occur.
+    """
+    whole = [row for row in rows if len(row) == n_fields]
+    short = [row for row in rows if len(row) < n_fields]
+    if len(whole) < LEAST_WHOLE or not short:
+        return False
+    n = min(map(len, short))
+    kinds = [(numeric_share(whole, j), numeric_share(short, j)) for j in range(n)]
+    alike = all(abs(one - other) <= UNLIKE for one, other in kinds)
+    shares = [one for one, _ in kinds]
+    return alike and n > 1 and max(shares) > 1 - UNLIKE and min(shares) < UNLIKE
+
+
+def numeric_share(rows: Sequence[Sequence[str]], column: int) -> float:
+    """Of the entries of a column, the share that are numbers."""
+    entries = [row[column] for row in rows if row[column].strip()]
+    return sum(map(is_number, entries)) / max(1, len(entries))
+
+
 def made_even(
     data: Any, delimiter: str, names: Sequence[str], n_headings: int, skipped: int
 ) -> tuple[Any, list[str], list[Note]] | None:
@@ -44,9 +71,14 @@ def made_even(
     the end.
     """
     reader = csv.reader(io.StringIO(data[:].decode(), newline=""), delimiter=delimiter)
-    rows: list[tuple[int, int, str]] = [(reader.line_num, len(row), row[-1]) for row in reader if row][
-        n_headings:
-    ]
+    rows: list[tuple[int, int, str]] = []
+    some: list[list[str]] = []
+    for row in reader:
+        if row:
+            rows.append((reader.line_num, len(row), row[-1]))
+            if n_headings < len(rows) <= MOST_COMPARED:
+                some.append(row)
+    rows = rows[n_headings:]
     lengths = Counter(n for _, n, _ in rows)
     if set(lengths) == {len(names) + 1}:
         in_front = any(last.strip() for _, _, last in rows)
@@ -54,7 +86,9 @@ def made_even(
         return data, (["", *names] if in_front else [*names, ""]), [note]
     short = {line: len(names) - n for line, n, _ in rows if n < len(names)}
     is_cut_off = bool(rows) and rows[-1][1] < len(names) and bytes(data[-1:]) != b"\n"
-    if not short or max(lengths) > len(names) or len(short) > MOST_SHORT * len(rows) or is_cut_off:
+    if not short or max(lengths) > len(names) or is_cut_off:
+        return None
+    if len(short) > MOST_SHORT * len(rows) and not is_same_table(some, len(names)):
         return None
     lines = bytes(data).splitlines(keepends=True)
     for line, n in short.items():

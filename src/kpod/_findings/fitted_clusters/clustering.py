@@ -36,6 +36,7 @@ from kpod._findings.fitted_clusters.models import (
     outlier_cells,
     split,
 )
+from kpod._findings.fitted_clusters.row_means import RowMeans, row_means
 from kpod._findings.fitted_clusters.typical_rows import members_of, nearest_members
 from kpod._findings.fitted_clusters.units import (
     SMALL,
@@ -85,6 +86,8 @@ class Clustering:
     """Of each column, what its centers are means of where not of the values: logarithms, for example."""
     in_units: InUnits
     """From points as the model sees them to the units of `table`."""
+    weights: Floats | None = None
+    """Of the rows."""
 
     @classmethod
     def of(
@@ -95,10 +98,11 @@ class Clustering:
         *,
         is_fitted_table: bool | None = None,
         seen: Any = None,
+        weights: Floats | None = None,
     ) -> Clustering:
         """From a fitted model, or a pipeline that ends in one, and a table of the kind it was fitted on.
 
-        `seen` is the table as the model takes it, where that is known already.
+        `seen` is the table as the model takes it, where that is known already, `weights` those of its rows.
         """
         validation.refuse_dask(X)  # before scikit-learn's transformers load it
         before, kpod = split(estimator)
@@ -130,6 +134,7 @@ class Clustering:
             is_bent(before),
             means_of(before, len(names)),
             back,
+            weights,
         )
 
     @cached_property
@@ -220,9 +225,9 @@ class Clustering:
         return self.names[j] if level is None else f"{level.column}: {level.name}"
 
     @cached_property
-    def others(self) -> Floats:
-        """Of each cluster and column, the mean over the rows of all other clusters, as centers are means."""
-        return descriptions.means_of_others(self)
+    def row_means(self) -> RowMeans:
+        """Of each cluster and column, the mean over the rows of the cluster, and over those of the others."""
+        return row_means(self)
 
     @property
     def k(self) -> int:

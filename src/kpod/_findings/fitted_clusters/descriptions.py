@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from kpod._common.sentences.formatting import brief_pair, number, percent
-from kpod._common.typing import Floats
 from kpod._findings.fitted_clusters.models import relative_spreads
 from kpod._findings.fitted_clusters.units import SMALL
 
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from kpod._findings.fitted_clusters.clustering import Clustering
 
 FEW = 5
-"""A center resting on fewer observed entries than this is not spoken of."""
+"""A mean of fewer observed entries than this is not spoken of."""
 ENOUGH = 0.5
 """Where fewer of its rows have a value, a cluster is described by it last, with the count behind it."""
 CLEAR = 0.5
-"""A center this many standard deviations off the column's mean is high or low."""
+"""A mean this many standard deviations off the column's mean is high or low."""
 VARIED = 1.5
 """A standard deviation so many times that of the clusters on average is more varied."""
 NEARLY_ALL = 0.8
@@ -45,11 +44,15 @@ class Trait:
     name : str
         Of the column, with the level of a category.
     value, others : str
-        The center, and the mean of all other clusters, as they are read.
+        The mean of its rows, and of the rows of all other clusters, as they are read.
     difference : float
         From the mean of the column, in standard deviations.
     known : tuple of (int, int) or None
         The rows that have a value, and all rows of the cluster, where few have one.
+    means_of : str
+        What the means are means of, "" for the values as they are.
+    left_out : int
+        Entries that no cluster of a mixture expects, which are in none of the means.
     """
 
     kind: Kind
@@ -59,17 +62,21 @@ class Trait:
     others: str
     difference: float
     known: tuple[int, int] | None
+    means_of: str = ""
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """The nearest other cluster, and the column in which the two differ most."""
+    """The nearest other cluster, and the column in which the two differ most: the means of their rows."""
 
     cluster: int
     column: int
     name: str
     value: str
     there: str
+    means_of: str = ""
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,15 +97,23 @@ def traits(c: Clustering, cluster: int) -> list[Trait]:
 
 
 def numbers(c: Clustering, cluster: int) -> list[Trait]:
-    difference = np.where(c.counts[cluster] >= FEW, c.differences[cluster], 0.0)
+    of = c.row_means
+    difference = np.where(of.counts[cluster] >= FEW, of.differences[cluster], 0.0)
     found = []
     for j in map(int, np.flatnonzero(np.abs(difference) >= CLEAR)):
         if c.levels[j] is None:
-            value, others = shown_pair(c, j, c.centers[cluster, j], c.others[cluster, j])
+            value, others = shown_pair(c, j, of.means[cluster, j], of.others[cluster, j])
             kind: Kind = "high" if difference[j] > 0 else "low"
             known = known_of(c, cluster, j)
-            found.append(Trait(kind, j, c.names[j], value, others, float(difference[j]), known))
+            found.append(
+                Trait(kind, j, c.names[j], value, others, float(difference[j]), known, *kind_of_mean(c, j))
+            )
     return found
+
+
+def kind_of_mean(c: Clustering, j: int) -> tuple[str, int]:
+    """What the means of a column are means of, and how many entries they leave out."""
+    return c.means_of[j], int(c.row_means.left_out[j])
 
 
 def levels(c: Clustering, cluster: int) -> list[Trait]:
@@ -107,8 +122,9 @@ def levels(c: Clustering, cluster: int) -> list[Trait]:
     for j, level in enumerate(c.levels):
         if level is None:
             continue
-        share, difference = float(c.centers[cluster, j]), float(c.differences[cluster, j])
-        elsewhere = float(c.others[cluster, j])
+        of = c.row_means
+        share, difference = float(of.means[cluster, j]), float(of.differences[cluster, j])
+        elsewhere = float(of.others[cluster, j])
         sides = [(level.name, share, elsewhere, difference)]
         if level.other is not None:
             sides.append((level.other, 1 - share, 1 - elsewhere, -difference))
@@ -126,23 +142,12 @@ def known_of(c: Clustering, cluster: int, j: int) -> tuple[int, int] | None:
     return (int(c.entries[cluster, j]), int(c.sizes[cluster])) if few else None
 
 
-def means_of_others(c: Clustering) -> Floats:
-    """Of each cluster and column, the mean over the rows of all other clusters, in the units of the table.
-
-    Taken as the model sees the columns, then brought to their units as centers are.
-    """
-    counts = np.asarray(c.kpod.counts_, dtype=np.float64)
-    sums = counts * np.nan_to_num(np.asarray(c.kpod.cluster_centers_, dtype=np.float64))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = (sums.sum(axis=0) - sums) / (counts.sum(axis=0) - counts)
-    return np.asarray(c.in_units(means), dtype=np.float64)
-
-
 def contrast(c: Clustering, cluster: int) -> Contrast | None:
-    """The cluster whose center is nearest, over the columns that both have, and what sets it apart."""
-    enough = c.counts >= FEW
+    """The cluster whose means are nearest, over the columns that both have, and what sets it apart."""
+    of = c.row_means
+    enough = of.counts >= FEW
     both = enough & enough[cluster]
-    off = np.where(both, c.differences - c.differences[cluster], 0.0)
+    off = np.where(both, of.differences - of.differences[cluster], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         far = (off**2).sum(axis=1) / both.sum(axis=1)
     far[cluster] = np.nan
@@ -152,8 +157,8 @@ def contrast(c: Clustering, cluster: int) -> Contrast | None:
     j = int(np.abs(off[nearest]).argmax())
     if off[nearest, j] == 0:
         return None
-    value, there = shown_pair(c, j, c.centers[cluster, j], c.centers[nearest, j])
-    return Contrast(nearest, j, c.label(j), value, there)
+    value, there = shown_pair(c, j, of.means[cluster, j], of.means[nearest, j])
+    return Contrast(nearest, j, c.label(j), value, there, *kind_of_mean(c, j))
 
 
 def shown_pair(c: Clustering, j: int, value: float, other: float) -> tuple[str, str]:

@@ -53,6 +53,12 @@ class Entries:
         """How often each column is observed in each group of rows; rows in none have -1."""
         raise NotImplementedError
 
+    def sums_by_group(
+        self, groups: Labels, n_groups: int, weights: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """The sum of each column in each group of rows, and the sum of weights (or 1) of its entries."""
+        raise NotImplementedError
+
     def patterns(self, most: int) -> Patterns:
         raise NotImplementedError
 
@@ -124,6 +130,12 @@ class DenseEntries(Entries):
         for group in range(n_groups):
             out[group] = self.observed[order[starts[group] : starts[group + 1]]].sum(axis=0)
         return out
+
+    def sums_by_group(
+        self, groups: Labels, n_groups: int, weights: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        within = members(groups, n_groups, weights)
+        return within @ np.where(self.observed, self.values, 0.0), within @ self.observed.astype(np.float64)
 
     def patterns(self, most: int) -> Patterns:
         return patterns_of_gaps(~self.observed, most)
@@ -226,6 +238,19 @@ class MappedEntries(Entries):
             out += count_observed(np.ascontiguousarray(values), here, n_groups)
         return out
 
+    def sums_by_group(
+        self, groups: Labels, n_groups: int, weights: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        sums, sizes = np.zeros((2, n_groups, self.shape[1]))
+        for rows, values in self.pieces():
+            within = members(groups[rows], n_groups, None if weights is None else weights[rows])
+            observed = ~np.isnan(values)
+            sums += within @ np.where(observed, values, 0.0)
+            sizes += within @ observed.astype(np.float64)
+        if self.scaler is not None:
+            sums = sums * self.scaler.scale_ + sizes * self.scaler.mean_
+        return sums, sizes
+
     @property
     def moments(self) -> tuple[Floats, Floats]:
         scale = 1.0 if self.scaler is None else self.scaler.scale_
@@ -304,9 +329,13 @@ class SparseEntries(Entries):
         return out
 
     def by_group(self, groups: Labels, n_groups: int) -> AnyFloats:
-        inside = np.flatnonzero(groups >= 0)
-        belongs = (np.ones(len(inside)), (groups[inside], inside))
-        return (sparse.csr_array(belongs, shape=(n_groups, self.shape[0])) @ self.ones).toarray()
+        return (members(groups, n_groups) @ self.ones).toarray()
+
+    def sums_by_group(
+        self, groups: Labels, n_groups: int, weights: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        within = members(groups, n_groups, weights)
+        return (within @ self.table).toarray(), (within @ self.ones).toarray()
 
     def patterns(self, most: int) -> Patterns:
         indices, indptr = self.table.indices, self.table.indptr
@@ -320,6 +349,13 @@ class SparseEntries(Entries):
             ([int(j) for j in np.setdiff1d(everything, indices[indptr[row] : indptr[row + 1]])], times)
             for row, times in commonest
         ]
+
+
+def members(groups: Labels, n_groups: int, weights: Floats | None = None) -> sparse.csr_array:
+    """The rows of each group as a matrix (n_groups, n) of ones, or of weights."""
+    inside = np.flatnonzero(groups >= 0)
+    ones = np.ones(len(inside)) if weights is None else np.asarray(weights, np.float64)[inside]
+    return sparse.csr_array((ones, (groups[inside], inside)), shape=(n_groups, len(groups)))
 
 
 def patterns_of_gaps(missing: Any, most: int) -> Patterns:
