@@ -23,7 +23,7 @@ from sklearn import datasets
 
 from benchmarks.harness import Sheet, ari, progress
 from kpod import KPOD
-from kpod._findings.cluster_shapes import Compared
+from kpod._findings.shape_comparison import Compared
 
 FIRST_SEED = 4000
 N_TABLES = int(os.environ.get("N_TABLES", "20"))

@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 from kpod import KPOD, GaussianMixture, ObservedScaler, analyze, choose_k
 from kpod._analysis.analyze import fitted
 from kpod._common.progress import no_progress
-from kpod._findings.cluster_shapes import Compared, between, choose_shape
+from kpod._findings.cluster_shapes import choose_shape
+from kpod._findings.shape_comparison import Compared, between
 from kpod._mixture.em.mixture_parameters import Parameters
 from kpod._mixture.tails import distances, gain_of_tails, round_with_tails
 from kpod._model_selection.separation import n_apart_in_shape
@@ -317,11 +318,51 @@ def test_each_reason_for_round_clusters_is_given(rng, monkeypatch):
         monkeypatch.undo()
         return found
 
+    def tails(self, model, clean, labels):
+        return 1.0, 8.0
+
     assert reason() == ""
     assert reason(labels_=np.zeros(len(X), np.int32)) == "a cluster of no row"
-    assert reason(bic=lambda self, fitted: float(fitted.covariance_type_ == "tied")) == "no better"
-    assert reason(gain_of_tails=lambda self, weights: (1.0, 3.0)) == "heavy tails"
-    assert reason(gain_of_transforms=lambda self, weights: 0.1) == "skewed columns"
+    assert reason(bic=lambda self, fitted, weight: float(fitted.covariance_type_ == "tied")) == "no better"
+    assert reason(labels_=np.where(np.arange(len(X)) < 2, 1, 0)) == "outlying rows"
+    light = {"gain_of_tails": lambda *of: (0.0, 100.0)}
+    assert reason(labels_=np.where(np.arange(len(X)) < 3, 1, 0), **light) == ""
+    assert reason(is_one_group=lambda self: True) == "one correlated group"
+    assert reason(any_apart=False) == "not separate"
+    assert reason(gain_of_tails=tails, n_apart=1) == "heavy tails"
+    assert reason(gain_of_tails=tails) == "one correlated group"  # with such tails as well
+    assert reason(gain_of_tails=lambda *of: (1.0, 4.0)) == "heavy tails"
+    assert reason(gain_of_transforms=lambda self, weights: 0.1, n_apart=1) == "skewed columns"
+    # Separate groups are no pieces of a tail.
+    assert reason(gain_of_transforms=lambda self, weights: 0.1) == ""
+
+
+def test_a_mixture_of_one_correlated_group_stays_round(rng):
+    """Height and weight: halves of one stretched group are no groups beside it, whatever the shape says."""
+    along = rng.normal(size=300)
+    X = along[:, None] * [1.0, 0.9, 1.1] + 0.3 * rng.normal(size=(300, 3))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = KPOD(2, random_state=0).fit(X)
+    found, about = choose_shape(X, model, "auto")
+    assert found is model
+    assert about.bics_[about.compared_] < about.bics_["round"]
+    assert about.reason_ == "one correlated group"
+    assert "a single group with correlated columns fits the table as well" in about.sentence_
+    heavy = X / np.sqrt(rng.chisquare(4, size=(300, 1)) / 4)
+    compared = Compared.of(heavy, KPOD(2, random_state=0).fit(heavy), "auto", None, None)
+    assert compared.refusal()[0] != ""
+
+
+def test_clusters_on_one_hill_are_no_groups(rng):
+    """A spread that grows along the table is better described by two Gaussians, but is one group."""
+    y = rng.random(500)
+    X = y[:, None] * [2.0, 1.0, 0.5] + (0.2 + y[:, None]) * rng.normal(size=(500, 3))
+    model = KPOD(2, random_state=0).fit(X)
+    found, about = choose_shape(X, model, "auto")
+    assert found is model
+    assert about.bics_[about.compared_] < about.bics_["round"]
+    assert about.reason_ == "not separate"
+    assert "no two clusters of the best Gaussian mixture are separate" in about.sentence_
 
 
 def test_skewed_groups_stay_round_and_that_is_said(rng):

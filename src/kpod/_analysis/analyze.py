@@ -25,8 +25,9 @@ from kpod._common.progress import Part, Progress, following, introduce, no_progr
 from kpod._common.warnings import EmptyRowsWarning, RoundClustersWarning
 from kpod._estimators.kpod import KPOD
 from kpod._findings.choose_k import choose_k
-from kpod._findings.cluster_shapes import ROUND, ShapeChoice, check_shape, choose_shape, why_not
+from kpod._findings.cluster_shapes import ShapeChoice, check_shape, choose_shape, why_not
 from kpod._findings.fitted_clusters.clustering import Clustering
+from kpod._findings.shape_comparison import ROUND
 from kpod._findings.unused_column_profiles import followed
 from kpod._findings.unused_columns import unused_columns
 from kpod._inputs.lazy import lazy_kind

@@ -27,8 +27,8 @@ from kpod._common.sentences.verdict_sentences import verdict_sentence
 from kpod._common.typing import AnyFloats, Floats, Labels, Positions
 from kpod._estimators.kpod import KPOD
 from kpod._findings.choose_k import choose_number
-from kpod._findings.cluster_shapes import ROUND
 from kpod._findings.fitted_clusters.models import Model, is_mixture
+from kpod._findings.shape_comparison import ROUND
 
 if TYPE_CHECKING:
     from kpod._analysis.analysis import Analysis

@@ -25,8 +25,9 @@ from kpod._columns.preparing.preparer import TablePreparer
 from kpod._common.progress import Progress
 from kpod._estimators.kpod import KPOD
 from kpod._estimators.mini_batch import MiniBatchKPOD
-from kpod._findings.cluster_shapes import ROUND, check_shape, choose_shape, why_not
+from kpod._findings.cluster_shapes import check_shape, choose_shape, why_not
 from kpod._findings.number_by_density import check_by_density
+from kpod._findings.shape_comparison import ROUND
 from kpod._inputs import frames, validation
 from kpod._model_selection.number_of_clusters import KChoice, Shapes
 from kpod._model_selection.trials import clock

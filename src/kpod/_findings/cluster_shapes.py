@@ -1,47 +1,28 @@
-"""Round clusters, or another shape? A Gaussian mixture against what k-means assumes, at a number of clusters.
+"""Round clusters, or another shape? The model that holds at a number of clusters, and why.
 
-BIC compares the mixture behind k-means with Gaussian shapes. A Gaussian shape is refused, and clusters stay
-round, where rows have heavy tails: where round clusters with a t density explain the table better (rows with
-scales of their own), or where a t density would fit the clusters of the mixture itself clearly better.
+`shape_comparison` fits a Gaussian mixture beside the clusters of k-means, and judges it.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import adjusted_rand_score
 
 from kpod._common.notebook import ReadsAsText
 from kpod._common.notes import Note
 from kpod._common.options import option
 from kpod._common.sentences.formatting import listed
-from kpod._common.typing import Floats, Labels, Positions
 from kpod._estimators.kpod import KPOD
-from kpod._estimators.mixture.gaussian_mixture import GaussianMixture
-from kpod._inputs import collections, validation
-from kpod._mixture.covariance_shape import SHAPES, Shape
-from kpod._mixture.skewness import gain_of_transforms
-from kpod._mixture.starts import most_rows
-from kpod._mixture.tails import HeavyTails, distances, gain_of_tails, round_with_tails
-from kpod._model_selection.separation import n_apart_in_shape
+from kpod._findings.shape_comparison import ROUND, Compared
+from kpod._inputs import collections
+from kpod._mixture.covariance_shape import SHAPES
 
-ROUND = "round"
 MOST_COLUMNS = 200  # of a table whose shapes "auto" compares
-MOST_ROWS = 2_000  # that tails and skewness are judged by
-SKEWED_GAIN = 0.07  # of log-likelihood an entry, that transforms of the columns add within clusters
-HEAVY_DEGREES = 10.0  # of freedom, the most of a t density that contradicts a Gaussian shape,
-HEAVY_GAIN = 0.02  # and the least of log-likelihood an entry that it adds to that of a mixture
-NEAR = 2.5  # robust standard deviations from the middle, beyond which a table is clipped
-SAME = 0.9  # adjusted Rand index: round clusters are those of a mixture without correlation and own spreads
-DIFFERS = 0.1  # of the variance of a column that one clustering explains and the other does not
-MOST_LISTED = 3
 PLAIN = (
     "no better", "same clusters", "one cluster", "parameters", "categories", "sparse", "many columns",
     "in pieces",
@@ -62,9 +43,9 @@ class ShapeChoice(ReadsAsText):
         "full, 1 factor".
     reason_ : str
         Why: "asked for", "better" (a mixture has the lower BIC), "no better", "same clusters", "rows with
-        scales of their own", "skewed columns", "heavy tails", "a cluster of no row", "one cluster",
-        "parameters" (those that only round clusters have were set), "categories", "sparse", "many columns",
-        "in pieces".
+        scales of their own", "skewed columns", "heavy tails", "a cluster of no row", "outlying rows", "one
+        correlated group", "not separate", "one cluster", "parameters" (those that only round clusters have
+        were set), "categories", "sparse", "many columns", "in pieces".
     compared_ : str
         The best shape of a mixture; empty if none was fitted.
     agreement_ : float
@@ -165,11 +146,18 @@ def choose_shape(
         return kpod, ShapeChoice(ROUND, reason)
     compared = Compared.of(X, kpod, shape, sample_weight, names)
     if given:
-        return compared.mixture, compared.choice(compared.name, "asked for")
+        return compared.mixture, choice_of(compared, compared.name, "asked for")
     reason, degrees = compared.refusal()
     if reason:
-        return kpod, compared.choice(ROUND, reason, degrees)
-    return compared.mixture, compared.choice(compared.name, "better")
+        return kpod, choice_of(compared, ROUND, reason, degrees)
+    return compared.mixture, choice_of(compared, compared.name, "better")
+
+
+def choice_of(compared: Compared, shape: str, reason: str, degrees: float = np.inf) -> ShapeChoice:
+    return ShapeChoice(
+        shape, reason, compared.name, compared.agreement, compared.table, compared.columns, compared.bics,
+        degrees, 0 if shape == ROUND else compared.n_apart, compared.n_sampled,
+    )  # fmt: skip
 
 
 def why_not(X: Any, kpod: KPOD, shape: str) -> str:
@@ -208,192 +196,3 @@ def why_not_fitted(kpod: KPOD, shape: str) -> str:
             )
         return "categories"
     return "one cluster" if kpod.n_clusters_ == 1 and not given else ""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A KPOD and a mixture of the same table, with as many clusters."""
-
-    values: Any
-    kpod: KPOD
-    mixture: GaussianMixture
-    round: GaussianMixture
-    weights: Floats
-    names: Any = None
-
-    @classmethod
-    def of(cls, X: Any, kpod: KPOD, shape: str, sample_weight: Any, names: Any) -> Compared:
-        settings = {
-            "random_state": kpod.random_state,
-            "missingness": kpod.missingness_,
-            "n_threads": kpod.n_threads,
-        }
-        k, auto = int(kpod.n_clusters_), shape == "auto"
-        outliers: Any = "auto" if auto and not sparse.issparse(X) else False
-        mixture = GaussianMixture(
-            k,
-            covariance_type=shape,
-            outlier_cells=outliers,
-            select_columns="auto" if auto else False,
-            **settings,
-        )
-        plain = GaussianMixture(k, covariance_type="tied_spherical", n_factors=None, n_init=1, **settings)
-        with warnings.catch_warnings():  # of rows and columns that the KPOD has warned of
-            warnings.simplefilter("ignore")
-            for model in (mixture, plain):
-                model._fit(X, sample_weight, [kpod.labels_])
-        weights = np.ones(len(kpod.labels_)) if sample_weight is None else np.asarray(sample_weight, float)
-        if names is None:
-            names = getattr(kpod, "feature_names_in_", None)
-        return cls(X, kpod, mixture, plain, weights, names)
-
-    @property
-    def name(self) -> str:
-        return str(Shape(self.mixture.covariance_type_, self.mixture.n_factors_))
-
-    @cached_property
-    def agreement(self) -> float:
-        return float(adjusted_rand_score(self.kpod.labels_, self.mixture.labels_))
-
-    @cached_property
-    def rows(self) -> Positions:
-        """Those that tails are judged by."""
-        usable = np.flatnonzero((self.kpod.labels_ >= 0) & (self.weights > 0))
-        n = min(MOST_ROWS, len(usable))
-        return usable[np.linspace(0, len(usable) - 1, n).astype(np.intp)]
-
-    @cached_property
-    def seen(self) -> Floats:
-        """These rows, dense with NaN, in the units of the mixture, in columns with observed entries."""
-        values = np.asarray(validation.as_table(self.values, self.mixture)[self.rows], np.float64)
-        units = self.mixture._units()
-        return (values - units.shift) * units.scale
-
-    @cached_property
-    def clean(self) -> Floats:
-        """The same without outlying cells."""
-        units = self.mixture._units()
-        if self.mixture._prices is None:
-            return self.seen
-        outliers = self.mixture._in_units(units).outliers(self.seen, self.mixture._parameters(units))
-        return np.where(outliers, np.nan, self.seen)
-
-    def bic(self, model: GaussianMixture) -> float:
-        """With weights as repetition, which `bic` of a table has not."""
-        total = float(self.weights.sum())
-        return -2 * total * model.lower_bound_ + model._n_parameters() * float(np.log(total))
-
-    @cached_property
-    def bics(self) -> dict[str, float]:
-        return {ROUND: self.bic(self.round), self.name: self.bic(self.mixture)}
-
-    def refusal(self) -> tuple[str, float]:
-        """Why round clusters are kept, empty if they are not; and the degrees of freedom of heavy tails."""
-        labels, shape = self.mixture.labels_, Shape(self.mixture.covariance_type_, self.mixture.n_factors_)
-        if len(np.unique(labels[labels >= 0])) < self.kpod.n_clusters_:
-            return "a cluster of no row", np.inf
-        if self.bics[self.name] >= self.bics[ROUND]:
-            return "no better", np.inf
-        if shape == shape.tied and not shape.whole and not shape.q and self.agreement >= SAME:
-            return "same clusters", np.inf
-        return self.not_normal()
-
-    def not_normal(self) -> tuple[str, float]:
-        """Why no Gaussian shape is to be trusted: columns are skewed, or rows have heavy tails."""
-        live = ~np.isnan(self.mixture.column_means_)
-        weights = self.weights[self.rows]
-        if self.gain_of_transforms(weights) > SKEWED_GAIN:
-            return "skewed columns", np.inf
-        if self.mixture.missingness_ == "ignore":
-            tails = self.tails(live, weights)
-            # In the units of the table, and of all its rows.
-            scale = float(np.log(self.mixture._units().scale))
-            observed = float(weights @ (~np.isnan(self.seen)).sum(axis=1))
-            share = float(self.weights.sum() / weights.sum())
-            found = share * (tails.log_likelihood + observed * scale)
-            self.bics["round, heavy tails"] = -2 * found + tails.n_parameters * float(
-                np.log(self.weights.sum())
-            )
-            if tails.degrees <= HEAVY_DEGREES and self.bics["round, heavy tails"] < self.bics[self.name]:
-                return "rows with scales of their own", tails.degrees
-        gain, degrees = self.gain_of_tails(weights)
-        if gain > HEAVY_GAIN and degrees <= HEAVY_DEGREES:
-            return "heavy tails", degrees
-        return "", np.inf
-
-    def tails(self, live: Any, weights: Floats) -> HeavyTails:
-        """Round clusters with heavy tails, from those of both models and of the table without its tails."""
-        k, values = int(self.kpod.n_clusters_), self.seen[:, live]
-        low, middle, high = np.nanpercentile(values, [25, 50, 75], axis=0)
-        spread = NEAR * np.where(high > low, high - low, np.nanstd(values, axis=0)) / 1.349
-        clipped = KPOD(k, random_state=self.kpod.random_state, n_threads=self.kpod.n_threads)
-        clipped.fit(np.clip(values, middle - spread, middle + spread), sample_weight=weights)
-        models = (self.kpod.labels_[self.rows], self.mixture.labels_[self.rows], clipped.labels_)
-        found = (round_with_tails(values, labels, k, weights) for labels in models)
-        return max(found, key=lambda tails: tails.log_likelihood)
-
-    def gain_of_tails(self, weights: Floats) -> tuple[float, float]:
-        """What a t density would add for each entry, given the clusters of the mixture."""
-        clean, parameters = self.clean, self.mixture._parameters(self.mixture._units())
-        off = distances(clean, self.mixture.labels_[self.rows], parameters)
-        return gain_of_tails(off, (~np.isnan(clean)).sum(axis=1).astype(np.float64), weights)
-
-    def gain_of_transforms(self, weights: Floats) -> float:
-        """What monotone transforms of the columns would add for each entry, given the same clusters."""
-        return gain_of_transforms(self.clean, self.mixture.labels_[self.rows], weights)
-
-    def choice(self, shape: str, reason: str, degrees: float = np.inf) -> ShapeChoice:
-        k = int(self.kpod.n_clusters_)
-        table = np.zeros((k, k), np.int64)
-        both = (self.kpod.labels_ >= 0) & (self.mixture.labels_ >= 0)
-        np.add.at(table, (self.kpod.labels_[both], self.mixture.labels_[both]), 1)
-        return ShapeChoice(
-            shape, reason, self.name, self.agreement, table, self.columns, self.bics, degrees,
-            0 if shape == ROUND else self.n_apart, self.n_sampled,
-        )  # fmt: skip
-
-    @property
-    def n_sampled(self) -> int:
-        most = most_rows(int(self.kpod.n_features_in_))
-        return most if int((self.kpod.labels_ >= 0).sum()) > most else 0
-
-    @property
-    def is_dense(self) -> bool:
-        return not (sparse.issparse(self.values) or hasattr(self.values, "blocks"))
-
-    @property
-    def n_apart(self) -> int:
-        """How many separate groups the clusters of the mixture form; 0 of a table that is not dense."""
-        if not self.is_dense:
-            return 0
-        parameters = self.mixture._parameters(self.mixture._units())
-        return n_apart_in_shape(self.clean, self.mixture.labels_[self.rows], parameters)
-
-    @cached_property
-    def columns(self) -> tuple[list[Any], list[Any]]:
-        """Columns that one clustering separates better than the other."""
-        if not self.is_dense:
-            return [], []
-        by_mixture, by_round = (
-            between(self.seen, model.labels_[self.rows]) for model in (self.mixture, self.kpod)
-        )
-        names = np.arange(len(by_round)) if self.names is None else np.asarray(self.names, object)
-
-        def most(gain: Floats) -> list[Any]:
-            first = np.argsort(-gain)[:MOST_LISTED]
-            return [names[j] for j in first if gain[j] > DIFFERS]
-
-        return most(by_mixture - by_round), most(by_round - by_mixture)
-
-
-def between(values: Floats, labels: Labels) -> Floats:
-    """The share of the variance of each column between clusters."""
-    out = np.zeros(values.shape[1])
-    for j, column in enumerate(values.T):
-        seen = ~np.isnan(column)
-        x, of = column[seen], np.unique(labels[seen], return_inverse=True)[1]
-        total = float(((x - x.mean()) ** 2).sum()) if len(x) else 0.0
-        if total > 0:
-            means = np.bincount(of, x) / np.bincount(of)
-            out[j] = 1 - float(((x - means[of]) ** 2).sum()) / total
-    return out

@@ -111,10 +111,11 @@ def attempt(
     shape: Shape | None = None,
 ) -> Attempt:
     """The best mixture of a sample, of a shape that is given or is the best."""
+    p, k = int(table.live.sum()), options.n_components
     within = constraints_of(sample, table, options)
     search = Search(
         sample,
-        options.n_components,
+        k,
         within,
         options.variance_prior,
         executor,
@@ -122,7 +123,7 @@ def attempt(
         clusterings,
         own_clusterings=options.n_starts > len(clusterings),
     )
-    shapes = candidates(options.covariance_type, options.n_factors, int(table.live.sum()))
+    shapes = candidates(options.covariance_type, options.n_factors, p, k)
     if options.select_columns is True:
         shapes = [[shape for shape in chain if can_tie_columns(shape)] for chain in shapes]
     if shape is None:

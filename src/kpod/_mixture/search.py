@@ -171,12 +171,16 @@ class Search:
             at = up = at - 1
 
 
-def candidates(covariance_type: str, n_factors: int | str | None, p: int) -> list[list[Shape]]:
+def candidates(covariance_type: str, n_factors: int | str | None, p: int, k: int) -> list[list[Shape]]:
     """The shapes that are compared, in chains of more and more factors.
 
-    "auto" compares those that do not depend on the units of the columns, which spherical ones do.
+    "auto" compares those that do not depend on the units of the columns, which spherical ones do; a single
+    cluster has everything in common.
     """
     types = list(WITH_FACTORS) if covariance_type == "auto" else [covariance_type]
+    if covariance_type == "auto" and k == 1:
+        alike = [[s for s in chain if s == s.tied] for chain in candidates("auto", n_factors, p, 2)]
+        return [chain for chain in alike if chain]
     if isinstance(n_factors, int):
         return [[Shape(name, n_factors)] for name in types]
     most = max(1, min(MOST_FACTORS, p - 1 if p < 6 else p // 2))

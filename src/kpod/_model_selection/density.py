@@ -166,10 +166,7 @@ class DensitySearch:
         search = Search(
             sample, k, Constraints(floor, table.fallback, Prior()), PRIOR_ROWS, self.executor, rng
         )
-        shapes = candidates("auto", "auto", p)
-        if k == 1:
-            shapes = [[shape for shape in chain if shape == shape.tied] for chain in shapes]
-        shape = search.choose([chain for chain in shapes if chain], N_STARTS)
+        shape = search.choose(candidates("auto", "auto", p, k), N_STARTS)
         labels, within = search.labels(search.solutions[shape]), search.constraints(shape)
 
         def of_fold(number: int) -> Floats:

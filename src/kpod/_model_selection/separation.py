@@ -10,6 +10,7 @@ group that was cut in two, of a curve or a trend, lie there as densely as around
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -56,14 +57,24 @@ def n_apart_in_shape(values: Floats, labels: Labels, parameters: Parameters) -> 
     `values` are dense with NaN, in the units of the parameters.
     """
     group = np.arange(parameters.k)
-    for a in range(parameters.k):
-        for b in range(a + 1, parameters.k):
-            rows = np.flatnonzero((labels == a) | (labels == b))
-            if group[a] == group[b] or len(rows) < FEWEST:
-                continue
-            if not apart_in_shape(values[rows], labels[rows] == a, a, b, parameters):
-                group[group == group[b]] = group[a]
+    for a, b in combinations(range(parameters.k), 2):
+        if group[a] != group[b] and pair_apart(values, labels, parameters, a, b) is False:
+            group[group == group[b]] = group[a]
     return len(np.unique(group))
+
+
+def any_apart_in_shape(values: Floats, labels: Labels, parameters: Parameters) -> bool:
+    """Whether any two clusters of a mixture are separate, though others may lie between them."""
+    pairs = combinations(range(parameters.k), 2)
+    return any(pair_apart(values, labels, parameters, a, b) for a, b in pairs)
+
+
+def pair_apart(values: Floats, labels: Labels, parameters: Parameters, a: int, b: int) -> bool | None:
+    """Whether two clusters of a mixture are separate; None where they have too few rows to tell."""
+    rows = np.flatnonzero((labels == a) | (labels == b))
+    if len(rows) < FEWEST:
+        return None
+    return bool(apart_in_shape(values[rows], labels[rows] == a, a, b, parameters))
 
 
 def apart_in_shape(values: Floats, of_one: Any, a: int, b: int, parameters: Parameters) -> bool:

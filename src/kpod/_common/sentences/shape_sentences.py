@@ -28,6 +28,11 @@ ROUND_REASONS = {
     "in pieces": "shapes are compared for tables in memory only",
     "many columns": "shapes are not compared for tables of more than 200 columns",
     "a cluster of no row": "the best other shape leaves a cluster without rows",
+    "outlying rows": "the best other shape makes a cluster of one or two outlying rows",
+    "one correlated group": "a single group with correlated columns fits the table as well as the best "
+    "Gaussian mixture",
+    "not separate": "no two clusters of the best Gaussian mixture are separate, so that they may only "
+    "describe the distribution of one group",
     "rows with scales of their own": "rows differ in scale, and round clusters with heavy tails fit better "
     "than any Gaussian mixture",
     "skewed columns": "within the clusters of the best Gaussian mixture, columns are skewed, so that its "
