@@ -16,6 +16,7 @@ IN_ALL = ["small", "dense", "step", "rows", "growth", "memory", "sparse", "gap_s
 NAMES = [
     *IN_ALL,
     "command_line",
+    "fastest",
     "mixed",
     "mixture",
     "shape_peers",

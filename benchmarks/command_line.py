@@ -3,11 +3,13 @@
 `kpod fit` on a CSV file of 1e6 x 20 entries (200 MB) against a script that imports the same
 libraries, reads with pyarrow, fits with KPOD and writes with pyarrow; what `--report` adds to that,
 against the command without it; `kpod.report` of the same table in Python, against its fit; and
-`kpod --help` against importing click and rich. Runs take turns, medians are compared.
+`kpod --help` against importing click and rich. Runs take turns, medians are compared. The same fit with round
+clusters and without the verdict against polars and KMeans, in processor seconds and in memory.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -37,6 +39,15 @@ model = KPOD(5, random_state=0)
 labels = (make_pipeline(StandardScaler(), model) if sys.argv[3] == "scale" else model).fit_predict(X)
 pa.csv.write_csv(table.append_column("cluster", pa.array(labels)), sys.argv[2])
 """
+POLARS = """
+import sys, polars as pl
+from sklearn.cluster import KMeans
+table = pl.read_csv(sys.argv[1])
+X = table.select(pl.all().fill_null(strategy="mean")).to_numpy()
+labels = KMeans(10, n_init=1, random_state=0).fit(X).labels_
+table.with_columns(pl.Series("cluster", labels)).write_csv(sys.argv[2])
+"""
+ROUND = "kpod fit -k 10 --shape round --no-verdict"
 RUNS = 3
 
 
@@ -59,6 +70,32 @@ def seconds(command: Sequence[str]) -> float:
     return time.perf_counter() - start
 
 
+def used(command: Sequence[str]) -> tuple[float, float]:
+    """The processor seconds of a command on all threads, and its peak memory in MB."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, about = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return about.ru_utime + about.ru_stime, about.ru_maxrss / 1024
+
+
+def against_polars(data: str, out: str) -> None:
+    sheet = Sheet(
+        "command_line-polars",
+        f"{ROUND}, 1e6 x 20, over polars' read_csv, mean filling, KMeans(n_init=1) and write_csv",
+        ["of", "kpod", "polars and KMeans", "ratio"],
+    )
+    fit = [KPOD, *ROUND.split()[1:], "-q", data, "-o", out]
+    runs = np.array([
+        [used(fit), used([sys.executable, "-c", POLARS, data, out])] for _ in range(RUNS)
+    ])  # fmt: skip
+    (seconds, mb), (of_polars, their_mb) = np.median(runs, axis=0)
+    sheet.add("processor seconds", seconds, of_polars, seconds / of_polars)
+    sheet.add("peak memory, GB", mb / 1024, their_mb / 1024, mb / their_mb)
+    sheet.show()
+
+
 def in_turn(*commands: Sequence[str], runs: int = RUNS) -> list[float]:
     """The median seconds of each command, all of them run once before any is run again."""
     times = [[seconds(command) for command in commands] for _ in range(runs)]
@@ -78,6 +115,7 @@ def commands(sheet: Sheet, X: np.ndarray) -> None:
         raw, ours = in_turn([*fit, "--no-scale"], [*script, "raw"])
         sheet.add("kpod fit --no-scale", raw, "the script without scaling", ours, raw / ours)
         sheet.save()
+        against_polars(data, out)
     imports = [sys.executable, "-c", "import click, rich"]
     mine, other = in_turn([KPOD, "--help"], imports, runs=15)
     sheet.add("kpod --help", mine, "importing click and rich", other, mine / other)

@@ -361,6 +361,48 @@ def command_line_table():
     return markdown(["", "time", "against", "ratio"], rows)
 
 
+def fastest_table():
+    lines = read_results("fastest")
+    times = ("KMeans", "intelex", "faiss", "superkmeans", "kpod, 30% missing", "kpod, 70% missing")
+    over = ("30% over the fastest", "70% over the fastest")
+    rows = [
+        [
+            line["shape"],
+            *(f"{float(line[name]):.2g}" if line[name] else "not installed" for name in times),
+            *(f"{float(line[name]):.2f}" for name in over),
+        ]
+        for line in lines
+    ]
+    means = [f"{geometric_mean(float(line[name]) for line in lines):.2f}" for name in over]
+    return markdown(["", *times, *over], [*rows, ["geometric mean", *[""] * len(times), *means]])
+
+
+def sweep_table():
+    """The worst cells, with the ratio of the times of one iteration beside that of the fits."""
+    rows = []
+    for line in read_results("sweep-worst"):
+        iterations = [int(line[of]) for of in ("iterations", "of KMeans")]
+        per_iteration = float(line["ratio"]) * iterations[1] / iterations[0]
+        shape = f"{int(line['rows']):,} x {line['columns']}, k={line['clusters']}"
+        times = (f"{float(line[of]):.3g}" for of in ("kpod, ms", "KMeans, ms"))
+        rows.append([
+            shape, f"{float(line['missing']):.0%}", *times, f"{float(line['ratio']):.2f}",
+            " / ".join(map(str, iterations)), f"{per_iteration:.2f}",
+        ])  # fmt: skip
+    return markdown(
+        ["", "missing", "kpod, ms", "KMeans, ms", "ratio", "iterations", "ratio for one iteration"], rows
+    )
+
+
+def polars_table():
+    sides = ("kpod", "polars and KMeans")
+    rows = [
+        [line["of"], *(f"{float(line[side]):.2g}" for side in sides), f"{float(line['ratio']):.2f}"]
+        for line in read_results("command_line-polars")
+    ]
+    return markdown(["", "`kpod fit`", "polars and KMeans", "ratio"], rows)
+
+
 def raw(name, header):
     """A results file to the last digit, as it was written down."""
     return markdown(header, [list(line.values()) for line in read_results(name)])
@@ -517,6 +559,9 @@ TABLES = {
     "kpodclustr": kpodclustr_table,
     "kpodclustr-shipped": lambda: raw("once/kpodclustr-shipped", ["", "time: s", "loss", "ARI"]),
     "command-line": command_line_table,
+    "command-line-polars": polars_table,
+    "fastest": fastest_table,
+    "sweep-worst": sweep_table,
     "budget": lambda: plain(
         "budget",
         ["rows x columns", "`-k 10 --shape round --no-verdict`", "all open but the shape", "all open"],

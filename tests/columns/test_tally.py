@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
+from kpod._columns import tally
 from kpod._columns.tally import Tally
 from kpod._files.pieces.decoding import ColumnsToRows, Decoder
 
@@ -13,7 +14,9 @@ KNOWN = ("n_rows", "n_missing", "low", "high", "whole", "found", "head", "is_con
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("codes", [(), ("-9", "x")])
-def test_columns_in_batches_are_counted_as_at_once(dtype, codes):
+@pytest.mark.parametrize("stretch", [3, 4_096])
+def test_columns_in_batches_are_counted_as_at_once(dtype, codes, stretch, monkeypatch):
+    monkeypatch.setattr(tally, "STRETCH", stretch)
     rng, n = np.random.default_rng(0), 5_000
     columns = {
         "measured": rng.normal(size=n),
@@ -21,6 +24,8 @@ def test_columns_in_batches_are_counted_as_at_once(dtype, codes):
         "late": np.where(np.arange(n) < n - 1, 1, 0.5),
         "constant": np.full(n, 3.0),
         "rows": np.arange(n),
+        "nearly rows": np.where(np.arange(n) == n - 7, 0, np.arange(n)),
+        "some rows": np.cumsum(rng.integers(1, 3, size=n)),
         "gaps": np.full(n, np.nan),
     }
     columns = {name: values.astype(dtype) for name, values in columns.items()}
@@ -37,5 +42,6 @@ def test_columns_in_batches_are_counted_as_at_once(dtype, codes):
         once.add(values.astype(np.float64))
         for name in KNOWN:
             assert_array_equal(getattr(decoder.tally, name), getattr(once, name), err_msg=name)
-        assert decoder.tally.counts_rows((1900, 2100)) == once.counts_rows((1900, 2100))
+        counts = decoder.name in ("rows", "some rows")
+        assert decoder.tally.counts_rows((1900, 2100)) == once.counts_rows((1900, 2100)) == counts
         assert decoder.missing_codes["null"] == np.isnan(values).sum()

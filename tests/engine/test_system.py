@@ -1,9 +1,11 @@
 """Systems that lack what Linux has; here, it is taken away."""
 
+import platform
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from kpod._engine.executors import threads
 
@@ -67,3 +69,26 @@ def test_threads_share_no_iterator():
 
     with threads(4) as executor:
         assert executor.map(lambda item: item, Items(range(300))) == list(range(300))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries keep what they like")
+def test_freed_memory_is_used_again():
+    code = """
+import resource, sys
+from kpod._common.system import keep_freed_memory
+if sys.argv[1] == "kept":
+    keep_freed_memory()
+for _ in range(20):
+    _ = b"x" * 100_000_000
+    del _
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+"""
+    given_back, kept = (
+        int(
+            subprocess.run(
+                [sys.executable, "-c", code, how], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for how in ("as it is", "kept")
+    )
+    assert kept < given_back / 2

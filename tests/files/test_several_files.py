@@ -14,6 +14,7 @@ from numpy.testing import assert_array_equal
 import kpod
 from kpod._common.errors import InputError
 from kpod._files import memory_limits
+from kpod._files.opening import open_table
 from kpod._files.pieces import large_table
 from tests.helpers.command import kpod as run
 from tests.helpers.places import arrow, cut, hive_folder, parquet_folder
@@ -70,6 +71,7 @@ def test_untidy_files_are_mended_each_for_itself(sales):
     texts = [note.text for note in frame.attrs["notes"]]
     assert any("10.csv: the first line ('Sales in month 10')" in text for text in texts)
     assert any("more were read in the same way" in text for text in texts)
+    assert sum("title" in text for text in texts) == 2
     units = [text for text in texts if "units" in text]
     assert len(units) == 1
     assert "10.csv" in units[0]
@@ -214,3 +216,20 @@ def test_json_of_notes_names_the_parts(sales, monkeypatch):
     notes = json.loads(done.out)["notes"]
     parts = [note["parts"] for note in notes if "parts" in note]
     assert [str(Path(folder) / "10.csv")] in parts
+
+
+def test_the_decimal_mark_is_that_of_all_files(tmp_path):
+    """A file of whole numbers shows none; files that show different ones are not read as if they agreed."""
+    commas = "a;b\n" + "".join(f"{i},5;{i}\n" for i in range(9))
+    points, whole = commas.replace(",", "."), "a;b\n" + "".join(f"{i};{i}\n" for i in range(9))
+    half, full = np.arange(9) + 0.5, np.arange(9.0)
+    for first, second, expected in (
+        (points, points, [*half, *half]), (whole, commas, [*full, *half]), (commas, whole, [*half, *full])
+    ):  # fmt: skip
+        (tmp_path / "1.csv").write_text(first)
+        (tmp_path / "2.csv").write_text(second)
+        assert_array_equal(kpod.read(tmp_path)["a"], expected)
+        assert open_table(tmp_path).dialect.decimal == ("." if first == second else ",")
+    (tmp_path / "2.csv").write_text(points)
+    found = kpod.read(tmp_path)["a"]  # left as text
+    assert set(found) == {f"{i}{mark}5" for i in range(9) for mark in ",."}

@@ -81,7 +81,7 @@ def as_floats(values: pa.ChunkedArray) -> Floats:
         values = values.cast(pa.int8())
     floats = pc.cast(values, pa.float64(), safe=False)
     floats = floats.combine_chunks() if isinstance(floats, pa.ChunkedArray) else floats
-    return np.array(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.require(floats.to_numpy(zero_copy_only=False), np.float64, "W")
 
 
 def inspect_text(
@@ -226,7 +226,7 @@ def finish_numbers(
     tally = Tally(missing)
     tally.add(values)
     column.values = tally.without_codes(values)
-    leading_zeros = leading_zeros or (text is not None and has_leading_zeros(text))
+    leading_zeros = leading_zeros or (tally.whole and text is not None and has_leading_zeros(text))
     return settle_numbers(column, tally, column.values, values, integers, leading_zeros)
 
 

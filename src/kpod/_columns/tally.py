@@ -15,6 +15,8 @@ from kpod._common.typing import AnyFloats, Floats
 
 HEAD = 2_000
 """Numbers that are kept as they follow each other."""
+STRETCH = 4_096
+"""Numbers that are compared with those before them at a time."""
 MANY = 50
 """Rows from which on numbers that count them may begin anywhere, or leave some out."""
 
@@ -76,11 +78,15 @@ class Tally:
     def _follow(self, values: AnyFloats) -> None:
         if len(self.head) < HEAD:
             self.head = np.append(self.head, values[: HEAD - len(self.head)])
-        if self._rising:
+        for start in range(0, len(values), STRETCH):
+            if not self._rising:  # as nearly every column shows at its beginning
+                break
+            some = values[start : start + STRETCH]
             with np.errstate(invalid="ignore"):  # by a NaN that signals, such as NA of R
-                steps = np.diff(values, prepend=[self._last] if self.n_rows else [])
+                steps = np.diff(some, prepend=[self._last] if self.n_rows + start else [])
             self._ones += int((steps == 1).sum())
             self._rising = bool((steps >= 1).all())
+            self._last = float(some[-1])
         self._last = float(values[-1])
 
     def without_codes(self, values: Floats, *, count: bool = False) -> Floats:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import mmap
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,6 +40,25 @@ def own_memory(n_bytes: int) -> mmap.mmap:
         if hasattr(mmap, "MAP_PRIVATE"):
             return mmap.mmap(-1, n_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         return mmap.mmap(-1, n_bytes)  # Windows
+
+
+# As malloc.h of glibc has them; and the bytes that are kept, those of a few columns of a large table.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+KEPT_BYTES = (1 << 28, 1 << 25)
+
+
+def keep_freed_memory() -> None:
+    """Use freed memory of this process again, up to 256 MB in one piece, instead of giving it back at once.
+
+    The system hands out memory page by page and clears each: up to a fifth of the processor time of
+    `kpod fit` on a large file. Older versions of glibc take no more than 32 MB; other libraries do as
+    they please.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        kept = next((size for size in KEPT_BYTES if mallopt(MMAP_THRESHOLD, size)), None)
+        if kept is not None:
+            mallopt(TRIM_THRESHOLD, kept)
 
 
 @contextmanager

@@ -148,7 +148,7 @@ def notes_of(files: Sequence[Source], names: Collection[str]) -> list[Note]:
                 found.setdefault(repr(note), (note, []))[1].append(file.name)
     by_kind: dict[Any, list[tuple[Note, list[str]]]] = {}
     for note, where in found.values():
-        by_kind.setdefault((note.kind, note.columns), []).append((note, where))
+        by_kind.setdefault((note.kind, note.columns, note.values.get("what")), []).append((note, where))
     notes = []
     for alike in by_kind.values():
         notes += [replace(note, parts=tuple(where)) for note, where in alike[:MOST_ALIKE]]

@@ -328,8 +328,10 @@ def reading_options(options: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def opened(data: Sequence[str], options: dict[str, Any], progress: Any) -> Iterator[Any]:
     """The table in the files given; what it keeps on a disk is gone in the end."""
+    from kpod._common.system import keep_freed_memory
     from kpod._files.opening import open_table
 
+    keep_freed_memory()
     table = open_table(
         list(data),
         columns=options.get("columns", ()),

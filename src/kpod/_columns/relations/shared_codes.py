@@ -17,6 +17,8 @@ LEAST_COLUMNS = 3
 SHARE = 0.2
 """Of the columns of numbers, as many have a code that the table shares."""
 MOST_CODES = 4
+HEAD = 1_000
+"""Rows that show of most columns that their negative numbers are no codes."""
 
 
 def shared_codes(columns: Mapping[str, Floats]) -> list[Note]:
@@ -34,6 +36,9 @@ def shared_codes(columns: Mapping[str, Floats]) -> list[Note]:
 
 def low_codes(values: Floats) -> list[float]:
     """The negative numbers of a column, if all of them look like codes and are few."""
+    head = values[:HEAD]
+    if not np.isin(head[head < 0], LOW_CODES).all():
+        return []
     negative = values[values < 0]
     if not len(negative) or len(negative) == np.isfinite(values).sum():
         return []

@@ -30,8 +30,10 @@ def sums_of_columns(columns: Mapping[str, Floats]) -> dict[str, list[str]]:
     names = [name for name, values in columns.items() if len(np.unique(values[:MOST_ROWS])) >= LEAST_VALUES]
     if not 3 <= len(names) <= MOST_COLUMNS:
         return {}
-    X = np.column_stack([columns[name] for name in names])
-    X = X[np.isfinite(X).all(axis=1)]
+    complete = np.ones(len(columns[names[0]]), bool)
+    for name in names:
+        complete &= np.isfinite(columns[name])
+    X = np.column_stack([columns[name][complete] for name in names])
     if len(X) < len(names) + LEAST_ROWS:
         return {}
     head = X[np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int)]

@@ -51,6 +51,6 @@ def mixed(hashes: Any, codes: Any) -> Any:
 
 def repeated(rows: Any, hashes: Any) -> tuple[Any, Any]:
     """Those rows whose hashes occur more than once."""
-    _, at, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    again = counts[at] > 1
+    ordered = np.sort(hashes)
+    again = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])
     return rows[again], hashes[again]
