@@ -85,7 +85,6 @@ def summary_of(analysis: Analysis) -> dict[str, Any]:
                 "nearest": None if (contrast := c.contrast(cluster)) is None else vars(contrast),
                 **typical_rows(analysis, cluster),
                 "center": dict(zip(c.names, map(finite, c.centers[cluster]), strict=True)),
-                "mean": dict(zip(c.names, map(finite, c.row_means.means[cluster]), strict=True)),
                 **({"spread": spread_of(c, cluster)} if is_mixture(kpod) else {}),
                 "observed": dict(zip(c.names, map(int, c.counts[cluster]), strict=True)),
             }

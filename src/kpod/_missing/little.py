@@ -54,10 +54,10 @@ def _why_not(x: Floats, no_gaps: str) -> str:
     reasons = {
         "fewer than two columns of numbers vary": x.shape[1] < 2,
         no_gaps: bool(no_gaps),
-        f"fewer than {LEAST_ROWS} rows have gaps": int((seen.min(axis=1, initial=1) == 0).sum()) < LEAST_ROWS,
         f"there are more than {LITTLE_COLUMNS} columns": x.shape[1] > LITTLE_COLUMNS,
         "there are too few rows for so many columns": len(x) <= 2 * x.shape[1],
         "two of the columns are hardly ever observed in the same row": bool((seen.T @ seen < 3).any()),
+        f"fewer than {LEAST_ROWS} rows have gaps": int((seen.min(axis=1, initial=1) == 0).sum()) < LEAST_ROWS,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

@@ -87,8 +87,9 @@ def titles(rows: Rows) -> int:
 
 
 def alone(row: Sequence[str]) -> bool:
-    """Whether only the first of two cells holds something: a title above a table of two columns."""
-    return len(row) > 1 and bool(row[0].strip()) and not any(cell.strip() for cell in row[1:])
+    """Whether only the first of two cells holds something, several words: a title above two columns."""
+    is_title = bool(row) and len(row[0].split()) >= LONG_REMARK
+    return len(row) > 1 and is_title and not any(cell.strip() for cell in row[1:])
 
 
 def is_row_of_groups(rows: Rows) -> bool:
