@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import rankdata
 
 from kpod._common.typing import Floats
 
@@ -47,6 +46,8 @@ def n_values(values: Floats) -> int:
 
 def rank_correlations(X: Floats) -> Floats:
     """Of every two columns, over the rows that have both; 0 where these are few."""
+    from scipy.stats import rankdata  # takes a while to load
+
     known = np.isfinite(X)
     ranks = np.zeros(X.shape)
     for j, column in enumerate(X.T):
