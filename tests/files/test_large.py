@@ -449,7 +449,9 @@ def test_no_remedy_is_offered_that_would_be_refused(kpod, table, tmp_path):
     income[7] = 1e9
     write(table.append_column("income", pa.array(income)), tmp_path / "one.csv")
     for pieces, offered in (((), True), (("--scratch", tmp_path), False)):
-        done = kpod("fit", tmp_path / "one.csv", "-k", 2, "--shape", "round", "-o", tmp_path / "o.csv", *pieces)
+        done = kpod(
+            "fit", tmp_path / "one.csv", "-k", 2, "--shape", "round", "-o", tmp_path / "o.csv", *pieces
+        )
         assert done.code == 0, done.err
         assert "more than half of the variance of income" in " ".join(done.err.split())
         assert ("--log income" in " ".join(done.err.split())) is offered
