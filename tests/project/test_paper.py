@@ -333,14 +333,17 @@ class TestRun:
         some = ["--results", path, "--tables", "k10", "--mechanisms", "NMAR", "--methods", "iterative"]
         run(*some, "--trials", 2, "--time-limit", 1)
         records = results.read(path)[1]
-        assert {(r.outcome.status, r.outcome.reason) for r in records} == {(OVER_TIME, "over 1 s")}
-        assert {r.trial for r in records} == {0}
+        over = [r for r in records if r.outcome.status == OVER_TIME]
+        ended = {r.cell: r.trial for r in over}  # a fast machine may do the smallest in time
+        assert ended
+        assert {r.outcome.reason for r in over} == {"over 1 s"}
+        assert all(r.trial <= ended.get(r.cell, 1) for r in records)
         plan = make_plan(["k10"], ["iterative"], ["NMAR"], trials=2, limit=1)
         plan.note(records)
         assert plan.left() == []
         plan = make_plan(["k10"], ["iterative"], ["NMAR"], trials=2, limit=2)
         plan.note(records)
-        assert len(plan.left()) == 6
+        assert len(plan.left()) == sum(2 - trial for trial in ended.values())
 
     def test_a_fit_counts_once_all_its_rows_are_there(self):
         plan = Plan([Task(WINE, 0, "mean")], 10)
