@@ -274,6 +274,7 @@ def test_a_comparison_has_a_report(monkeypatch, tmp_path, analysis):
     written = page.read_text()
     report = kpod.compare(tmp_path / "before.kpod", tmp_path / "now.csv").report()
     assert done.out.splitlines()[0] in written
+    assert re.search("<title>(.*?)</title>", written)[1].startswith("What has changed in ")
     for words in ("now.csv", "before.kpod", "&lt;/script&gt;&lt;b&gt;age"):
         assert words in written.replace("<wbr>", "")
     rows = re.findall(r"<tr>(<td data-value.*?)</tr>", written)
